@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <thread>
 
 #include "tests/support/golden.h"
+#include "tests/support/messages.h"
 #include "vitrail/autograd/checkpoint.h"
 #include "vitrail/autograd/engine.h"
 #include "vitrail/autograd/gradient_check.h"
@@ -363,6 +365,121 @@ TEST(GradientCheck, AFunctionThatLeavesAnInputOutIsAnError) {
   const Tensor x = Tensor::randn({2}, 1, DType::f64);
   EXPECT_LT(check_gradients(first, {x}).worst, 1e-8);
   EXPECT_THROW(check_gradients(first, {x, x}), Error);
+}
+
+TEST(Graph, ErrorsOfBackwardSayWhatIsWrong) {
+  const Tensor x = leaf({2, 3}, 1);
+  const Tensor out = ops::mul(x, x);
+  EXPECT_EQ(testing::error_of([] { backward(Tensor::zeros({1})); }),
+            "backward: expected a tensor that requires a gradient, got one that does not");
+  EXPECT_EQ(testing::error_of([&] { backward(out); }),
+            "backward: expected a loss of one element, or a gradient of it, got shape [2, 3]");
+  EXPECT_EQ(testing::error_of([&] {
+              backward(out, Tensor::zeros({3, 2}, DType::f64));
+            }),
+            "backward: expected a gradient of shape [2, 3], got [3, 2]");
+  backward(out, Tensor::zeros({2, 3}, DType::f64));
+  EXPECT_EQ(testing::error_of([&] {
+              backward(out, Tensor::zeros({2, 3}, DType::f64));
+            }),
+            "backward: expected a graph that has not run backward (or keep_graph), got one that has");
+  Tensor integers = Tensor::zeros({2}, DType::i32);
+  EXPECT_EQ(testing::error_of([&] { set_requires_grad(integers, true); }),
+            "requires_grad: expected a floating dtype, got i32");
+}
+
+// A node whose backward function gives what the test says.
+Tensor with_gradients(const std::vector<Tensor>& inputs, const std::vector<Tensor>& gradients) {
+  Tensor out = Tensor::zeros({2}, DType::f64);
+  record(out, "made", inputs, [gradients](const Tensor&) { return gradients; });
+  return out;
+}
+
+TEST(Graph, AGradientOfAnotherShapeThanTheFirstIsAnError) {
+  const Tensor x = leaf({2}, 1), one = Tensor::full({2}, 1, DType::f64);
+  EXPECT_EQ(testing::error_of([&] {
+              backward(with_gradients({x, x}, {one, Tensor::zeros({3}, DType::f64)}), one);
+            }),
+            "backward: expected [2], got [3]");
+}
+
+TEST(Graph, UndefinedGradientsAreNone) {
+  const Tensor x = leaf({2}, 1), y = leaf({2}, 2), one = Tensor::full({2}, 1, DType::f64);
+  backward(with_gradients({x, y}, {Tensor(), one}), one);
+  EXPECT_FALSE(grad_of(x).defined());
+  EXPECT_TRUE(testing::close(grad_of(y), one, 0));
+}
+
+// Inputs that share a gradient's memory have their own ones; the sum keeps the dtype of what came first.
+TEST(Graph, GradientsThatShareMemoryAreAddedOnce) {
+  const Tensor x = leaf({2}, 1), y = leaf({2}, 2), one = Tensor::full({2}, 1, DType::f64);
+  const Tensor shared = Tensor::from<double>({2}, {3, 5});
+  backward(with_gradients({x, y, x}, {shared, shared, shared}), one);
+  EXPECT_TRUE(testing::close(grad_of(x), Tensor::from<double>({2}, {6, 10}), 0));
+  EXPECT_TRUE(testing::close(grad_of(y), Tensor::from<double>({2}, {3, 5}), 0));
+  EXPECT_TRUE(testing::close(shared, Tensor::from<double>({2}, {3, 5}), 0)) << "it is not ours";
+  clear_grad(x);
+  backward(with_gradients({x, x}, {Tensor::from<float>({2}, {1, 2}), Tensor::from<double>({2}, {0.5, 0.25})}), one);
+  EXPECT_EQ(grad_of(x).dtype(), DType::f64);
+  EXPECT_TRUE(testing::close(grad_of(x), Tensor::from<double>({2}, {1.5, 2.25}), 0));
+}
+
+TEST(Graph, AStridedGradientIsAddedByItsPlaces) {
+  const Tensor x = leaf({2, 3}, 1), rows = Tensor::from<double>({2, 3}, {1, 2, 3, 4, 5, 6});
+  const Tensor columns = Tensor::from<double>({3, 2}, {10, 40, 20, 50, 30, 60}).transpose(0, 1);
+  Tensor out = Tensor::zeros({2}, DType::f64);
+  record(out, "made", {x, x}, [&](const Tensor&) { return std::vector<Tensor>{columns, rows}; });
+  backward(out, Tensor::zeros({2}, DType::f64));
+  EXPECT_TRUE(testing::close(grad_of(x), Tensor::from<double>({2, 3}, {11, 22, 33, 44, 55, 66}), 0));
+  EXPECT_TRUE(grad_of(x).is_contiguous());
+}
+
+TEST(Graph, AViewOfALeafsGradientIsNotKept) {
+  const Tensor x = leaf({2}, 1), large = Tensor::from<double>({4}, {1, 2, 3, 4});
+  backward(with_gradients({x}, {large.narrow(0, 1, 2)}), Tensor::full({2}, 1, DType::f64));
+  EXPECT_NE(grad_of(x).storage(), large.storage());
+  EXPECT_TRUE(testing::close(grad_of(x), Tensor::from<double>({2}, {2, 3}), 0));
+}
+
+TEST(Graph, TheDefaultOptionsFreeTheGraph) {
+  const BackwardOptions options;
+  EXPECT_FALSE(options.keep_graph);
+  EXPECT_FALSE(options.on_leaf || options.on_node);
+}
+
+TEST(GradientCheck, ErrorsNameTheInput) {
+  const auto first = [](const std::vector<Tensor>& in) { return ops::mul(in[0], in[0]); };
+  const Tensor x = Tensor::randn({2}, 1, DType::f64);
+  EXPECT_EQ(testing::error_of([&] {
+              check_gradients(first, {x, x});
+            }),
+            "check_gradients: expected a gradient for every input, got none for input 1");
+  EXPECT_EQ(testing::error_of([&] { check_gradients(first, {Tensor::zeros({2})}); }),
+            "check_gradients: expected f64 inputs, got f32");
+}
+
+// The function is linear in its second input, and has a third power of the first: the error of a central difference of
+// x³ is step², whatever x is.
+TEST(GradientCheck, TakesCentralDifferencesOfItsStep) {
+  const auto cube = [](const std::vector<Tensor>& in) {
+    return ops::mul(ops::mul(in[0], in[0]), ops::mul(in[0], in[1]));
+  };
+  const std::vector<Tensor> inputs{Tensor::full({1}, 0.125, DType::f64), Tensor::full({1}, 1, DType::f64)};
+  const double weight = std::abs(Tensor::randn({1}, 17, DType::f64).data<double>()[0]);
+  for (const double step : {0.25, 0.5}) {
+    const GradientCheck check = check_gradients(cube, inputs, step);
+    EXPECT_EQ(check.input, 0);
+    EXPECT_EQ(check.element, 0);
+    EXPECT_NEAR(std::abs(check.numerical - check.analytic), weight * step * step, 1e-12);
+    EXPECT_NEAR(std::abs(check.analytic), weight * 3 * 0.125 * 0.125, 1e-12);
+    const double largest = std::max({1.0, std::abs(check.numerical), std::abs(check.analytic)});
+    EXPECT_NEAR(check.worst, weight * step * step / largest, 1e-12);
+  }
+  EXPECT_LT(check_gradients(cube, inputs).worst, 5e-10) << "the default is a small step";
+  const GradientCheck none;
+  EXPECT_EQ(none.input, -1);
+  EXPECT_EQ(none.element, -1);
+  EXPECT_EQ(inputs[0].data<double>()[0], 0.125) << "the inputs stay";
 }
 
 }  // namespace

@@ -84,5 +84,71 @@ TEST(Detach, LeavesTheGraph) {
   EXPECT_EQ(x.detach().storage(), x.storage());
 }
 
+// Values of a gradient through views, each element by itself.
+TEST(Views, GiveEachElementItsOwnGradient) {
+  const auto gradient = [](const Function& view, const Shape& shape, const Tensor& grad) {
+    Tensor x = Tensor::randn(shape, 1, DType::f64);
+    set_requires_grad(x, true);
+    backward(view(x), grad);
+    const Tensor of_x = grad_of(x).contiguous();
+    return std::vector<double>(of_x.data<double>(), of_x.data<double>() + of_x.numel());
+  };
+  const Tensor two_by_two = Tensor::from<double>({2, 2}, {1, 2, 3, 4});
+  EXPECT_EQ(gradient([](const Tensor& x) { return x.narrow(1, 1, 2); }, {2, 4}, two_by_two),
+            (std::vector<double>{0, 1, 2, 0, 0, 3, 4, 0}));
+  EXPECT_EQ(gradient([](const Tensor& x) { return x.transpose(0, 1); }, {2, 2}, two_by_two),
+            (std::vector<double>{1, 3, 2, 4}));
+  EXPECT_EQ(gradient(
+                [](const Tensor& x) {
+                  return x.expand({2, 2});
+                },
+                {2, 1}, two_by_two),
+            (std::vector<double>{3, 7}));
+  EXPECT_EQ(gradient(
+                [](const Tensor& x) {
+                  return x.expand({2, 2});
+                },
+                {1, 2}, two_by_two),
+            (std::vector<double>{4, 6}));
+  EXPECT_EQ(gradient(
+                [](const Tensor& x) {
+                  return x.narrow(0, 1, 1).expand({2, 2});
+                },
+                {3, 1}, two_by_two),
+            (std::vector<double>{0, 10, 0}));
+  EXPECT_EQ(gradient(
+                [](const Tensor& x) {
+                  return x.select(0, 1).view({2, 2});
+                },
+                {2, 4}, two_by_two),
+            (std::vector<double>{0, 0, 0, 0, 1, 2, 3, 4}));
+}
+
+// A running sum in half precision would be rounded at each step.
+TEST(Views, SumExpandedAxesInDouble) {
+  Tensor x = Tensor::zeros({1, 2}, DType::f16);
+  set_requires_grad(x, true);
+  backward(x.expand({4096, 2}), Tensor::full({4096, 2}, 0.75, DType::f16));
+  EXPECT_EQ(grad_of(x).dtype(), DType::f16);
+  EXPECT_TRUE(testing::close(grad_of(x), Tensor::full({1, 2}, 3072), 0));
+}
+
+TEST(Views, NameTheirNodes) {
+  Tensor x = Tensor::zeros({2, 3});
+  set_requires_grad(x, true);
+  const auto name = [](const Tensor& tensor) { return variable_of(tensor)->producer->name; };
+  EXPECT_EQ(name(x.view({6})), "view");
+  EXPECT_EQ(name(x.narrow(1, 0, 2)), "view");
+  EXPECT_EQ(name(x.clone()), "copy");
+  EXPECT_EQ(name(x.to(DType::f64)), "copy");
+}
+
+TEST(Views, OfNoElementsHaveNoGradients) {
+  Tensor x = Tensor::randn({0, 3}, 1, DType::f64);
+  set_requires_grad(x, true);
+  backward(x.transpose(0, 1), Tensor::zeros({3, 0}, DType::f64));
+  EXPECT_EQ(grad_of(x).shape(), (Shape{0, 3}));
+}
+
 }  // namespace
 }  // namespace vitrail::autograd

@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 
+#include "tests/support/messages.h"
 #include "vitrail/base/error.h"
 #include "vitrail/dist/mpi_communicator_internal.h"
 
@@ -99,6 +100,63 @@ TEST(Launch, OfHalfOfTheVariablesIsOneProcess) {
   const ScopedEnvironment variables{{"PMI_SIZE", "2"}};
   EXPECT_FALSE(launch_from_environment().distributed());
   EXPECT_EQ(launch_from_environment().size, 1);
+}
+
+TEST(Launch, ErrorsNameTheVariable) {
+  const auto message = [](std::initializer_list<std::pair<const char*, const char*>> values) {
+    const ScopedEnvironment variables(values);
+    return vitrail::testing::error_of([] { launch_from_environment(); });
+  };
+  EXPECT_EQ(message({{"OMPI_COMM_WORLD_RANK", "x1"}, {"OMPI_COMM_WORLD_SIZE", "4"}}),
+            "OMPI_COMM_WORLD_RANK: expected a number, got 'x1'");
+  EXPECT_EQ(message({{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "4 "}}),
+            "OMPI_COMM_WORLD_SIZE: expected a number, got '4 '");
+  EXPECT_EQ(
+      message({{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "two"}}),
+      "OMPI_COMM_WORLD_LOCAL_SIZE: expected a number, got 'two'");
+  EXPECT_EQ(message({{"PMI_RANK", "4"}, {"PMI_SIZE", "3"}}),
+            "PMI_RANK: expected a number below PMI_SIZE, which is 3, got 4");
+  EXPECT_EQ(message({{"PMI_RANK", "0"}, {"PMI_SIZE", "0"}}),
+            "PMI_RANK: expected a number below PMI_SIZE, which is 0, got 0");
+}
+
+TEST(Launch, PrefersTheVariablesOfOpenMpi) {
+  const ScopedEnvironment variables{{"OMPI_COMM_WORLD_RANK", "2"},
+                                    {"OMPI_COMM_WORLD_SIZE", "5"},
+                                    {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"},
+                                    {"PMI_RANK", "1"},
+                                    {"PMI_SIZE", "3"},
+                                    {"MPI_LOCALNRANKS", "2"}};
+  const Launch launch = launch_from_environment();
+  EXPECT_EQ(launch.rank, 2);
+  EXPECT_EQ(launch.size, 5);
+  EXPECT_EQ(launch.local_size, 4);
+}
+
+TEST(Launch, OfMpichHasItsProcessesOnThisMachine) {
+  const ScopedEnvironment variables{{"PMI_RANK", "1"}, {"PMI_SIZE", "6"}, {"MPI_LOCALNRANKS", "3"}};
+  const Launch launch = launch_from_environment();
+  EXPECT_EQ(launch.rank, 1);
+  EXPECT_EQ(launch.size, 6);
+  EXPECT_EQ(launch.local_size, 3);
+  EXPECT_TRUE(launch.distributed());
+  EXPECT_FALSE((Launch{.rank = 0, .size = 1, .local_size = 1}).distributed());
+  const Launch defaults;
+  EXPECT_EQ(defaults.rank, 0);
+  EXPECT_EQ(defaults.size, 1);
+  EXPECT_EQ(defaults.local_size, 1);
+}
+
+TEST(SingleProcess, IsThatWithoutMpirun) {
+  const auto alone = connect();
+  EXPECT_EQ(alone, connect()) << "one for the whole program";
+  EXPECT_EQ(alone->rank(), 0);
+  EXPECT_EQ(alone->size(), 1);
+  double value = 2.5;
+  alone->all_reduce_sum(&value, 1);
+  EXPECT_EQ(value, 2.5);
+  EXPECT_EQ(vitrail::testing::error_of([&] { single_process()->broadcast(&value, sizeof value, -1); }),
+            "broadcast: expected process 0, the only one, got -1");
 }
 
 }  // namespace

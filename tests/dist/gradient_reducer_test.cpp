@@ -3,12 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <thread>
 
 #include "tests/dist/thread_communicator.h"
 #include "tests/support/golden.h"
+#include "tests/support/messages.h"
 #include "vitrail/autograd/engine.h"
 #include "vitrail/autograd/variable.h"
 #include "vitrail/base/error.h"
@@ -266,6 +268,76 @@ TEST(GradientReducer, SumsWhereTheAverageIsNotWanted) {
       }
     }
   });
+}
+
+TEST(GradientReducer, ErrorsSayWhatIsExpected) {
+  GradientReducer reducer(std::make_shared<FailingCommunicator>(), parameters());
+  const auto message = [](const std::function<void()>& action) { return vitrail::testing::error_of(action); };
+  const std::string where = "gradient reducer: expected ";
+  EXPECT_EQ(message([&] { reducer.finish(); }), where + "begin() before finish(), got no pass");
+  EXPECT_EQ(message([&] { reducer.ready(3, Tensor::zeros({100})); }),
+            where + "begin() before gradients, got a gradient of parameter 3");
+  reducer.begin();
+  EXPECT_EQ(message([&] { reducer.begin(); }), where + "finish() before the next begin(), got begin() twice");
+  EXPECT_EQ(message([&] { reducer.ready(5, Tensor::zeros({100})); }),
+            where + "one gradient of each of 5 parameters, got another of parameter 5");
+  EXPECT_EQ(message([&] {
+              reducer.ready(1, Tensor::zeros({4, 3}));
+            }),
+            where + "a contiguous gradient f32 [3, 4] of parameter 1, got f32 [4, 3]");
+  EXPECT_EQ(message([&] { reducer.ready(2, Tensor::zeros({2})); }),
+            where + "a contiguous gradient f64 [2] of parameter 2, got f32 [2]");
+  Tensor other = Tensor::zeros({2, 3});
+  autograd::set_requires_grad(other, true);
+  EXPECT_EQ(message([&] { reducer.ready(*other.autograd(), other); }),
+            where + "a gradient of one of its parameters, got one of another tensor");
+  EXPECT_EQ(message([] { make_buckets({}, 0); }), where + "buckets of at least one byte, got 0");
+  EXPECT_EQ(message([] { make_buckets({Tensor::zeros({2}, DType::f16)}, 1); }),
+            where + "parameters in f32 or f64, got f16");
+  const ReducerOptions defaults;
+  EXPECT_EQ(defaults.bucket_bytes, 4 << 20);
+  EXPECT_TRUE(defaults.average);
+}
+
+// The last parameter is the first member, and each other one is behind the one before it.
+TEST(Buckets, HaveThePlacesOfTheirMembers) {
+  const std::vector<Bucket> buckets = make_buckets(parameters(), 1 << 20);
+  ASSERT_EQ(buckets.size(), 3u);  // the third parameter is f64
+  std::vector<std::array<int64_t, 4>> members;
+  for (size_t b = 0; b < buckets.size(); ++b) {
+    EXPECT_EQ(buckets[b].buffer.numel(), buckets[b].count);
+    EXPECT_EQ(buckets[b].buffer.dtype(), b == 1 ? DType::f64 : DType::f32);
+    for (const Bucket::Member& m : buckets[b].members)
+      members.push_back({static_cast<int64_t>(b), static_cast<int64_t>(m.parameter), m.offset, m.count});
+  }
+  EXPECT_EQ(members, (std::vector<std::array<int64_t, 4>>{
+                         {0, 4, 0, 5}, {0, 3, 5, 100}, {1, 2, 0, 2}, {2, 1, 0, 12}, {2, 0, 12, 10}}));
+  EXPECT_EQ(buckets[0].count, 105);
+  EXPECT_EQ(buckets[2].count, 22);
+}
+
+// A double counts twice as much: 3 of them fill a bucket of 24 bytes, and 3 floats do not.
+TEST(Buckets, AreFullByBytes) {
+  for (const auto& [dtype, count] : {std::pair{DType::f64, 2u}, {DType::f32, 1u}}) {
+    const std::vector<Tensor> two{Tensor::zeros({3}, dtype), Tensor::zeros({3}, dtype)};
+    EXPECT_EQ(make_buckets(two, 24).size(), count);
+  }
+}
+
+TEST(GradientReducer, AFailedPassLeavesTheStatisticsOfTheLastOne) {
+  GradientReducer reducer(std::make_shared<FailingCommunicator>(), {Tensor::zeros({2}), Tensor::zeros({3})},
+                          {.bucket_bytes = 1});
+  const std::vector<Tensor> gradients{Tensor::zeros({2}), Tensor::zeros({3})};
+  EXPECT_EQ(vitrail::testing::error_of([&] { run_pass(reducer, gradients, {1, 0}); }), "connection lost");
+  EXPECT_EQ(reducer.last_pass().buckets, 0);
+  EXPECT_EQ(reducer.total().buckets, 0);
+  run_pass(reducer, gradients, {1, 0});
+  run_pass(reducer, gradients, {0, 1});
+  EXPECT_EQ(reducer.last_pass().buckets, 2);
+  EXPECT_EQ(reducer.last_pass().bytes, 20);
+  EXPECT_EQ(reducer.total().buckets, 4);
+  EXPECT_EQ(reducer.total().bytes, 40);
+  EXPECT_GE(reducer.total().wait_seconds, reducer.last_pass().wait_seconds);
 }
 
 }  // namespace

@@ -18,6 +18,7 @@
 #include "vitrail/base/error.h"
 #include "vitrail/dist/communicator.h"
 #include "vitrail/dist/gradient_reducer.h"
+#include "vitrail/dist/mpi_communicator_internal.h"
 
 namespace vitrail::dist {
 namespace {
@@ -101,8 +102,38 @@ TEST(DISABLED_MpiWorker, SumsAndBroadcasts) {
   std::string text = rank == 1 ? "from rank 1 only" : std::string(16, '.');
   communicator->broadcast(text.data(), text.size(), 1);
   EXPECT_EQ(text, "from rank 1 only");
+  for (const int root : {-1, 2}) {
+    EXPECT_EQ(testing::error_of([&] { communicator->broadcast(text.data(), text.size(), root); }),
+              "broadcast: expected a process from 0 to 1, got " + std::to_string(root));
+  }
+  std::vector<double> doubles(30011, 0.25);
+  for (size_t i = 0; i < doubles.size(); ++i) doubles[i] = static_cast<double>(i) + rank * 0x1p-30;
+  communicator->all_reduce_sum(doubles.data(), static_cast<int64_t>(doubles.size()) - 1);
+  for (size_t i = 0; i + 1 < doubles.size(); ++i) ASSERT_EQ(doubles[i], 2 * static_cast<double>(i) + 0x1p-30);
+  EXPECT_EQ(doubles.back(), 30010 + rank * 0x1p-30) << "it is not in the sum";
+  std::vector<int> numbers(50021, rank);
+  communicator->broadcast(numbers.data(), numbers.size() * sizeof(int), 0);
+  EXPECT_EQ(numbers, std::vector<int>(50021, 0));
+  communicator->broadcast(nullptr, 0, 1);
   communicator->barrier();
   communicator->finish();
+  EXPECT_NO_THROW(communicator->finish()) << "it is finished already";
+}
+
+// The environment and the module may be of two installations of MPI.
+TEST_F(Mpi, AnEnvironmentOfAnotherMpiIsAnError) {
+  const RunResult result = run_worker("IsOfAnotherMpi");
+  for (const char* rank : {"0", "1"}) {
+    EXPECT_TRUE(contains(result.output, std::string("mpi: expected process ") + rank +
+                                            " of 3, as the environment says, got " + rank +
+                                            " of 2: mpirun belongs to another MPI than the module"))
+        << result.output;
+  }
+}
+
+TEST(DISABLED_MpiWorker, IsOfAnotherMpi) {
+  const Launch launch{.rank = launch_from_environment().rank, .size = 3};
+  std::cout << testing::error_of([&] { join_mpi(launch); }) << std::endl;
 }
 
 // Passes calls on, and knows how many all-reduces are done.

@@ -148,5 +148,64 @@ TEST(Ema, AnAverageWithATensorTooManyOrTwiceIsRefused) {
   EXPECT_EQ(ema.average()[0].tensor.data<float>()[0], 0);
 }
 
+TEST(Ema, DefaultsAreTimms) {
+  const EmaOptions options;
+  EXPECT_EQ(options.decay, 0.9999);
+  EXPECT_FALSE(options.warmup);
+  EXPECT_EQ(options.warmup_gamma, 1);
+  EXPECT_EQ(options.warmup_power, 2.0 / 3);
+  EXPECT_EQ(options.min_decay, 0);
+  EXPECT_EQ(options.after_step, 0);
+}
+
+TEST(Ema, ErrorsNameTheOption) {
+  const auto message = [](const EmaOptions& options) { return testing::error_of([&] { Ema({}, options); }); };
+  EXPECT_EQ(message({.decay = 1}), "ema: expected a decay in [0, 1), got 1");
+  EXPECT_EQ(message({.decay = -0.5}), "ema: expected a decay in [0, 1), got -0.5");
+  EXPECT_EQ(message({.decay = std::nan("")}), "ema: expected a decay in [0, 1), got nan");
+  EXPECT_EQ(message({.decay = 0.5, .min_decay = 0.75}), "ema: expected a min_decay from 0 to the decay 0.5, got 0.75");
+  EXPECT_EQ(message({.decay = 0.5, .min_decay = -1}), "ema: expected a min_decay from 0 to the decay 0.5, got -1");
+  EXPECT_EQ(message({.warmup_gamma = 0, .warmup_power = 2}),
+            "ema: expected a warm-up with gamma and power above 0, got 0 and 2");
+  EXPECT_EQ(message({.warmup_gamma = 3, .warmup_power = 0}),
+            "ema: expected a warm-up with gamma and power above 0, got 3 and 0");
+  EXPECT_NO_THROW(Ema({}, {.decay = 0, .warmup_gamma = 1e-9, .warmup_power = 1e-9}));
+}
+
+// Up to step after_step + 1 the average is the weights, and the warm-up counts from there.
+TEST(Ema, FollowsTheWeightsUntilItsFirstStep) {
+  const Tensor weight = Tensor::full({3}, 1);
+  Ema ema({{"w", weight}}, {.decay = 0.5, .after_step = 2});
+  float expected = 0;
+  for (int64_t step = 1; step <= 6; ++step) {
+    weight.copy_(Tensor::full({3}, static_cast<double>(step * step)));
+    ema.update(step);
+    expected = step <= 3 ? static_cast<float>(step * step) : (expected + static_cast<float>(step * step)) / 2;
+    EXPECT_EQ(ema.average()[0].tensor.data<float>()[2], expected) << step;
+  }
+  const Ema warming({{"w", weight}},
+                    {.decay = 0.9, .warmup = true, .warmup_gamma = 4, .warmup_power = 0.5, .after_step = 2});
+  EXPECT_EQ(warming.decay(3), 0);
+  EXPECT_DOUBLE_EQ(warming.decay(4), 1 - 1 / std::sqrt(1.25));
+  EXPECT_DOUBLE_EQ(warming.decay(15), 0.5);  // (1 + 12 / 4)^(−1/2)
+  EXPECT_EQ(warming.decay(100000), 0.9);
+}
+
+// A wrong list of differences is cut after the twentieth.
+TEST(Ema, AnAverageOfOtherShapesListsTheDifferences) {
+  std::vector<nn::NamedTensor> weights, other;
+  for (int i = 0; i < 21; ++i) {
+    weights.push_back({"w" + std::to_string(i), Tensor::zeros({2, 3})});
+    other.push_back({"w" + std::to_string(i), i == 20 ? Tensor::zeros({2, 3}) : Tensor::zeros({3, 2}, DType::f64)});
+  }
+  Ema ema(weights, {});
+  std::string expected = "ema: 20 difference(s)";
+  for (int i = 0; i < 20; ++i) expected += "\n  'w" + std::to_string(i) + "': expected f32 [2, 3], got f64 [3, 2]";
+  EXPECT_EQ(testing::error_of([&] { ema.load(other); }), expected);
+  other[20].name = "x";
+  EXPECT_EQ(testing::error_of([&] { ema.load(other); }),
+            "ema: 22 difference(s)" + expected.substr(expected.find('\n')) + "\n  and 2 more");
+}
+
 }  // namespace
 }  // namespace vitrail::optim

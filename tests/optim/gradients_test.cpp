@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "tests/support/golden.h"
+#include "tests/support/messages.h"
 #include "vitrail/autograd/variable.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
@@ -98,6 +99,38 @@ TEST(ClipFactor, IsAtMostOneAndRefusesNegativeNorms) {
   EXPECT_DOUBLE_EQ(clip_factor(3, 2), 2 / (3 + 1e-6));
   EXPECT_THROW(clip_factor(1, -1), Error);
   EXPECT_THROW(clip_factor(1, std::nan("")), Error);
+}
+
+TEST(GradientNorm, ErrorsNameTheParameter) {
+  EXPECT_EQ(testing::error_of([] {
+              gradient_norm({parameter("fine", Tensor::zeros({2})), parameter("half", Tensor::zeros({2}, DType::f16))});
+            }),
+            "gradients: expected f32 or f64, got f16 for 'half'");
+  EXPECT_EQ(testing::error_of([] { clip_factor(1, -0.5); }), "clipping: expected a norm of at least 0, got -0.5");
+}
+
+// Chunks have 16384 elements: at their borders each element counts once.
+TEST(GradientNorm, CountsEachElementOnceAtTheBordersOfChunks) {
+  for (const int64_t size : {1, 16383, 16384, 16385, 32768, 32769}) {
+    const Tensor gradient = Tensor::full({size}, 2);
+    gradient.data<float>()[size - 1] = 3;
+    const std::vector<Parameter> parameters{parameter("a", gradient), parameter("b", Tensor::full({1}, 4, DType::f64))};
+    EXPECT_NEAR(gradient_norm(parameters), std::sqrt(4.0 * static_cast<double>(size - 1) + 9 + 16), 1e-9) << size;
+    clip_gradients(parameters, 1);
+    EXPECT_NEAR(gradient_norm(parameters), 1, 1e-4) << size;
+    EXPECT_NEAR(gradient.data<float>()[size - 1] / 3, autograd::grad_of(parameters[1].tensor).data<double>()[0] / 4,
+                1e-7);
+  }
+}
+
+TEST(ClipGradients, LeavesGradientsThatAreNotFiniteOrAreNotClipped) {
+  const Tensor gradient = Tensor::from<float>({2}, {3, std::numeric_limits<float>::infinity()});
+  const std::vector<Parameter> parameters{parameter("a", gradient)};
+  EXPECT_TRUE(std::isinf(clip_gradients(parameters, 1)));
+  EXPECT_EQ(gradient.data<float>()[0], 3);
+  gradient.data<float>()[1] = 4;
+  EXPECT_EQ(clip_gradients(parameters, 0), 5);
+  EXPECT_EQ(gradient.data<float>()[1], 4);
 }
 
 }  // namespace

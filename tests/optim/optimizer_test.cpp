@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "tests/support/golden.h"
@@ -13,6 +14,7 @@
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
 #include "vitrail/ops/linear.h"
+#include "vitrail/optim/chunks_internal.h"
 
 namespace vitrail::optim {
 namespace {
@@ -284,6 +286,97 @@ TEST(Optimizer, ZeroRatesAndScalesStandStill) {
   EXPECT_THROW(make_optimizer({}, {{"w", weight, 0.1, -1}}), Error);
   EXPECT_THROW(make_optimizer({.beta1 = -0.1}, {{"w", weight}}), Error);
   EXPECT_THROW(make_optimizer({.kind = "sgd", .momentum = 1}, {{"w", weight}}), Error);
+}
+
+// One step from w = 1, with the gradient 0.5, the rate 0.2, half of it for this parameter, and the weight decay 0.5.
+TEST(Optimizer, AStepIsThatOfTheFormulas) {
+  const auto step = [](const OptimizerOptions& options, int steps = 1, double decay = 0.5) {
+    const Tensor weight = leaf_of(Tensor::full({1}, 1, DType::f64));
+    const auto optimizer = make_optimizer(options, {{"w", weight, decay, 0.5}});
+    for (int i = 0; i < steps; ++i) {
+      set_grad(weight, Tensor::full({1}, 2, DType::f64));
+      optimizer->step(0.2, 0.25);
+    }
+    return weight.data<double>()[0];
+  };
+  const double rate = 0.1, g = 0.5, kept = 1 - rate * 0.5;
+  // Adam's first step is g / (|g| + ε): m̂ = g, v̂ = g².
+  EXPECT_NEAR(step({.kind = "adamw", .eps = 0.1}), kept - rate * g / (g + 0.1), 1e-12);
+  EXPECT_NEAR(step({.kind = "sgd", .momentum = 0}), 1 - rate * (g + 0.5), 1e-12);
+  EXPECT_NEAR(step({.kind = "sgd", .momentum = 0.75}), 1 - rate * (g + 0.5), 1e-12);
+  EXPECT_NEAR(step({.kind = "sgd", .momentum = 0.75, .nesterov = true}), 1 - rate * (1 + 0.75) * (g + 0.5), 1e-12);
+  const double first = 1 - rate * (g + 0.5), second = g + 0.5 * first;
+  EXPECT_NEAR(step({.kind = "sgd", .momentum = 0.75}, 2), first - rate * (0.75 * (g + 0.5) + second), 1e-12);
+  EXPECT_NEAR(step({.kind = "lion"}), kept - rate, 1e-12);
+  // LAMB's u = g / (|g| + ε) + λ w, scaled by |w| / |u|: the step has the length of the weight.
+  EXPECT_NEAR(step({.kind = "lamb", .eps = 0.1}), 1 - rate, 1e-12);
+  EXPECT_NEAR(step({.kind = "lamb", .eps = 0.1}, 1, 0), 1 - rate * g / (g + 0.1), 1e-12) << "no ratio without decay";
+}
+
+TEST(OptimizerState, HasItsStepAndItsBuffers) {
+  const auto names = [](const OptimizerOptions& options) {
+    const auto optimizer = make_optimizer(
+        options, {{"a", leaf_of(Tensor::zeros({2, 3}))}, {"b", leaf_of(Tensor::zeros({4}, DType::f64))}});
+    std::vector<std::string> list;
+    for (const nn::NamedTensor& entry : optimizer->state()) {
+      list.push_back(entry.name);
+      if (entry.name == "step") continue;
+      const bool is_a = entry.name.ends_with(".a");
+      EXPECT_EQ(entry.tensor.shape(), (is_a ? Shape{2, 3} : Shape{4}));
+      EXPECT_EQ(entry.tensor.dtype(), is_a ? DType::f32 : DType::f64);
+    }
+    return list;
+  };
+  const std::vector<std::string> adam{"step", "exp_avg.a", "exp_avg.b", "exp_avg_sq.a", "exp_avg_sq.b"};
+  EXPECT_EQ(names({.kind = "adamw"}), adam);
+  EXPECT_EQ(names({.kind = "lamb"}), adam);
+  EXPECT_EQ(names({.kind = "lion"}), (std::vector<std::string>{"step", "exp_avg.a", "exp_avg.b"}));
+  EXPECT_EQ(names({.kind = "sgd"}), (std::vector<std::string>{"step", "momentum_buffer.a", "momentum_buffer.b"}));
+  EXPECT_EQ(names({.kind = "sgd", .momentum = 0}), (std::vector<std::string>{"step"}));
+  const auto optimizer = make_optimizer({}, {{"a", leaf_of(Tensor::zeros({2}))}});
+  EXPECT_EQ(optimizer->state()[0].tensor.item<int64_t>(), 0);
+  optimizer->step(1);
+  EXPECT_EQ(optimizer->state()[0].tensor.item<int64_t>(), 1);
+  EXPECT_EQ(optimizer->state()[0].tensor.dtype(), DType::i64);
+  EXPECT_EQ(optimizer->state()[1].tensor.storage(), optimizer->state()[1].tensor.storage()) << "not a copy";
+}
+
+TEST(Optimizer, ErrorsNameTheOptionAndTheParameter) {
+  const Tensor weight = leaf_of(Tensor::zeros({2}));
+  const auto message = [&](const OptimizerOptions& options) {
+    return error_of([&] { make_optimizer(options, {{"w", weight}}); });
+  };
+  for (const double value : {-0.5, 1.0, 1.5}) {
+    EXPECT_EQ(message({.beta1 = value}), str("optimizer: expected beta1 in [0, 1), got ", value));
+    EXPECT_EQ(message({.beta2 = value}), str("optimizer: expected beta2 in [0, 1), got ", value));
+    EXPECT_EQ(message({.momentum = value}), str("optimizer: expected momentum in [0, 1), got ", value));
+  }
+  EXPECT_EQ(message({.eps = 9e-38}), "optimizer: expected eps of at least 1e-37, got 9e-38");
+  EXPECT_NO_THROW(make_optimizer({.beta1 = 0, .beta2 = 0.0, .eps = 1e-37, .momentum = 0}, {{"w", weight}}));
+  EXPECT_EQ(error_of([&] {
+              make_optimizer({}, {{"w", weight, -0.5, 2}});
+            }),
+            "optimizer: expected a weight decay and a learning rate scale of at least 0, got -0.5 and 2 for 'w'");
+  EXPECT_EQ(error_of([&] {
+              make_optimizer({}, {{"w", weight, 0.5, -2}});
+            }),
+            "optimizer: expected a weight decay and a learning rate scale of at least 0, got 0.5 and -2 for 'w'");
+  EXPECT_NO_THROW(make_optimizer({}, {{"w", weight, 0, 0}}));
+  const auto optimizer = make_optimizer({}, {{"w", weight}});
+  set_grad(weight, Tensor::zeros({2}, DType::f64));
+  EXPECT_EQ(error_of([&] { optimizer->step(1); }), "optimizer: expected a gradient f32 [2] of 'w', got f64 [2]");
+}
+
+// Chunks are of one parameter and of 16384 elements at most.
+TEST(Chunks, CoverEachParameter) {
+  const std::vector<Chunk> chunks = make_chunks({{"a", Tensor::zeros({16384})},
+                                                 {"none", Tensor::zeros({0})},
+                                                 {"b", Tensor::zeros({3, 16385})},
+                                                 {"c", Tensor::zeros({})}});
+  std::vector<std::array<int64_t, 3>> got;
+  for (const Chunk& chunk : chunks) got.push_back({static_cast<int64_t>(chunk.parameter), chunk.first, chunk.count});
+  EXPECT_EQ(got, (std::vector<std::array<int64_t, 3>>{
+                     {0, 0, 16384}, {2, 0, 16384}, {2, 16384, 16384}, {2, 32768, 16384}, {2, 49152, 3}, {3, 0, 1}}));
 }
 
 }  // namespace

@@ -159,5 +159,46 @@ TEST(NamePattern, EqualsTheDefinitionOfItsWildcards) {
   EXPECT_GT(matched, 300);
 }
 
+TEST(ParameterGroups, KeepTheOrderAndTheTensors) {
+  const std::vector<nn::NamedTensor> parameters{
+      {"blocks.0.w", Tensor::zeros({2, 2})}, {"head.weight", Tensor::zeros({3, 2})}, {"norm.bias", Tensor::zeros({2})}};
+  const auto groups = parameter_groups(parameters, {.weight_decay = 0.25, .frozen = {"head.*"}});
+  ASSERT_EQ(groups.size(), 2u);
+  EXPECT_EQ(groups[0].name, "blocks.0.w");
+  EXPECT_EQ(groups[0].tensor.storage(), parameters[0].tensor.storage());
+  EXPECT_EQ(groups[1].name, "norm.bias");
+  EXPECT_EQ(groups[0].weight_decay, 0.25);
+  EXPECT_EQ(groups[1].weight_decay, 0);
+  const GroupOptions defaults;
+  EXPECT_EQ(defaults.weight_decay, 0.05);
+  EXPECT_EQ(defaults.layer_decay, 1);
+}
+
+TEST(ParameterGroups, ErrorsNameTheOption) {
+  const std::vector<nn::NamedTensor> parameters{{"w", Tensor::zeros({2, 2})}};
+  const auto message = [&](const GroupOptions& options) {
+    return error_of([&] { parameter_groups(parameters, options); });
+  };
+  EXPECT_EQ(message({.weight_decay = -0.5}), "weight_decay: expected at least 0, got -0.5");
+  EXPECT_EQ(message({.layer_decay = 1.5}), "layer_decay: expected a factor in (0, 1], got 1.5");
+  EXPECT_EQ(message({.no_decay = {"w", "x*"}}),
+            "no_decay: expected patterns that each match a parameter's name, got 'x*', which matches none");
+  EXPECT_TRUE(error_of([] {
+                matches("regex:(", "a");
+              }).starts_with("pattern: expected a regular expression after 'regex:', got 'regex:(' ("));
+  EXPECT_NO_THROW(parameter_groups(parameters, {.weight_decay = 0, .layer_decay = 1}));
+}
+
+// The image encoder of Segment Anything has its own layers; what is behind it has the full rate.
+TEST(ParameterGroups, OfAnImageEncoderCountItsBlocks) {
+  std::vector<nn::NamedTensor> parameters;
+  for (const char* name : {"image_encoder.pos_embed", "image_encoder.blocks.1.w", "image_encoder.blocks.2.w",
+                           "image_encoder.neck.0.weight", "mask_decoder.blocks.9.w"})
+    parameters.push_back({name, Tensor::zeros({2, 2})});
+  const auto groups = parameter_groups(parameters, {.layer_decay = 0.5});
+  const double rates[] = {0.0625, 0.25, 0.5, 1, 1};
+  for (size_t i = 0; i < 5; ++i) EXPECT_DOUBLE_EQ(groups[i].rate_scale, rates[i]) << groups[i].name;
+}
+
 }  // namespace
 }  // namespace vitrail::optim

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/support/golden.h"
+#include "tests/support/messages.h"
 #include "tests/support/paths.h"
 #include "vitrail/base/error.h"
 
@@ -124,6 +125,48 @@ TEST(Schedule, RefusesRatesAndStepsOutOfRange) {
   EXPECT_THROW(Schedule({.kind = "step", .decay_steps = 1, .decay_factor = 1.5}), Error);
   EXPECT_NO_THROW(Schedule({.kind = "step", .decay_steps = 1, .decay_factor = 1}));
   EXPECT_NO_THROW(Schedule({.kind = "constant", .warmup_steps = 5})) << "a constant rate needs no total";
+}
+
+TEST(Schedule, DefaultsAreACosineWithoutWarmUp) {
+  const ScheduleOptions options;
+  EXPECT_EQ(options.kind, "cosine");
+  EXPECT_EQ(options.rate, 1e-3);
+  EXPECT_EQ(options.final_rate, 0);
+  EXPECT_EQ(options.total_steps, 0);
+  EXPECT_EQ(options.warmup_steps, 0);
+  EXPECT_EQ(options.warmup_rate, 0);
+  EXPECT_TRUE(options.warmup_prefix);
+  EXPECT_EQ(options.decay_steps, 0);
+  EXPECT_EQ(options.decay_factor, 0.1);
+  EXPECT_EQ(Schedule({.rate = 0.5, .total_steps = 7}).options().total_steps, 7);
+}
+
+TEST(Schedule, ErrorsNameTheOption) {
+  const auto message = [](const ScheduleOptions& options) {
+    return testing::error_of([&] { const Schedule schedule(options); });
+  };
+  EXPECT_EQ(message({.kind = "constant", .warmup_steps = -2}), "schedule: expected a number of warm-up steps, got -2");
+  EXPECT_EQ(message({.kind = "linear", .total_steps = -3}), "schedule: expected the run's number of steps, got -3");
+  EXPECT_EQ(message({.kind = "cosine", .total_steps = 5, .warmup_steps = 6}),
+            "schedule: expected a warm-up within the run's 5 steps, got 6");
+  EXPECT_EQ(message({.kind = "constant", .final_rate = -2}), "schedule: expected rates of at least 0, got -2");
+  EXPECT_EQ(message({.kind = "step", .decay_steps = 3, .decay_factor = 1.5}),
+            "schedule: expected decay_steps of at least 1 and a decay_factor in (0, 1], got 3 and 1.5");
+  EXPECT_NO_THROW(Schedule({.kind = "linear", .total_steps = 5, .warmup_steps = 5}));
+  EXPECT_NO_THROW(Schedule({.kind = "step", .total_steps = 0, .warmup_steps = 9, .decay_steps = 1}));
+}
+
+// Without warmup_prefix the intervals of the steps begin at step 0.
+TEST(Schedule, StepsMayBeginBeforeTheWarmUp) {
+  const Schedule schedule({.kind = "step",
+                           .rate = 1,
+                           .warmup_steps = 2,
+                           .warmup_rate = 0.5,
+                           .warmup_prefix = false,
+                           .decay_steps = 3,
+                           .decay_factor = 0.25});
+  const double want[] = {0.5, 0.75, 1, 0.25, 0.25, 0.25, 0.0625};
+  for (int64_t step = 0; step < 7; ++step) EXPECT_DOUBLE_EQ(schedule.rate(step), want[step]) << step;
 }
 
 }  // namespace

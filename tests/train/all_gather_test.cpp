@@ -87,5 +87,43 @@ TEST(ProcessGroup, TheFirstTextIsThatOfTheLowestProcessThatHasOne) {
   EXPECT_EQ(ProcessGroup(nullptr).first_nonempty_text("alone"), "alone");
 }
 
+TEST(ProcessGroup, SumsAndBroadcastsOverItsProcesses) {
+  dist::testing::run_ranks(3, [](const std::shared_ptr<dist::Communicator>& communicator) {
+    const ProcessGroup group(communicator);
+    EXPECT_EQ(group.size(), 3);
+    EXPECT_EQ(group.is_rank_zero(), communicator->rank() == 0);
+    EXPECT_EQ(group.communicator(), communicator);
+    const double rank = group.rank();
+    std::vector<double> values{rank, 10 * rank, 1};
+    group.all_reduce_sum(values);
+    EXPECT_EQ(values, (std::vector<double>{3, 30, 3}));
+    const std::string own(static_cast<size_t>(2 * group.rank() + 1), static_cast<char>('a' + group.rank()));
+    EXPECT_EQ(group.broadcast_text(own), "a");
+    EXPECT_EQ(group.broadcast_text(own, 2), "ccccc");
+    EXPECT_EQ(group.broadcast_text(group.rank() == 1 ? "" : own, 1), "");
+    const Tensor single = Tensor::full({2, 3}, rank), wide = Tensor::full({5}, rank + 7, DType::f64);
+    group.broadcast_tensors({{"single", single}, {"wide", wide}});
+    for (int64_t i = 0; i < 6; ++i) EXPECT_EQ(single.data<float>()[i], 0);
+    for (int64_t i = 0; i < 5; ++i) EXPECT_EQ(wide.data<double>()[i], 7);
+    EXPECT_EQ(error_of([&] {
+                group.broadcast_tensors({{"strided", Tensor::zeros({2, 3}).transpose(0, 1)}});
+              }),
+              "broadcast: expected a contiguous tensor, got strided");
+    EXPECT_EQ(error_of([&] { single_process(communicator, "probe"); }),
+              "objective: expected one process for \"probe\", got 3 processes");
+  });
+}
+
+TEST(ProcessGroup, OfOneProcessChangesNothing) {
+  const ProcessGroup alone(nullptr);
+  EXPECT_EQ(alone.size(), 1);
+  EXPECT_TRUE(alone.is_rank_zero());
+  EXPECT_EQ(alone.broadcast_text("text"), "text");
+  EXPECT_TRUE(alone.any(true));
+  EXPECT_FALSE(alone.any(false));
+  EXPECT_NO_THROW(alone.broadcast_tensors({{"strided", Tensor::zeros({2, 3}).transpose(0, 1)}}));
+  EXPECT_EQ(single_process(nullptr, "probe").size(), 1);
+}
+
 }  // namespace
 }  // namespace vitrail::train

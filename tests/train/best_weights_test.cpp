@@ -132,6 +132,8 @@ TEST(BestWeights, BothWeightsAreMeasured) {
   EXPECT_EQ(epoch.ema_top5, 1);
   EXPECT_EQ(epoch.val_images, 6);
   EXPECT_NE(epoch.ema_loss, epoch.val_loss);
+  EXPECT_TRUE(same(run / "checkpoints/ema.safetensors", observed.states[0].average));
+  EXPECT_FALSE(same(run / "checkpoints/ema.safetensors", observed.states[0].model));
 }
 
 TEST(BestWeights, OfEqualResultsTheLaterEpochIsKept) {

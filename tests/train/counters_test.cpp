@@ -4,6 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/full_disk.h"
 #include "tests/train/training_fixture.h"
 #include "vitrail/train/append_only_file_internal.h"
 #include "vitrail/train/checked_json_internal.h"
@@ -221,6 +222,275 @@ TEST(MetricsLog, ContinuesAfterTheLastWholeRow) {
   Counters resumed = counters;
   EXPECT_TRUE(MetricsLog(folder, resumed).notes().empty());
   EXPECT_EQ(read_text(folder / "metrics.csv"), whole) << "rows after the checkpoint are written again";
+}
+
+TEST(Counters, AreWrittenInOneOrderWithAllFields) {
+  EXPECT_EQ(full_counters().to_json(),
+            R"({"epoch":[1.5,2,3,4.5,5],"interval":[6.5,7,8,9.5,10],"best_top1":0.25,"best_loss":0.75,)"
+            R"("best_epoch":11,"best_is_average":true,"history":[)"
+            R"({"epoch":1,"step":12,"train_loss":1.25,"train_top1":0.1,"val_loss":1.5,"val_top1":0.2,"val_top5":0.3,)"
+            R"("val_images":13,"ema_loss":1.75,"ema_top1":0.4,"ema_top5":0.5,"validated":true,"has_ema":true,)"
+            R"("best":true,"seconds":2.5},)"
+            R"({"epoch":2,"step":0,"train_loss":0.0,"train_top1":0.0,"val_loss":0.0,"val_top1":0.0,"val_top5":0.0,)"
+            R"("val_images":0,"ema_loss":0.0,"ema_top1":0.0,"ema_top5":0.0,"validated":false,"has_ema":false,)"
+            R"("best":false,"seconds":0.0}],"skipped_images":14,"skipped_steps":15,"skipped_in_a_row":16,)"
+            R"("seconds":17.5,"metrics_bytes":21,"event_bytes":22,"event_name":"events.out.tfevents.23","tested":true,)"
+            R"("exchange":[18.5,19.5,20.5],"test":[24.5,0.6,0.7],"test_images":25})");
+  const Counters none;
+  EXPECT_EQ(none.best.top1, -1) << "nothing was validated";
+  EXPECT_EQ(none.best_epoch, 0);
+  EXPECT_EQ(Counters::from_json(none.to_json()).to_json(), none.to_json());
+}
+
+// Each value of its own where it belongs, from a text that another program could have written.
+TEST(Counters, AreReadFromTheirFields) {
+  const Counters read = Counters::from_json(full_counters().to_json());
+  EXPECT_EQ(read.epoch.images, 3);
+  EXPECT_EQ(read.epoch.gradient_norm, 4.5);
+  EXPECT_EQ(read.epoch.steps, 5);
+  EXPECT_EQ(read.interval.loss, 6.5);
+  EXPECT_EQ(read.interval.correct, 7);
+  const EpochResult& e = read.history[0];
+  EXPECT_EQ(e.epoch, 1);
+  EXPECT_EQ(e.step, 12);
+  EXPECT_EQ(e.train_loss, 1.25);
+  EXPECT_EQ(e.train_top1, 0.1);
+  EXPECT_EQ(e.val_loss, 1.5);
+  EXPECT_EQ(e.val_top1, 0.2);
+  EXPECT_EQ(e.val_top5, 0.3);
+  EXPECT_EQ(e.ema_loss, 1.75);
+  EXPECT_EQ(e.ema_top1, 0.4);
+  EXPECT_EQ(e.seconds, 2.5);
+  EXPECT_EQ(read.seconds, 17.5);
+  EXPECT_EQ(read.communication.seconds, 18.5);
+  EXPECT_EQ(read.communication.overlapped, 19.5);
+  EXPECT_EQ(read.metrics_bytes, 21u);
+  EXPECT_EQ(read.event_bytes, 22u);
+  EXPECT_EQ(read.test_loss, 24.5);
+  EXPECT_EQ(read.test_top1, 0.6);
+  EXPECT_EQ(read.test_top5, 0.7);
+}
+
+TEST(Counters, OutOfRangeAreErrorsThatNameTheField) {
+  using Json = nlohmann::ordered_json;
+  const auto refusal = [](const char* pointer, const Json& value) {
+    Json json = Json::parse(full_counters().to_json());
+    json[Json::json_pointer(pointer)] = value;
+    try {
+      Counters::from_json(json.dump());
+    } catch (const Error& error) {
+      const std::string start = "checkpoint: expected the counters of a training run, got ", text = error.what();
+      return text.starts_with(start) ? text.substr(start.size()) : "another error: " + text;
+    }
+    return std::string();
+  };
+  const std::string limits = "9007199254740992";  // 2^53
+  for (const auto& [pointer, name] : {std::pair{"/best_epoch", "counters.best_epoch"},
+                                      {"/skipped_images", "counters.skipped_images"},
+                                      {"/metrics_bytes", "counters.metrics_bytes"},
+                                      {"/test_images", "counters.test_images"},
+                                      {"/history/0/step", "history.step"},
+                                      {"/history/0/val_images", "history.val_images"},
+                                      {"/epoch/2", "epoch[2]"},
+                                      {"/interval/4", "interval[4]"}}) {
+    EXPECT_EQ(refusal(pointer, -1), str(name, ": expected an integer from 0 to ", limits, ", got -1"));
+    EXPECT_EQ(refusal(pointer, (int64_t{1} << 53) + 1),
+              str(name, ": expected an integer from 0 to ", limits, ", got 9007199254740993"));
+    EXPECT_EQ(refusal(pointer, int64_t{1} << 53), "") << name;
+  }
+  EXPECT_EQ(refusal("/epoch/1", 4), "epoch[1]: expected an integer from 0 to 3, got 4") << "of three images";
+  EXPECT_EQ(refusal("/epoch/1", 3), "");
+  EXPECT_EQ(refusal("/best_top1", -1.5), "counters.best_top1: expected a number from -1 to 1, or null, got -1.5");
+  EXPECT_EQ(refusal("/best_top1", -1), "");
+  EXPECT_EQ(refusal("/best_top1", 1), "");
+  for (const char* name : {"train_top1", "val_top1", "val_top5", "ema_top1", "ema_top5"}) {
+    const std::string pointer = str("/history/0/", name);
+    EXPECT_EQ(refusal(pointer.c_str(), -0.5),
+              str("history.", name, ": expected a number from 0 to 1, or null, got -0.5"));
+    EXPECT_EQ(refusal(pointer.c_str(), 1.5),
+              str("history.", name, ": expected a number from 0 to 1, or null, got 1.5"));
+    EXPECT_EQ(refusal(pointer.c_str(), nullptr), "") << "not finite";
+  }
+  for (const char* name : {"train_loss", "val_loss", "ema_loss"})
+    EXPECT_EQ(refusal(str("/history/0/", name).c_str(), -2.5), "") << "a loss has no limits";
+  EXPECT_EQ(refusal("/test/1", 1.5), "test[1]: expected a number from 0 to 1, or null, got 1.5");
+  EXPECT_EQ(refusal("/test/2", -0.5), "test[2]: expected a number from 0 to 1, or null, got -0.5");
+  EXPECT_EQ(refusal("/test/0", 9.5), "");
+  EXPECT_EQ(refusal("/seconds", nullptr), "counters.seconds: expected a number, got null");
+  EXPECT_EQ(refusal("/history/0/seconds", nullptr), "history.seconds: expected a number, got null");
+  EXPECT_EQ(refusal("/epoch/0", nullptr), "epoch[0]: expected a number, got null");
+  EXPECT_EQ(refusal("/epoch/3", nullptr), "epoch[3]: expected a number, got null");
+  EXPECT_EQ(refusal("/exchange/2", nullptr), "exchange[2]: expected a number, got null");
+  EXPECT_EQ(refusal("/test", Json::array({1, 2})), "test: expected an array of 3 numbers, got [1,2]");
+  EXPECT_EQ(refusal("/exchange", Json::array({1})), "exchange: expected an array of 3 numbers, got [1]");
+  EXPECT_EQ(refusal("/epoch", Json::array({1})), "epoch: expected an array of 5 numbers, got [1]");
+  EXPECT_EQ(refusal("/interval", 7), "interval: expected an array of 5 numbers, got 7");
+}
+
+TEST(Counters, AnEventNameIsThatOfAnEventFile) {
+  const auto read = [](const std::string& name) {
+    Counters counters = full_counters();
+    counters.event_name = name;
+    return Counters::from_json(counters.to_json()).event_name;
+  };
+  const std::string prefix = "events.out.tfevents.";
+  for (const std::string& name : {std::string(), prefix, prefix + "09AZaz.-_", prefix + std::string(80, 'x')})
+    EXPECT_EQ(read(name), name);
+  for (const std::string& name :
+       {prefix + std::string(81, 'x'), prefix + "a/b", prefix + " ", prefix + "é", prefix + ":", prefix + "@",
+        prefix + "[", prefix + "`", prefix + "{", std::string("events.out.tfevent"), "x" + prefix + "1"}) {
+    const std::string message = error_of([&] { read(name); });
+    EXPECT_TRUE(contains(message, "event_name: expected the name of a TensorBoard file, events.out.tfevents.…, got \""))
+        << message;
+  }
+}
+
+TEST(CheckedJson, MessagesNameTheValueAndItsRange) {
+  using Json = nlohmann::ordered_json;
+  const Json object{{"n", 7}, {"x", 0.5}, {"nothing", nullptr}, {"yes", true}, {"text", "t"}, {"list", {1, 2.5, -3}}};
+  const CheckedObject values(object, "at");
+  EXPECT_EQ(values.count("n"), 7);
+  EXPECT_EQ(values.count("n", 7, 7), 7);
+  EXPECT_EQ(error_of([&] { values.count("n", 6); }), "at.n: expected an integer from 0 to 6, got 7");
+  EXPECT_EQ(error_of([&] { values.count("n", 9, 8); }), "at.n: expected an integer from 8 to 9, got 7");
+  EXPECT_EQ(values.number("x"), 0.5);
+  EXPECT_EQ(error_of([&] { values.number("x", 1, 2); }), "at.x: expected a number from 1 to 2, or null, got 0.5");
+  EXPECT_TRUE(std::isnan(values.number("nothing")));
+  EXPECT_EQ(error_of([&] { values.finite("nothing"); }), "at.nothing: expected a number, got null");
+  EXPECT_TRUE(values.boolean("yes"));
+  EXPECT_EQ(values.text("text"), "t");
+  const CheckedArray list(object["list"], "list", 3);
+  EXPECT_EQ(list.count(0), 1);
+  EXPECT_EQ(list.count(0, 1), 1);
+  EXPECT_EQ(list.number(1), 2.5);
+  EXPECT_EQ(list.finite(2), -3);
+  EXPECT_EQ(error_of([&] { list.count(1); }), "list[1]: expected an integer from 0 to 9007199254740992, got 2.5");
+  EXPECT_EQ(error_of([&] { list.count(2); }), "list[2]: expected an integer from 0 to 9007199254740992, got -3");
+  EXPECT_EQ(error_of([&] { list.count(0, 0); }), "list[0]: expected an integer from 0 to 0, got 1");
+  EXPECT_EQ(error_of([&] { list.number(2, -2, 2); }), "list[2]: expected a number from -2 to 2, or null, got -3");
+  const std::string shown = "\"" + std::string(59, 'y');
+  EXPECT_EQ(error_of([&] { checked_count(Json(std::string(80, 'y')), "v", 0, 1); }),
+            "v: expected an integer from 0 to 1, got " + shown);
+  EXPECT_EQ(error_of([&] { checked_number(Json(std::string(80, 'y')), "v", 0, 1); }),
+            "v: expected a number from 0 to 1, or null, got " + shown);
+  EXPECT_EQ(error_of([&] { CheckedArray(Json(std::string(80, 'y')), "v", 2); }),
+            "v: expected an array of 2 numbers, got " + shown);
+}
+
+TEST(AppendOnlyFile, WritesAtTheEndWhateverItsLength) {
+  const fs::path path = testing::scratch_folder() / "log";
+  AppendOnlyFile file(path, 0);
+  EXPECT_EQ(read_text(path), "");
+  file.write("ab");
+  file.write("");
+  file.write(std::string(3, '\0'));
+  EXPECT_EQ(file.sync(), 5u);
+  write_file(path, "other");  // another program
+  file.write("c");
+  EXPECT_EQ(read_text(path), "otherc");
+  const std::string large(3 << 20, 'x');
+  fs::remove(path);
+  write_file(path, large + "y");
+  fs::create_hard_link(path, path.parent_path() / "second");
+  AppendOnlyFile copy(path, large.size());
+  EXPECT_EQ(read_text(path), large) << "copied in several parts";
+  EXPECT_EQ(fs::file_size(path.parent_path() / "second"), large.size() + 1);
+}
+
+TEST(AppendOnlyFile, AFullDiskIsAnErrorThatNamesTheFile) {
+  const fs::path path = testing::scratch_folder() / "log";
+  AppendOnlyFile file(path, 0);
+  std::string message;
+  {
+    const testing::FullDisk full(4);
+    message = error_of([&] { file.write("12345"); });
+  }
+  EXPECT_TRUE(message.starts_with(path.string() + ": write failed: ")) << message;
+  EXPECT_EQ(read_text(path), "1234");
+  EXPECT_EQ(file.sync(), 4u);
+  const std::string shorter = error_of([&] { AppendOnlyFile(path, 5); });
+  EXPECT_EQ(shorter, path.string() + ": expected at least 5 bytes, as the checkpoint says, got 4");
+  fs::create_symlink(path, path.parent_path() / "link");
+  EXPECT_EQ(error_of([&] { AppendOnlyFile(path.parent_path() / "link", 0); }),
+            (path.parent_path() / "link").string() + ": expected a regular file, got a symbolic link");
+  EXPECT_TRUE(error_of([&] {
+                AppendOnlyFile("/dev/null", 0);
+              }).ends_with("/dev/null: expected a regular file, got another kind of file"));
+}
+
+TEST(MetricsFile, HasTheNamesOfItsMetrics) {
+  const fs::path folder = testing::scratch_folder();
+  for (const auto& [names, columns] : {std::pair{metric_names(true), "map,f1"},
+                                       {segmentation_metric_names(), "click_iou,box_iou"},
+                                       {metric_names(false), "top1,top5"}}) {
+    fs::remove(folder / "m.csv");
+    const uint64_t length = MetricsFile(folder / "m.csv", 0, names).flush();
+    EXPECT_EQ(length, fs::file_size(folder / "m.csv"));
+    EXPECT_EQ(read_text(folder / "m.csv"), str("event,step,epoch,loss,", columns,
+                                               ",learning_rate,gradient_norm,images_per_second,data_wait,seconds\n"));
+  }
+}
+
+TEST(MetricsFile, HasEachValueInItsColumn) {
+  const fs::path path = testing::scratch_folder() / "m.csv";
+  write_file(path, "h\n");
+  MetricsFile file(path, 2, metric_names(false));
+  file.add({.event = "e",
+            .step = 1,
+            .epoch = 2.00004,
+            .loss = -0.1,
+            .top1 = 0.3,
+            .top5 = 0.7,
+            .learning_rate = 1e-5,
+            .gradient_norm = 100,
+            .images_per_second = 12.34,
+            .data_wait = 0.00006,
+            .seconds = 9.876});
+  EXPECT_EQ(read_text(path), "h\ne,1,2.0000,-0.1,0.3,0.7,1e-05,100,12.3,0.0001,9.88\n");
+}
+
+TEST(MetricsLog, NamesItsFilesAndKeepsTheirLengths) {
+  const fs::path folder = testing::scratch_folder();
+  Counters counters;
+  MetricsLog log(folder, counters);
+  log.add({.event = "train", .step = 1});
+  EXPECT_EQ(counters.metrics_bytes, 0u) << "until they are on the disk";
+  log.flush(counters);
+  EXPECT_TRUE(counters.event_name.starts_with("events.out.tfevents.")) << counters.event_name;
+  EXPECT_TRUE(counters.event_name.ends_with(".vitrail")) << counters.event_name;
+  const fs::path events = folder / "tensorboard" / counters.event_name;
+  EXPECT_EQ(counters.metrics_bytes, fs::file_size(folder / "metrics.csv"));
+  EXPECT_EQ(counters.event_bytes, fs::file_size(events));
+  EXPECT_NE(counters.metrics_bytes, counters.event_bytes);
+  Counters same = counters;
+  EXPECT_TRUE(MetricsLog(folder, same).notes().empty());
+  EXPECT_EQ(same.event_name, counters.event_name);
+  for (const bool absent : {false, true}) {
+    absent ? static_cast<void>(fs::remove(events)) : fs::resize_file(events, counters.event_bytes - 1);
+    Counters resumed = counters;
+    const MetricsLog again(folder, resumed);
+    EXPECT_EQ(again.notes(), (std::vector<std::string>{events.string() + " is absent or shorter than the checkpoint "
+                                                                         "says: a new event file continues it"}));
+    EXPECT_EQ(resumed.event_bytes, 0u);
+    EXPECT_TRUE(resumed.event_name.ends_with(".vitrail"));
+  }
+  fs::remove_all(folder / "tensorboard");
+  write_file(folder / "tensorboard", "a file");
+  Counters none;
+  EXPECT_TRUE(contains(error_of([&] { MetricsLog(folder, none); }), "tensorboard: cannot be created: "));
+}
+
+TEST(MetricsLog, NotesWhatIsLost) {
+  const fs::path folder = testing::scratch_folder();
+  write_file(folder / "metrics.csv", "head\nrow\nhal");
+  Counters counters;
+  counters.metrics_bytes = 20;
+  const MetricsLog log(folder, counters);
+  EXPECT_EQ(log.notes(),
+            (std::vector<std::string>{(folder / "metrics.csv").string() +
+                                      " has 12 of 20 bytes that the checkpoint counts: its last rows are lost, the "
+                                      "training is not"}));
+  EXPECT_EQ(read_text(folder / "metrics.csv"), "head\nrow\n");
 }
 
 }  // namespace

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Data-parallel training, with threads as processes, computes the same as training in one process.
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "tests/dist/thread_communicator.h"
 #include "tests/train/metrics_comparison.h"
 #include "vitrail/train/checkpoint.h"
+#include "vitrail/train/counters_internal.h"
 #include "vitrail/train/trainer.h"
 
 namespace vitrail::train {
@@ -113,6 +115,27 @@ TEST(DataParallel, SkipTheSameSteps) {
   const TrainingResult result = train_in(2, run, recipe);
   EXPECT_GT(result.skipped_steps, 0);
   EXPECT_EQ(result.step, 18);
+}
+
+TEST(DataParallel, TellTheTimesOfTheirExchange) {
+  const fs::path run = testing::scratch_folder() / "run";
+  const Recipe recipe = parse_recipe(tiny_recipe(make_images()), "r.json", {"batch_size=4", "epochs=1"});
+  const TrainingResult result = train_in(2, run, recipe);
+  EXPECT_EQ(result.processes, 2);
+  EXPECT_GT(result.communication.seconds, 0);
+  EXPECT_GE(result.communication.overlapped, 0);
+  EXPECT_LE(result.communication.overlapped, result.communication.seconds);
+  EXPECT_GT(result.communication.waited, 0);
+  const CommunicationTimes saved =
+      Counters::from_json(load_checkpoint(run / "checkpoints/last.safetensors").counters).communication;
+  EXPECT_EQ(saved.seconds, result.communication.seconds);
+  EXPECT_EQ(saved.overlapped, result.communication.overlapped);
+  EXPECT_EQ(saved.waited, result.communication.waited);
+  const auto summary = nlohmann::json::parse(read_text(run / "summary.json"));
+  EXPECT_EQ(summary["exchange"]["processes"], 2);
+  const TrainingResult again = train_in(2, run, recipe, {.resume = true});
+  EXPECT_EQ(again.communication.seconds, result.communication.seconds) << "no step was trained";
+  EXPECT_EQ(train_in(1, testing::scratch_folder() / "one", recipe).processes, 1);
 }
 
 }  // namespace

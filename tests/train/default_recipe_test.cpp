@@ -4,8 +4,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <tuple>
 
 #include "tests/train/training_fixture.h"
+#include "vitrail/train/model_setup_internal.h"
+#include "vitrail/train/run_folder_internal.h"
 #include "vitrail/train/trainer.h"
 
 namespace vitrail::train {
@@ -201,6 +204,108 @@ TEST(DefaultRecipe, IsValidAndLearns) {
 TEST(DefaultRecipe, MissingDataAndModelsAreErrors) {
   EXPECT_THROW(default_recipe({.data = "/nowhere", .model = small_model()}), Error);
   EXPECT_THROW(default_recipe({.data = make_images().string(), .model = "/nowhere"}), Error);
+}
+
+// A model for images of this size, whose folder is the start.
+std::string model_for(int64_t size, int64_t patch) {
+  const fs::path folder = testing::scratch_folder() / str("model", size);
+  const Recipe recipe =
+      parse_recipe(str(R"({"model": {"img_size": )", size, ", \"patch_size\": ", patch,
+                       R"(, "embed_dim": 8, "depth": 1, "num_heads": 1},)", R"("data": {"train": "x"}, "epochs": 1})"),
+                   "r.json");
+  const PreparedModel made = prepare_model(recipe.model, {"a", "b"}, 1);
+  write_model(folder, made.config, made.model.named_parameters());
+  return folder.string();
+}
+
+TEST(DefaultRecipe, InputsOf96PixelsAndMoreAreCropped) {
+  const std::string images = make_images(2).string();
+  for (const auto& [size, patch, padding] :
+       {std::tuple{int64_t{7}, int64_t{7}, int64_t{1}}, {24, 8, 3}, {95, 19, 11}, {96, 32, 0}, {128, 32, 0}}) {
+    const DefaultRecipe chosen =
+        default_recipe({.data = images, .model = model_for(size, patch), .epochs = 2, .cross_validated = true});
+    const data::AugmentOptions& augment = chosen.recipe.augment;
+    EXPECT_EQ(augment.padded_crop.has_value(), size < 96) << size;
+    EXPECT_EQ(augment.random_resized_crop.has_value(), size >= 96) << size;
+    if (size < 96) {
+      EXPECT_EQ(augment.padded_crop->padding, padding) << size;
+      EXPECT_EQ(augment.padded_crop->mode, data::PaddedCrop::Mode::reflect);
+      EXPECT_EQ(chosen.reasons.back(), str("padded crops and flips, for inputs of ", size, " pixels"));
+    } else {
+      EXPECT_EQ(augment.random_resized_crop->scale, (std::array<double, 2>{0.35, 1}));
+      EXPECT_EQ(chosen.reasons.back(), "random resized crops of 35 to 100 % of an image, and flips");
+    }
+  }
+}
+
+TEST(DefaultRecipe, TellsEachReason) {
+  const fs::path images = make_images();
+  for (int i = 0; i < 14; ++i)
+    fs::remove(images / "train/red" / ((i < 10 ? "0" : "") + std::to_string(i) + ".png"));  // six of twenty remain
+  const std::string path = images.string(), model = small_model();
+  const std::string start = "starting from " + model;
+  const std::string balance = "classes have 6 to 20 training images, so that an epoch shows equally many of each";
+  const std::string crops = "padded crops and flips, for inputs of 32 pixels";
+  const std::string rate = "AdamW with a peak rate of 0.000125 for this batch size, ";
+  DefaultRecipe chosen = default_recipe({.data = path, .model = model, .cross_validated = true});
+  EXPECT_EQ(chosen.reasons,
+            (std::vector<std::string>{
+                start, "batch size 4, 11 steps an epoch of 46 images",
+                "19 epochs, 209 steps: more passes over fewer images, all of them: cross-validation measures the last "
+                "weights",
+                rate + "layer decay 0.75, warm-up of 1 epochs, cosine decay, label smoothing 0.1", balance, crops}));
+  fs::copy(images / "test", images / "val", fs::copy_options::recursive);
+  chosen = default_recipe({.data = path, .model = model, .epochs = 5});
+  EXPECT_EQ(chosen.reasons,
+            (std::vector<std::string>{
+                start, "batch size 4, 11 steps an epoch of 46 images",
+                "5 epochs, ending after 3 without a better held-out loss",
+                rate + "layer decay 0.75, warm-up of 0.5 epochs, cosine decay, label smoothing 0.1", balance, crops}));
+  EXPECT_EQ(chosen.recipe.data.test, path);
+  EXPECT_EQ(error_of([&] { default_recipe({.data = path, .model = model, .cross_validated = true}); }),
+            path + ": expected a dataset without validation images, for cross-validation, got a split of them");
+  chosen = default_recipe({.data = path, .model = model, .preset = Preset::probe});
+  EXPECT_EQ(chosen.reasons,
+            (std::vector<std::string>{start,
+                                      "a new head by logistic regression; 5-fold cross-validation chooses its penalty, "
+                                      "so no images are held out"}));
+  chosen = default_recipe({.data = path, .preset = Preset::scratch, .epochs = 40});
+  EXPECT_EQ(
+      chosen.reasons,
+      (std::vector<std::string>{
+          "a new model, cifar_vit_d192 on 32 × 32 pixels; with fewer than some 10,000 images a pretrained model "
+          "serves better",
+          "batch size 4, 11 steps an epoch of 46 images", "40 epochs, ending after 20 without a better held-out loss",
+          "AdamW with a peak rate of 0.00025 for this batch size, warm-up of 1 epochs, cosine decay, label "
+          "smoothing 0.1",
+          balance, crops}));
+  EXPECT_EQ(chosen.recipe.schedule.final_lr, 1e-6);
+  fs::remove_all(images / "val");
+  chosen = default_recipe({.data = path, .model = model, .epochs = 3});
+  EXPECT_EQ(chosen.validation_images, 15);
+  EXPECT_EQ(chosen.reasons[1],
+            "15 of 46 images are held out to choose the weights; with --folds 5 the model is trained on all, and "
+            "cross-validation measures it");
+}
+
+TEST(DefaultRecipe, BatchesArePowersOfTwoFromATenthOfTheImages) {
+  const std::string model = small_model();
+  for (const auto& [per_class, batch] :
+       {std::pair{1, int64_t{3}}, {2, 4}, {13, 4}, {26, 4}, {27, 8}, {53, 8}, {54, 16}}) {
+    const Recipe recipe =
+        default_recipe({.data = make_images(per_class).string(), .model = model, .cross_validated = true}).recipe;
+    EXPECT_EQ(recipe.batch_size, batch) << 3 * per_class << " images";
+  }
+}
+
+TEST(DefaultRecipe, LeavesNoWarningAndNoCallback) {
+  const fs::path images = make_images(3);
+  fs::copy_file(images / "train/red/00.png", images / "train/blue/copy.png");  // in two classes
+  const Warnings warnings;
+  default_recipe({.data = images.string(), .model = small_model()});
+  EXPECT_TRUE(warnings.messages.empty()) << "the run itself tells it";
+  warn("still heard");
+  EXPECT_EQ(warnings.messages, (std::vector<std::string>{"still heard"}));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "tests/train/training_fixture.h"
 #include "vitrail/autograd/variable.h"
@@ -142,6 +143,35 @@ TEST(Evaluate, OfEqualLogitsTheFirstClassWins) {
 TEST(Evaluate, TellsItsProgressAfterEachBatch) {
   const std::vector<std::pair<int64_t, int64_t>> expected{{1, 4}, {2, 4}, {3, 4}, {4, 4}};
   EXPECT_EQ(evaluated().progress, expected);
+}
+
+TEST(Evaluate, LeavesOutAndCountsWhatCannotBeRead) {
+  const fs::path images = make_images(6, 3);
+  write_file(images / "test/green/01.png", "none");
+  write_file(images / "test/red/02.png", "none");
+  const Recipe recipe = parse_recipe(tiny_recipe(images), "r.json", {"data.unreadable=skip", "batch_size=2"});
+  PreparedModel made = prepare_model(recipe.model, kClasses, 2);
+  made.model.train();
+  const RunData data = open_sets(recipe.data, 3);
+  image::EvalTransform transform;
+  transform.size = {8, 8};
+  data::Loader loader =
+      evaluation_loader(data.test, training_options(recipe, data, transform, 3, 2, ProcessGroup(nullptr)));
+  const Evaluation result = evaluate(made.model, loader, 3);
+  EXPECT_EQ(result.images, 7);
+  EXPECT_EQ(result.skipped, 2);
+  int64_t counted = 0;
+  for (const auto& row : result.confusion) counted += std::accumulate(row.begin(), row.end(), int64_t{0});
+  EXPECT_EQ(counted, 7);
+  const Evaluation again = evaluate(made.model, loader, 3);
+  EXPECT_EQ(again.loss, result.loss) << "in the mode of evaluation, whatever the mode was before";
+  for (const char* color : {"blue", "green", "red"}) {
+    for (const char* name : {"00.png", "01.png", "02.png"}) write_file(images / "test" / color / name, "none");
+  }
+  const Evaluation none = evaluate(made.model, loader, 3);
+  EXPECT_EQ(none.images, 0);
+  EXPECT_EQ(none.skipped, 9);
+  EXPECT_EQ(none.loss + none.top1 + none.top5, 0);
 }
 
 }  // namespace

@@ -5,8 +5,10 @@
 #include <cmath>
 #include <cstring>
 #include <map>
+#include <tuple>
 
 #include "tests/train/metrics_comparison.h"
+#include "vitrail/train/metrics_log_internal.h"
 #include "vitrail/train/trainer.h"
 
 namespace vitrail::train {
@@ -135,6 +137,56 @@ TEST(EventFile, OfARunHasTheValuesOfItsMetrics) {
   expect("train/gradient_norm", Column::gradient_norm);
   EXPECT_EQ(scalars["val/top1"].size(), 3u);
   EXPECT_EQ(scalars["val_ema/top1"].size(), 3u);
+}
+
+// Each value of a row is a scalar of its own, beside the event's name; none of what the row does not have.
+TEST(MetricsLog, WritesTheScalarsOfItsRows) {
+  const fs::path folder = testing::scratch_folder();
+  Counters counters;
+  MetricsLog log(folder, counters, metric_names(true));
+  log.add({.event = "train",
+           .step = 7,
+           .epoch = 0.5,
+           .loss = 1.5,
+           .top1 = 0.25,
+           .top5 = 0.75,
+           .learning_rate = 0.125,
+           .gradient_norm = 3,
+           .images_per_second = 40,
+           .data_wait = 0.0625,
+           .seconds = 9});
+  log.add({.event = "val", .step = 8, .loss = 2.5, .top1 = 0.5});
+  log.flush(counters);
+  std::vector<std::tuple<std::string, std::string, float>> scalars;
+  for (const std::string& record : records_of(read_text(folder / "tensorboard" / counters.event_name))) {
+    auto event = fields_of(record);
+    if (!event.contains(5)) continue;
+    EXPECT_GT(little_endian<double>(event.at(1), 0), 1.6e9) << "seconds since 1970";
+    auto value = fields_of(fields_of(event.at(5)).at(1));
+    scalars.emplace_back(event.at(2), value.at(1), little_endian<float>(value.at(2), 0));
+  }
+  const std::vector<std::tuple<std::string, std::string, float>> expected{{"7", "train/loss", 1.5F},
+                                                                          {"7", "train/map", 0.25F},
+                                                                          {"7", "train/f1", 0.75F},
+                                                                          {"7", "train/learning_rate", 0.125F},
+                                                                          {"7", "train/gradient_norm", 3.0F},
+                                                                          {"7", "train/images_per_second", 40.0F},
+                                                                          {"7", "train/data_wait", 0.0625F},
+                                                                          {"8", "val/loss", 2.5F},
+                                                                          {"8", "val/map", 0.5F}};
+  EXPECT_EQ(scalars, expected);
+}
+
+TEST(EventFile, BeginsWithItsVersion) {
+  const fs::path path = testing::scratch_folder() / "events";
+  EventFile(path, 0).flush();
+  const std::vector<std::string> records = records_of(read_text(path));
+  ASSERT_EQ(records.size(), 1u);
+  auto event = fields_of(records[0]);
+  EXPECT_EQ(event.size(), 3u);
+  EXPECT_EQ(little_endian<double>(event.at(1), 0), 0);
+  EXPECT_EQ(event.at(2), "0");
+  EXPECT_EQ(event.at(3), "brain.Event:2");
 }
 
 }  // namespace

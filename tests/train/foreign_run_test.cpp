@@ -267,5 +267,94 @@ TEST(AppendOnlyFile, KeepsTheFirstBytesAndAppends) {
   EXPECT_EQ(file.sync(), 7u);
 }
 
+// A run that has trained for hours according to its checkpoint, so that the seconds of this test do not count.
+class LongRun : public ::testing::Test {
+ protected:
+  // Trains two of the epochs, and says that the first one ended after `first` seconds, the second after `second`, and
+  // that the whole run took `total` seconds.
+  void train_two_epochs(double first, double second, double total, const std::vector<std::string>& settings = {}) {
+    std::vector<std::string> all{"epochs=40", "ema=null"};
+    all.insert(all.end(), settings.begin(), settings.end());
+    recipe_ = parse_recipe(tiny_recipe(make_images()), "r.json", all);
+    int epochs = 0;
+    TrainerCallbacks callbacks;
+    callbacks.epoch = [&](const EpochResult&) { ++epochs; };
+    callbacks.stop = [&] { return epochs == 2; };  // after the first step of the third epoch
+    train(recipe_, {.folder = run_, .threads = 1}, callbacks);
+    const fs::path last = run_ / "checkpoints/last.safetensors";
+    CheckpointState state = load_checkpoint(last);
+    for (auto* tensors : {&state.model, &state.optimizer}) {
+      for (nn::NamedTensor& tensor : *tensors) tensor.tensor = tensor.tensor.clone();
+    }
+    Json counters = Json::parse(state.counters);
+    counters["history"][0]["seconds"] = first;
+    counters["history"][1]["seconds"] = second;
+    counters["seconds"] = total;
+    state.counters = counters.dump();
+    fs::remove(last);
+    save_checkpoint(last, state);
+  }
+
+  // The epochs that a resumed run has, and what it says of them.
+  int64_t epochs_within(double limit) {
+    messages_.clear();
+    TrainerCallbacks callbacks;
+    callbacks.message = [&](const std::string& message) {
+      if (contains(message, "expected")) messages_.push_back(message);
+    };
+    const TrainingResult result = train(
+        recipe_, {.folder = run_, .resume = true, .allow_changes = true, .threads = 1, .time_limit = limit}, callbacks);
+    EXPECT_EQ(read_recipe(run_ / "recipe.json").epochs, result.epoch);
+    return result.epoch;
+  }
+
+  const fs::path run_ = testing::scratch_folder() / "run";
+  Recipe recipe_;
+  std::vector<std::string> messages_;
+};
+
+// Three epochs in 3000 s: 1000 s for each.  The test of 12 images beside 48 takes a quarter of a third of it.
+TEST_F(LongRun, HasAsManyEpochsAsTheMeanOfThemAllows) {
+  train_two_epochs(1000, 2990, 3000);
+  EXPECT_EQ(epochs_within(3000 + 84 + 4 * 1000 + 500), 7);
+  EXPECT_EQ(messages_,
+            (std::vector<std::string>{"epochs take longer than expected: 7 instead of 40 for the time limit"}));
+}
+
+TEST_F(LongRun, CountsTheTimeOfItsLastEvaluation) {
+  train_two_epochs(1000, 2990, 3000);
+  EXPECT_EQ(epochs_within(3000 + 4 * 1000 + 70), 6) << "it takes 83 s";
+}
+
+TEST_F(LongRun, ExpectsEpochsThatAreAsSlowAsTheLast) {
+  train_two_epochs(300, 600, 3000);  // the third epoch took 2400 s
+  EXPECT_EQ(epochs_within(3000 + 200 + 2 * 2400 + 1000), 5);
+}
+
+TEST_F(LongRun, EndsAfterTheEpochForWhichThereWasNoTime) {
+  train_two_epochs(1000, 2990, 3000);
+  EXPECT_EQ(epochs_within(100), 3);
+  EXPECT_EQ(messages_,
+            (std::vector<std::string>{"epochs take longer than expected: 3 instead of 40 for the time limit"}));
+}
+
+TEST_F(LongRun, TrainsOnceMoreIfTheEpochWasNotValidated) {
+  train_two_epochs(1000, 2990, 3000, {"validate_every=5"});
+  EXPECT_EQ(epochs_within(100), 4);
+}
+
+TEST_F(LongRun, KeepsItsEpochsIfThereIsTime) {
+  train_two_epochs(1000, 2990, 3000, {"epochs=4", "schedule.warmup_epochs=3.5"});
+  EXPECT_EQ(epochs_within(1e6), 4);
+  EXPECT_TRUE(messages_.empty());
+  EXPECT_EQ(read_recipe(run_ / "recipe.json").schedule.warmup_epochs, 3.5);
+}
+
+TEST_F(LongRun, ShortensAWarmUpThatWouldBeLonger) {
+  train_two_epochs(1000, 2990, 3000, {"schedule.warmup_epochs=20"});
+  EXPECT_EQ(epochs_within(3000 + 84 + 500), 3);
+  EXPECT_EQ(read_recipe(run_ / "recipe.json").schedule.warmup_epochs, 3);
+}
+
 }  // namespace
 }  // namespace vitrail::train

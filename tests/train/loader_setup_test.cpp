@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "tests/dist/thread_communicator.h"
 #include "tests/train/training_fixture.h"
 
 namespace vitrail::train {
@@ -101,6 +102,44 @@ TEST(LoaderSetup, BalanceIsTheRecipesAndThereIsAThreadForASingleOne) {
   const Recipe recipe = parse_recipe(tiny_recipe("x"), "r.json", {"data.workers=0"});
   EXPECT_EQ(training_options(recipe, {}, image::EvalTransform{}, 1, 1, ProcessGroup(nullptr)).threads, 1);
   EXPECT_EQ(training_options(recipe, {}, image::EvalTransform{}, 1, 1, ProcessGroup(nullptr)).channels, 1);
+}
+
+TEST(LoaderSetup, AProcessReadsItsShare) {
+  dist::testing::run_ranks(3, [](const std::shared_ptr<dist::Communicator>& communicator) {
+    const Recipe recipe = parse_recipe(tiny_recipe("x"), "r.json");
+    const auto options = training_options(recipe, {}, image::EvalTransform{}, 3, 6, ProcessGroup(communicator));
+    EXPECT_EQ(options.ranks, 3);
+    EXPECT_EQ(options.rank, communicator->rank());
+  });
+}
+
+TEST(LoaderSetup, EvaluationLeavesOutWhatTrainingReplaces) {
+  const fs::path images = make_images(3);
+  write_file(images / "train/green/01.png", "none");
+  image::EvalTransform transform;
+  transform.size = {8, 8};
+  const Subset subset{data::open_dataset(images, {.split = "train"}), {1, 4, 7}, "train"};
+  for (const char* unreadable : {"skip", "leave_out", "error"}) {
+    const Recipe recipe =
+        parse_recipe(tiny_recipe(images), "r.json", {str("data.unreadable=", unreadable), "augment.mixup=0"});
+    RunData data;
+    data.train = subset;
+    auto training = training_options(recipe, data, transform, 3, 2, ProcessGroup(nullptr));
+    EXPECT_EQ(training.transform.size, transform.size);
+    data::Loader loader = evaluation_loader(subset, training);
+    EXPECT_EQ(loader.options().transform.size, transform.size);
+    EXPECT_EQ(loader.options().subset, subset.samples);
+    EXPECT_EQ(loader.options().batch_size, 8);
+    EXPECT_FALSE(loader.options().shuffle);
+    loader.start(0);
+    if (std::string(unreadable) == "error") {
+      EXPECT_THROW(loader.next(), Error);
+      continue;
+    }
+    const auto batch = loader.next();
+    EXPECT_EQ(batch->samples, (std::vector<int64_t>{1, 7}));
+    EXPECT_EQ(batch->skipped, (std::vector<int64_t>{4}));
+  }
 }
 
 }  // namespace

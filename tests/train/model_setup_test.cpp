@@ -4,6 +4,7 @@
 #include "tests/support/golden.h"
 #include "tests/train/training_fixture.h"
 #include "vitrail/base/random.h"
+#include "vitrail/data/imagenet_labels.h"
 #include "vitrail/models/load.h"
 #include "vitrail/nn/positional_encoding.h"
 #include "vitrail/weights/hub_layout.h"
@@ -245,6 +246,224 @@ TEST(ModelSetup, ParametersThatTheModelLacksAreAnError) {
     });
     EXPECT_TRUE(contains(message, "blocks.0.attn.qkv.bias: not in the model")) << message;
   }
+}
+
+// The folder of a model with this configuration and random weights.
+std::string written_model(const models::ModelConfig& config) {
+  const fs::path folder = testing::scratch_folder() / "model";
+  RandomParams random(5);
+  const models::VisionTransformer model(config.vit, ParamSource(random));
+  std::vector<std::pair<std::string, Tensor>> tensors;
+  for (const nn::NamedTensor& parameter : model.named_parameters())
+    tensors.emplace_back(parameter.name, parameter.tensor);
+  weights::write_hub_folder(folder, models::write_model_config(config), tensors);
+  return folder.string();
+}
+
+models::ModelConfig small_config(int64_t classes) {
+  models::ModelConfig config;
+  config.architecture = "vit";
+  config.vit.img_size = {8, 12};
+  config.vit.patch_size = {4, 4};
+  config.vit.embed_dim = 8;
+  config.vit.depth = 1;
+  config.vit.num_heads = 2;
+  config.vit.num_classes = classes;
+  config.preprocessing = preprocessing_of({}, config);
+  return config;
+}
+
+PreparedModel prepared_from(const std::string& folder, const std::vector<std::string>& classes,
+                            const std::string& more = "") {
+  return prepare_model(recipe_of(R"({"init": ")" + folder + "\"" + more + "}"), classes, 9);
+}
+
+// The rows of a checkpoint's head that the model has; −1: a new row.
+std::vector<int64_t> copied_rows(const PreparedModel& made, const std::string& folder) {
+  const Tensor before = models::build_model(models::open_model(folder)).parameter("head.weight");
+  const Tensor after = made.model.parameter("head.weight");
+  std::vector<int64_t> rows;
+  for (int64_t i = 0; i < after.size(0); ++i) {
+    rows.push_back(-1);
+    for (int64_t r = 0; r < before.size(0); ++r) {
+      if (equal(after.select(0, i), before.select(0, r))) rows.back() = r;
+    }
+  }
+  return rows;
+}
+
+TEST(ModelSetup, ClassesAreMatchedByNameOrWithoutNamesByIndex) {
+  models::ModelConfig config = small_config(3);
+  const std::string unnamed = written_model(config);
+  EXPECT_EQ(copied_rows(prepared_from(unnamed, {"a", "b", "c"}), unnamed), (std::vector<int64_t>{0, 1, 2}));
+  const PreparedModel two = prepared_from(unnamed, {"a", "b"});
+  EXPECT_EQ(copied_rows(two, unnamed), (std::vector<int64_t>{-1, -1}));
+  EXPECT_EQ(two.notes, (std::vector<std::string>{"head: new, 2 classes"}));
+  config.labels = {"Tree_Frog", "newt", "TOAD"};
+  const std::string named = written_model(config);
+  const PreparedModel some = prepared_from(named, {"toad", "tree frog"});
+  EXPECT_EQ(copied_rows(some, named), (std::vector<int64_t>{2, 0}));
+  EXPECT_EQ(some.notes, (std::vector<std::string>{"head: 2 of the checkpoint's 3 classes"}));
+  const PreparedModel more = prepared_from(named, {"x", "newt", "y", "z"});
+  EXPECT_EQ(copied_rows(more, named), (std::vector<int64_t>{-1, 1, -1, -1}));
+  EXPECT_EQ(more.notes, (std::vector<std::string>{"head: 1 of 4 classes from the checkpoint, the others new"}));
+  EXPECT_EQ(copied_rows(prepared_from(named, {"0", "1", "2"}), named), (std::vector<int64_t>{0, 1, 2}))
+      << "classes without names";
+  EXPECT_EQ(copied_rows(prepared_from(named, {"0", "2", "1"}), named), (std::vector<int64_t>{-1, -1, -1}));
+  config.labels = {"0", "1", "2"};
+  const std::string placeholders = written_model(config);
+  EXPECT_EQ(copied_rows(prepared_from(placeholders, {"a", "b", "c"}), placeholders), (std::vector<int64_t>{0, 1, 2}));
+}
+
+TEST(ModelSetup, FoldersOfImageNetMayBeNamedByTheirIds) {
+  models::ModelConfig config = small_config(1000);
+  for (const std::string_view name : data::imagenet_class_names()) config.labels.emplace_back(name);
+  const std::string folder = written_model(config);
+  const PreparedModel made = prepared_from(folder, {"n01443537", config.labels[2], "n01440764", "n99999999"});
+  EXPECT_EQ(copied_rows(made, folder), (std::vector<int64_t>{1, 2, 0, -1}));
+  EXPECT_EQ(made.notes, (std::vector<std::string>{"head: 3 of 4 classes from the checkpoint, the others new"}));
+}
+
+TEST(ModelSetup, ResamplingIsNotedWithBothSizes) {
+  const std::string folder = written_model(small_config(3));
+  const PreparedModel made =
+      prepared_from(folder, {"a", "b", "c"}, R"(, "img_size": [16, 8], "patch_size": [4, 8], "in_chans": 1)");
+  EXPECT_EQ(made.notes,
+            (std::vector<std::string>{"positions: interpolated from 2×3 to 4×1",
+                                      "patch embedding: summed over the colour channels, for greyscale images",
+                                      "patch embedding: resampled from 4×4 to 4×8"}));
+  const models::VisionTransformer source = models::build_model(models::open_model(folder));
+  const PreparedModel grey = prepared_from(folder, {"a", "b", "c"}, R"(, "in_chans": 1)");
+  const Tensor before = source.parameter("patch_embed.proj.weight"),
+               after = grey.model.parameter("patch_embed.proj.weight");
+  ASSERT_EQ(after.shape(), (Shape{8, 1, 4, 4}));
+  for (int64_t out = 0; out < 8; ++out) {
+    for (int64_t i = 0; i < 16; ++i) {
+      const float* const from = before.data<float>() + out * 48 + i;
+      EXPECT_FLOAT_EQ(after.data<float>()[out * 16 + i], from[0] + from[16] + from[32]);
+    }
+  }
+  const PreparedModel larger = prepared_from(folder, {"a", "b", "c"}, R"(, "img_size": [12, 16])");
+  EXPECT_TRUE(equal(larger.model.parameter("pos_embed"),
+                    nn::resample_positions(source.parameter("pos_embed"), 1, {2, 3}, {3, 4}, {})));
+  EXPECT_TRUE(equal(larger.model.parameter("cls_token"), source.parameter("cls_token")));
+}
+
+TEST(ModelSetup, TheConfigurationIsOfTheDataAndTheRecipe) {
+  models::ModelConfig source = small_config(3);
+  source.architecture = "named";
+  source.labels = {"x", "y", "z"};
+  source.descriptions = {"d", "e", "f"};
+  source.tag = "tag";
+  source.vit.projection_head = true;
+  source.vit.head_bias = false;
+  const models::ModelConfig own = model_config(recipe_of(R"({"init": "m", "depth": 4})"), {"a", "b"}, &source);
+  EXPECT_EQ(own.architecture, "named");
+  EXPECT_EQ(own.labels, (std::vector<std::string>{"a", "b"}));
+  EXPECT_TRUE(own.descriptions.empty());
+  EXPECT_EQ(own.tag, "");
+  EXPECT_EQ(own.vit.num_classes, 2);
+  EXPECT_EQ(own.vit.depth, 4);
+  EXPECT_EQ(own.vit.embed_dim, 8);
+  EXPECT_FALSE(own.vit.projection_head);
+  EXPECT_FALSE(own.vit.head_bias.has_value());
+  const models::ModelConfig registered =
+      model_config(recipe_of(R"({"architecture": "cifar_vit_d192", "init": "m"})"), {"a", "b"}, &source);
+  EXPECT_EQ(registered.architecture, "cifar_vit_d192");
+  EXPECT_EQ(registered.vit.embed_dim, 192);
+  EXPECT_EQ(model_config(recipe_of("{}"), {"a", "b"}, nullptr).architecture, "vit");
+  EXPECT_EQ(error_of([] {
+              model_config(recipe_of(R"({"num_classes": 5})"), {"a", "b"}, nullptr);
+            }),
+            "model.num_classes: expected 2, the classes of the data, got 5");
+  ModelRecipe unknown;
+  unknown.architecture = "none";
+  EXPECT_EQ(error_of([&] {
+              model_config(unknown, {"a", "b"}, nullptr);
+            }),
+            "model.architecture: expected a registered name, got \"none\"");
+}
+
+TEST(ModelSetup, TheArchitectureIsKnownBeforeTheClasses) {
+  EXPECT_EQ(architecture_of(recipe_of(R"({"architecture": "cifar_vit_d192", "depth": 3})")).embed_dim, 192);
+  EXPECT_EQ(architecture_of(recipe_of(R"({"architecture": "cifar_vit_d192", "depth": 3})")).depth, 3);
+  EXPECT_EQ(architecture_of(recipe_of("{}")).embed_dim, models::VisionTransformerConfig().embed_dim);
+  const std::string folder = written_model(small_config(3));
+  const auto init = architecture_of(recipe_of(R"({"init": ")" + folder + R"(", "in_chans": 1})"));
+  EXPECT_EQ(init.img_size, (std::array<int64_t, 2>{8, 12}));
+  EXPECT_EQ(init.in_chans, 1);
+  EXPECT_EQ(architecture_of(recipe_of(R"({"init": ")" + folder + R"(", "architecture": "cifar_vit_d192"})")).embed_dim,
+            192);
+}
+
+TEST(ModelSetup, TheProblemTypeIsThatOfTheLabels) {
+  const std::string folder = written_model(small_config(3));
+  for (const char* fields : {"\"depth\": 1, \"img_size\": 16", ""}) {
+    const ModelRecipe recipe =
+        recipe_of(*fields != '\0' ? "{" + std::string(fields) + "}" : R"({"init": ")" + folder + "\"}");
+    EXPECT_EQ(prepare_model(recipe, {"a", "b", "c"}, 1, true).config.problem_type, models::ProblemType::multi_label);
+    EXPECT_FALSE(prepare_model(recipe, {"a", "b", "c"}, 1).config.problem_type.has_value());
+  }
+}
+
+TEST(ModelSetup, AllProblemsOfACheckpointAreListed) {
+  const std::string folder = written_model(small_config(3));
+  const std::string message = error_of([&] {
+    prepared_from(folder, {"a", "b", "c"}, R"(, "mlp_ratio": 2, "init_values": 0.1)");
+  });
+  EXPECT_EQ(message, folder +
+                         ": the checkpoint does not fit the recipe's model:\n"
+                         "  blocks.0.ls1.gamma: not in the checkpoint\n"
+                         "  blocks.0.mlp.fc1.weight: [32, 8] instead of [16, 8]\n"
+                         "  blocks.0.mlp.fc1.bias: [32] instead of [16]\n"
+                         "  blocks.0.mlp.fc2.weight: [8, 32] instead of [8, 16]\n"
+                         "  blocks.0.ls2.gamma: not in the checkpoint");
+}
+
+TEST(ModelSetup, PreprocessingHasASettingForEachChannel) {
+  models::ModelConfig config = small_config(3);
+  DataRecipe recipe;
+  recipe.mean = {0.1, 0.2};
+  EXPECT_EQ(error_of([&] { preprocessing_of(recipe, config); }),
+            "data: mean: expected 1 or 3 numbers, one per channel, got 2: 0.1,0.2");
+  recipe.mean = {0.25};
+  EXPECT_EQ(*preprocessing_of(recipe, config).mean, (std::vector<double>{0.25}));
+  recipe.preset = "imagenet";
+  recipe.mean.clear();
+  const models::Preprocessing preset = preprocessing_of(recipe, config);
+  EXPECT_EQ(*preset.mean, (std::vector<double>{0.485, 0.456, 0.406}));
+  EXPECT_EQ(*preset.std, (std::vector<double>{0.229, 0.224, 0.225}));
+  EXPECT_EQ(*preset.input_size, (std::array<int64_t, 2>{8, 12}));
+  recipe.std = {0.5, 0.25, 0.125};
+  EXPECT_EQ(*preprocessing_of(recipe, config).std, recipe.std) << "over the preset";
+}
+
+TEST(ModelSetup, TheFinalNormMovesWithThePooling) {
+  models::ModelConfig config = small_config(3);
+  config.vit.global_pool = models::GlobalPool::avg;
+  const std::string folder = written_model(config);
+  const models::VisionTransformer source = models::build_model(models::open_model(folder));
+  const Tensor scale = source.parameter("fc_norm.weight");
+  const PreparedModel made = prepared_from(folder, {"a", "b", "c"}, R"(, "global_pool": "token")");
+  EXPECT_TRUE(equal(made.model.parameter("norm.weight"), scale));
+  EXPECT_TRUE(equal(made.model.parameter("norm.bias"), source.parameter("fc_norm.bias")));
+  EXPECT_TRUE(made.notes.empty());
+}
+
+TEST(ModelSetup, BothHeadsOfADistilledModelAreCopied) {
+  models::ModelConfig config = small_config(3);
+  config.vit.dist_token = true;
+  config.labels = {"cat", "dog", "cow"};
+  const std::string folder = written_model(config);
+  const models::VisionTransformer source = models::build_model(models::open_model(folder));
+  const PreparedModel made = prepared_from(folder, {"cow", "dog", "ox"});
+  for (const char* head : {"head.weight", "head_dist.weight"}) {
+    EXPECT_TRUE(equal(made.model.parameter(head).select(0, 0), source.parameter(head).select(0, 2))) << head;
+    EXPECT_TRUE(equal(made.model.parameter(head).select(0, 1), source.parameter(head).select(0, 1))) << head;
+    EXPECT_FALSE(equal(made.model.parameter(head).select(0, 2), source.parameter(head).select(0, 0))) << head;
+  }
+  EXPECT_EQ(made.notes, (std::vector<std::string>{"head: 2 of 3 classes from the checkpoint, the others new",
+                                                  "head_dist: 2 of 3 classes from the checkpoint, the others new"}));
 }
 
 }  // namespace

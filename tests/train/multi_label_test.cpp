@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Training on images with several labels.
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "tests/train/training_fixture.h"
 #include "vitrail/models/load.h"
 #include "vitrail/train/default_recipe.h"
+#include "vitrail/train/evaluation_internal.h"
+#include "vitrail/train/loader_setup_internal.h"
+#include "vitrail/train/model_setup_internal.h"
+#include "vitrail/train/multi_label_internal.h"
 #include "vitrail/train/trainer.h"
 
 namespace vitrail::train {
@@ -132,6 +137,73 @@ TEST(MultiLabel, TheProblemTypeIsThatOfTheNewData) {
   const std::vector<std::string> settings{"epochs=1", R"(model={"init": ")" + (first / "model").string() + R"("})"};
   train(parse_recipe(tiny_recipe(make_images(12)), "r.json", settings), {.folder = second, .threads = 1});
   EXPECT_FALSE(models::gives_sigmoid(models::open_model(second / "model").config));
+}
+
+TEST(MultiLabel, EachSettingForOneLabelIsAProblemOfItsOwn) {
+  Recipe recipe = parse_recipe(recipe_text("photos"), "r.json");
+  EXPECT_NO_THROW(check_multi_label(recipe, 1));
+  EXPECT_EQ(error_of([&] { check_multi_label(recipe, 2); }),
+            "photos: its images have several labels:\n  expected one process, got 2");
+  recipe.objective = "probe";
+  recipe.loss.name = "cross_entropy";
+  recipe.loss.label_smoothing = 0.25;
+  recipe.loss.bce_threshold = 0.5;
+  recipe.loss.distillation.emplace();
+  recipe.mix.cutmix_alpha = 1;
+  recipe.data.balance = true;
+  EXPECT_EQ(error_of([&] { check_multi_label(recipe, 3); }),
+            "photos: its images have several labels:\n"
+            "  objective: expected \"classify\", got \"probe\"\n"
+            "  loss.name: expected \"bce\" (--set loss.name=bce), got \"cross_entropy\"\n"
+            "  loss.label_smoothing: expected 0, got 0.25\n"
+            "  loss.bce_threshold: expected null, got a number\n"
+            "  loss.distillation: expected null, got a teacher\n"
+            "  augment: expected neither mixup nor cutmix, got one\n"
+            "  data.balance: expected false, got true\n"
+            "  expected one process, got 3");
+}
+
+TEST(MetricNames, AreThoseOfFilesAndOfReports) {
+  const auto texts = [](const MetricNames& names) {
+    return std::vector<std::string>{names.first, names.second, names.first_title, names.second_title};
+  };
+  EXPECT_EQ(texts(metric_names(false)), (std::vector<std::string>{"top1", "top5", "top-1", "top-5"}));
+  EXPECT_EQ(texts(metric_names(true)), (std::vector<std::string>{"map", "f1", "mean average precision", "F1"}));
+  EXPECT_EQ(texts(segmentation_metric_names()),
+            (std::vector<std::string>{"click_iou", "box_iou", "mean IoU for one click", "mean IoU for a box"}));
+  EXPECT_EQ(first_metric_text(true, 0.88104, 60), "0.8810 on 60 images");
+  EXPECT_EQ(first_metric_text(false, 0.95, 60), "95.00 % of 60 images (95 % interval 86.3 to 98.3 %)");
+}
+
+// A model whose head gives the same logits for each image: the loss is that of its definition.
+TEST(MultiLabel, AnEvaluationHasTheLossAndTheMetricsOfItsDefinition) {
+  const fs::path list = label_list(8);  // blue, green and red of every combination
+  DataRecipe recipe;
+  recipe.train = list.string();
+  recipe.holdout = 0;
+  const RunData data = open_sets(recipe, 3);
+  ASSERT_TRUE(data.multi_label);
+  const Recipe whole = parse_recipe(recipe_text(list), "r.json");
+  PreparedModel made = prepare_model(whole.model, data.classes, 1, true);
+  const std::vector<float> logits{2, -1, 0};
+  const Tensor head = made.model.parameter("head.weight");
+  std::fill_n(head.data<float>(), head.numel(), 0.0F);
+  std::copy(logits.begin(), logits.end(), made.model.parameter("head.bias").data<float>());
+  image::EvalTransform transform;
+  transform.size = {8, 8};
+  const auto training = training_options(whole, data, transform, 3, 1, ProcessGroup(nullptr));
+  data::Loader loader = evaluation_loader(data.train, training);
+  const Evaluation result = evaluate(made.model, loader, 3);
+  // Half of the images are positive for each class.  −log σ(x) = log(1 + exp(−x)), and log(1 + exp(x)) for the others.
+  double loss = 0;
+  for (const double x : logits) loss += (std::log(1 + std::exp(-x)) + std::log(1 + std::exp(x))) / 2 / 3;
+  EXPECT_EQ(result.images, 8);
+  EXPECT_NEAR(result.loss, loss, 1e-6);
+  EXPECT_NEAR(result.top1, 0.5, 1e-12) << "all scores of a class are equal";
+  EXPECT_NEAR(result.top5, 2 * 0.5 * (4.0 / 12) / (0.5 + 4.0 / 12), 1e-12) << "only the first class is predicted";
+  EXPECT_TRUE(result.confusion.empty());
+  EXPECT_TRUE(result.worst.empty());
+  EXPECT_EQ(result.labels->class_count(), 3);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "tests/train/training_fixture.h"
+#include "vitrail/autograd/variable.h"
 #include "vitrail/train/model_setup_internal.h"
 
 namespace vitrail::train {
@@ -43,6 +44,33 @@ TEST(NonFiniteLayer, ImagesAreBeforeWeightsAndWeightsBeforeOutputs) {
 
 TEST(NonFiniteGradient, MayBeTheSumOfFiniteOnes) {
   EXPECT_TRUE(non_finite_gradient({}).starts_with("the gradient norm: every gradient is finite"));
+}
+
+// Late layers get their gradients first, so a value that is not finite began in the last parameter that has one.
+TEST(NonFiniteGradient, IsThatOfTheLastParameter) {
+  std::vector<optim::Parameter> parameters;
+  for (const char* name : {"first", "second", "third", "without"}) {
+    Tensor leaf = Tensor::zeros({2});
+    autograd::set_requires_grad(leaf, true);
+    parameters.push_back({.name = name, .tensor = leaf});
+    if (std::string(name) != "without") autograd::variable_of(leaf)->grad = Tensor::from<float>({2}, {1, -3});
+  }
+  EXPECT_EQ(non_finite_gradient(parameters),
+            "the gradient norm: every gradient is finite, but the sum of their squares overflows");
+  autograd::grad_of(parameters[0].tensor).data<float>()[0] = kNan;
+  EXPECT_EQ(non_finite_gradient(parameters), "the gradient of first [2] (finite values -3 … -3)");
+  autograd::grad_of(parameters[1].tensor).data<float>()[1] = INFINITY;
+  EXPECT_EQ(non_finite_gradient(parameters), "the gradient of second [2] (finite values 1 … 1)");
+}
+
+TEST(NonFiniteLayer, IsTheFirstOneOfThoseThatOverflow) {
+  const Recipe recipe = parse_recipe(tiny_recipe("x"), "r.json");
+  PreparedModel made = prepare_model(recipe.model, {"a", "b"}, 1);
+  made.model.eval();
+  const Tensor weight = made.model.parameter("blocks.0.mlp.fc1.weight");
+  for (int64_t i = 0; i < weight.numel(); ++i) weight.data<float>()[i] = i % 2 == 0 ? 3e38F : -3e38F;
+  const std::string message = first_non_finite_layer(made.model, Tensor::randn({1, 3, 8, 8}, 2));
+  EXPECT_TRUE(message.starts_with("the output of blocks.0.")) << message;
 }
 
 }  // namespace

@@ -188,5 +188,41 @@ TEST(Probe, AClassWithOneImageHasNoCrossValidation) {
   EXPECT_FALSE(contains(read_text(run / "report.html"), "<svg"));
 }
 
+TEST(Probe, AFolderOfAnotherRunIsAnErrorThatSaysSo) {
+  const fs::path images = make_images(6), run = testing::scratch_folder() / "run";
+  const std::string expected =
+      run.string() + ": expected a folder without a run, or --resume to compute its probe again, got a folder with ";
+  fs::create_directories(run / "checkpoints");
+  write_file(run / "summary.json", "{}");
+  EXPECT_EQ(error_of([&] { probe_to(run, probe_recipe(images)); }), expected + "a finished run");
+  write_file(run / "checkpoints/last.safetensors", "x");
+  for (const bool resume : {false, true}) {
+    EXPECT_EQ(error_of([&] { probe_to(run, probe_recipe(images), resume); }), expected + "the checkpoints of a run");
+  }
+  EXPECT_EQ(read_text(run / "summary.json"), "{}");
+}
+
+// Training images that cannot be read are skipped and counted; an error names them else.
+TEST(Probe, UnreadableImagesAreCounted) {
+  const fs::path images = make_images(6), runs = testing::scratch_folder();
+  write_file(images / "train/red/02.png", "none");
+  write_file(images / "test/blue/01.png", "none");
+  const Warnings warnings;
+  const TrainingResult result = probe_to(runs / "a", probe_recipe(images, "timm_token", {"data.unreadable=skip"}));
+  EXPECT_EQ(result.skipped_images, 1);
+  EXPECT_EQ(result.test_images, 11);
+  EXPECT_EQ(result.cross_validated->images, 17);
+  EXPECT_TRUE(warnings.any("train/red/02.png: cannot be read and is skipped"));
+  EXPECT_TRUE(warnings.any(": 1 image cannot be read and is left out of the accuracies"));
+  EXPECT_EQ(summary_of(runs / "a")["skipped_images"], 1);
+  const std::string message = error_of([&] { probe_to(runs / "b", probe_recipe(images)); });
+  EXPECT_TRUE(contains(message, "train/red/02.png")) << message;
+  EXPECT_FALSE(fs::exists(runs / "b"));
+  for (const auto& entry : fs::directory_iterator(images / "train/green")) write_file(entry.path(), "none");
+  EXPECT_TRUE(
+      contains(error_of([&] { probe_to(runs / "c", probe_recipe(images, "timm_token", {"data.unreadable=skip"})); }),
+               "images that can be read in every class, got none of the 6 training images of green"));
+}
+
 }  // namespace
 }  // namespace vitrail::train

@@ -65,6 +65,7 @@ TEST_F(ReportTest, NamesTheCommandTheVersionAndTheProcessor) {
   EXPECT_TRUE(contains(page_, "<td>vitrail train &lt;photos&gt;</td>"));
   EXPECT_TRUE(contains(page_, "<td>vitrail 1.2</td>"));
   EXPECT_TRUE(contains(page_, "<td>processor</td>"));
+  EXPECT_TRUE(contains(page_, ", 1 threads</td>"));
 }
 
 TEST_F(ReportTest, IsOneFileWithoutScripts) {
@@ -132,6 +133,76 @@ TEST(EvaluationPage, TheWorstImagesAreFirst) {
   EXPECT_TRUE(contains(html, "<td>green</td><td>4</td><td>0.3333</td><td>1.0000</td><td>0.5000</td>")) << html;
   EXPECT_TRUE(contains(html, "blue predicted as green: 100.0 %\">4</td>"));
   EXPECT_TRUE(contains(html, "blue predicted as blue: 0.0 %\">0</td>"));
+}
+
+TEST(EvaluationPage, HasTheFactsOfTheMetrics) {
+  const fs::path images = make_images(1, 4), page = testing::scratch_folder() / "page.html";
+  const auto dataset = data::open_dataset(images, {.split = "test"});
+  data::ClassificationReport metrics(4);
+  // The four blue images and one of the green ones are taken for blue, the others for red.
+  for (int64_t i = 0; i < dataset->size(); ++i) {
+    const int64_t label = dataset->label(i);
+    std::vector<float> logits(4);
+    logits[i < 5 ? 0 : 2] = 2;
+    metrics.add(logits, label, "x");
+  }
+  EvaluationReport evaluation{.title = "T", .subtitle = "S", .metrics = &metrics, .dataset = dataset.get()};
+  evaluation.environment = {{"command", "vitrail eval"}};
+  write_evaluation_report(page, evaluation);
+  const std::string html = read_text(page);
+  const auto percent_of = [](double fraction, int digits) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.*f %%", digits, 100 * fraction);
+    return std::string(text);
+  };
+  const data::Interval top1 = data::wilson_interval(8.0 / 12, 12), top5 = data::wilson_interval(1, 12);
+  for (const std::string& fact :
+       {"<b>66.67 %</b><span>top-1, 95 % interval " + percent_of(top1.low, 1) + " to " + percent_of(top1.high, 1),
+        "<b>100.00 %</b><span>top-5, 95 % interval " + percent_of(top5.low, 1) + " to " + percent_of(top5.high, 1),
+        std::string("<b>12</b><span>images"),
+        "<b>" + percent_of(metrics.macro_average().f1, 2) + "</b><span>macro average of F1",
+        "<b>" + percent_of(metrics.calibration_error(), 2) + "</b><span>calibration error"}) {
+    EXPECT_TRUE(contains(html, "<div class=\"fact\">" + fact + "</span></div>")) << fact;
+  }
+  EXPECT_TRUE(contains(html, "<p class=\"sub\">S</p>"));
+  EXPECT_TRUE(contains(html, "<h2>Classes: 12 images</h2>"));
+  EXPECT_TRUE(contains(html, "<h2>Confusion: 12 images</h2>"));
+  EXPECT_TRUE(contains(html, "<tr><td>command</td><td>vitrail eval</td></tr>"));
+  // Classes without names have their indices; the fourth is neither a label nor a prediction.
+  EXPECT_TRUE(contains(html, "<thead><tr><th></th><th>0</th><th>1</th><th>2</th></tr></thead>"));
+  EXPECT_TRUE(contains(html, "<tr><td>0</td><td>4</td><td>0.8000</td><td>1.0000</td><td>0.8889</td></tr>"));
+  EXPECT_TRUE(contains(html, "<tr><td>1</td><td>4</td><td>0.0000</td><td>0.0000</td><td>0.0000</td></tr>"));
+  EXPECT_TRUE(contains(html, "<tr><td>2</td><td>4</td><td>0.5714</td><td>1.0000</td><td>0.7273</td></tr>"));
+  EXPECT_TRUE(contains(html, "1 predicted as 0: 25.0 %\">1</td>"));
+  EXPECT_TRUE(contains(html, "1 predicted as 2: 75.0 %\">3</td>"));
+  EXPECT_FALSE(contains(html, "Worst misclassifications"));
+}
+
+TEST(EvaluationPage, OfSeveralLabelsHasTheirFacts) {
+  const fs::path page = testing::scratch_folder() / "page.html";
+  data::MultiLabelReport metrics(2);
+  metrics.add(std::vector<float>{1, -2}, {0}, "a");
+  metrics.add(std::vector<float>{2, 3}, {1}, "b");
+  metrics.add(std::vector<float>{-1, -0.5F}, {0, 1}, "c");
+  EvaluationReport evaluation{.title = "T", .label_metrics = &metrics};
+  evaluation.class_names = {"cat", "dog"};
+  write_evaluation_report(page, evaluation);
+  const std::string html = read_text(page);
+  const auto fact = [](double fraction, const char* name) {
+    char text[128];
+    std::snprintf(text, sizeof text, "<b>%.2f %%</b><span>%s</span>", 100 * fraction, name);
+    return std::string(text);
+  };
+  // cat: of the scores 2, 1, −1 the second and third are right: (1/2 + 2/3) / 2.  dog: the first two.
+  EXPECT_TRUE(contains(html, fact((7.0 / 12 + 1) / 2, "mean average precision over the classes"))) << html;
+  EXPECT_TRUE(contains(html, fact(metrics.micro_average_precision(), "average precision of all decisions")));
+  EXPECT_TRUE(contains(html, fact(metrics.macro_average().f1, "macro average of F1")));
+  EXPECT_TRUE(contains(html, fact(metrics.micro_average().f1, "micro average of F1")));
+  EXPECT_NE(metrics.macro_average().f1, metrics.micro_average().f1);
+  EXPECT_TRUE(contains(html, "<b>3</b><span>images</span>"));
+  EXPECT_TRUE(contains(html, "<h2>Classes: 3 images</h2>"));
+  EXPECT_TRUE(contains(html, "<tr><td>cat</td><td>2</td><td>0.5833</td><td>0.5000</td><td>0.5000</td><td>0.5000</td>"));
+  EXPECT_TRUE(contains(html, "<tr><td>dog</td><td>2</td><td>1.0000</td><td>1.0000</td><td>0.5000</td><td>0.6667</td>"));
 }
 
 }  // namespace

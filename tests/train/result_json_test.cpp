@@ -130,5 +130,56 @@ TEST(EpochJson, ValuesOfValidationAreNullWithoutOne) {
   EXPECT_EQ(ParsedResult::parse(epoch_json(epoch))["best"], true);
 }
 
+TEST(ResultJson, HasTheNamesOfItsMetrics) {
+  TrainingResult result = tested();
+  result.epoch = 4;
+  result.step = 21;
+  result.seconds = 2.5;
+  result.test_loss = 9;
+  const auto interval = [](double fraction, int64_t images) {
+    const data::Interval of = data::wilson_interval(fraction, images);
+    return nlohmann::ordered_json{of.low, of.high}.dump();
+  };
+  EXPECT_EQ(result_json(result),
+            R"({"epochs":4,"steps":21,"held_out_top1":0.75,"best_epoch":3,"seconds":2.5,"held_out_top1_interval":)" +
+                interval(0.75, 40) + R"(,"held_out_images":40,"test_top1":0.5,"test_top1_interval":)" +
+                interval(0.5, 16) + R"(,"test_top5":0.875,"test_top5_interval":)" + interval(0.875, 16) +
+                R"(,"test_images":16})");
+  result.multi_label = true;
+  EXPECT_EQ(result_json(result),
+            R"({"epochs":4,"steps":21,"held_out_map":0.75,"best_epoch":3,"seconds":2.5,"held_out_images":40,)"
+            R"("test_map":0.5,"test_f1":0.875,"test_images":16})");
+  result.multi_label = false;
+  result.segmentation = true;
+  result.tested = false;
+  EXPECT_EQ(result_json(result), R"({"epochs":4,"steps":21,"held_out_click_iou":0.75,"best_epoch":3,"seconds":2.5,)"
+                                 R"("held_out_images":40})");
+}
+
+TEST(ResultJson, OfOneProcessHasNoExchange) {
+  TrainingResult result;
+  result.communication.seconds = 3;
+  EXPECT_EQ(result_json(result), R"({"epochs":0,"steps":0,"held_out_top1":null,"best_epoch":null,"seconds":0.0})");
+  EXPECT_FALSE(result.stopped || result.tested || result.multi_label || result.segmentation);
+  EXPECT_EQ(result.processes, 1);
+}
+
+TEST(EpochJson, HasEachValueUnderItsName) {
+  EpochResult epoch;
+  epoch.epoch = 2;
+  epoch.step = 9;
+  epoch.train_loss = 1.5;
+  epoch.train_top1 = 0.25;
+  epoch.val_loss = 2.5;
+  epoch.val_top1 = 0.75;
+  epoch.val_top5 = 0.875;
+  epoch.seconds = 8;
+  EXPECT_EQ(epoch_json(epoch), R"({"epoch":2,"step":9,"train_loss":1.5,"train_top1":0.25,"val_loss":null,)"
+                               R"("val_top1":null,"best":false,"seconds":8.0})");
+  epoch.validated = true;
+  EXPECT_EQ(epoch_json(epoch), R"({"epoch":2,"step":9,"train_loss":1.5,"train_top1":0.25,"val_loss":2.5,)"
+                               R"("val_top1":0.75,"best":false,"seconds":8.0})");
+}
+
 }  // namespace
 }  // namespace vitrail::train

@@ -2,6 +2,7 @@
 #include "vitrail/train/run_data_internal.h"
 
 #include <algorithm>
+#include <functional>
 #include <set>
 
 #include "tests/train/training_fixture.h"
@@ -154,6 +155,102 @@ TEST(Resume, AnotherNumberingOfTheClassesIsAnError) {
   for (const char* split : {"train", "test"}) fs::rename(images / split / "red", images / split / "amber");
   const std::string message = error_of([&] { train(recipe, resumed); });
   EXPECT_TRUE(contains(message, "with 'blue' as class 0, got 3 classes, with 'amber'")) << message;
+}
+
+TEST(RunData, SetsHaveTheNamesThatMessagesShow) {
+  const fs::path images = make_images();
+  const std::string path = images.string(), classes = ", 3 classes: blue, green, red";
+  DataRecipe recipe = recipe_for(images, images);
+  recipe.holdout = 6;
+  RunData data = open_sets(recipe, 3);
+  EXPECT_EQ(data.train.name, "54 of 60 images of " + path + "/train" + classes);
+  EXPECT_EQ(data.validation.name, "6 images held out of " + path);
+  EXPECT_EQ(data.test.name, "12 images of " + path + "/test" + classes);
+  EXPECT_FALSE(data.multi_label);
+  recipe.holdout.reset();
+  recipe.val.clear();
+  recipe.folds = 4;
+  recipe.fold = 2;
+  data = open_sets(recipe, 3);
+  EXPECT_EQ(data.train.name, "45 of 60 images of " + path + "/train" + classes);
+  EXPECT_EQ(data.validation.name, "fold 2 of 4, 15 images");
+  EXPECT_EQ(data.validation.dataset, data.train.dataset);
+  EXPECT_EQ(data.test.dataset, nullptr);
+  recipe.folds = recipe.fold = 0;
+  recipe.holdout = 0;
+  recipe.test = path;
+  data = open_sets(recipe, 3);
+  EXPECT_EQ(data.train.name, "60 images of " + path + "/train" + classes);
+  EXPECT_TRUE(data.train.samples.empty());
+  EXPECT_EQ(data.validation.size(), 0);
+  EXPECT_EQ(data.test.size(), 12);
+}
+
+// The recipe's other settings decide which set the images of `val` are.
+TEST(RunData, ATestSplitIsForValidationOnlyIfTheRecipeSaysSo) {
+  const fs::path images = make_images(), other = make_images(2, 1);
+  struct Case {
+    const char* what;
+    std::function<void(DataRecipe&)> change;
+    int64_t train, validation, test;
+  };
+  const std::vector<Case> cases{{"a split alone", [](DataRecipe&) {}, 40, 20, 12},
+                                {"its split is asked for", [](DataRecipe& r) { r.val_split = "test"; }, 60, 12, 0},
+                                {"its split is asked for, and some are held out",
+                                 [](DataRecipe& r) { r.val_split = "test", r.holdout = 6; }, 54, 6, 12},
+                                {"the same test set", [&](DataRecipe& r) { r.test = r.val; }, 40, 20, 12}};
+  for (const auto& [what, change, train, validation, test] : cases) {
+    DataRecipe recipe = recipe_for(images, images);
+    change(recipe);
+    const RunData data = open_sets(recipe, 3);
+    EXPECT_EQ(data.train.size(), train) << what;
+    EXPECT_EQ(data.validation.size(), validation) << what;
+    EXPECT_EQ(data.test.size(), test) << what;
+  }
+  // Validation images are needed then, which "test" is not the name of.
+  DataRecipe none_held_out = recipe_for(images, images), tested_elsewhere = none_held_out;
+  none_held_out.holdout = 0;
+  tested_elsewhere.test = other.string();
+  for (const DataRecipe& recipe : {none_held_out, tested_elsewhere}) EXPECT_THROW(open_sets(recipe, 3), Error);
+}
+
+TEST(RunData, AHoldOutLeavesAnImage) {
+  const fs::path images = make_images(4);  // 12 images
+  DataRecipe recipe = recipe_for(images / "train");
+  recipe.holdout = 11;
+  EXPECT_EQ(open_sets(recipe, 3).train.size(), 1);
+  recipe.holdout = 12;
+  EXPECT_EQ(error_of([&] { open_sets(recipe, 3); }),
+            "data.holdout: expected fewer than the 12 training images, got 12");
+}
+
+TEST(RunData, ChannelsAndTheCacheAreTheRecipes) {
+  const fs::path images = make_images(2, 1);
+  DataRecipe recipe = recipe_for(images);
+  recipe.holdout = 2;
+  for (const int64_t channels : {1, 3}) {
+    for (const int64_t megabytes : {0, 1}) {
+      recipe.keep_decoded_mb = megabytes;
+      const RunData data = open_data(recipe, channels);
+      EXPECT_EQ(data.train.dataset->image(0).channels, channels);
+      EXPECT_EQ(data.train.dataset, data.validation.dataset);
+      fs::rename(images / "train/blue/00.png", images / "kept");
+      const bool cached = megabytes > 0;
+      if (cached) {
+        EXPECT_NO_THROW(data.train.dataset->image(0)) << "it was decoded before";
+      } else {
+        EXPECT_THROW(data.train.dataset->image(0), Error);
+      }
+      fs::rename(images / "kept", images / "train/blue/00.png");
+    }
+  }
+}
+
+TEST(RunData, ASubsetIsOfAllSamplesOrOfThoseNamed) {
+  const std::shared_ptr<const data::Dataset> dataset = data::open_dataset(make_images(2, 1), {.split = "train"});
+  EXPECT_EQ((Subset{dataset, {}, ""}).size(), 6);
+  EXPECT_EQ((Subset{dataset, {4, 1}, ""}).size(), 2);
+  EXPECT_EQ((Subset{nullptr, {4, 1}, ""}).size(), 0);
 }
 
 }  // namespace

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/train/run_events_internal.h"
 
+#include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "tests/train/training_fixture.h"
 #include "vitrail/optim/ema.h"
 #include "vitrail/train/resume_internal.h"
+#include "vitrail/weights/checkpoint.h"
 
 namespace vitrail::train {
 namespace {
@@ -151,6 +154,149 @@ TEST(CopyWeights, NeedsTheSameNamesAndShapes) {
                          copy_weights({{"w", Tensor::zeros({4})}}, target, "file");
                        }),
                        "expected w [2, 2]"));
+}
+
+TEST(LogValidation, HasARowOfTheWeightsAndOneOfTheirAverage) {
+  const fs::path folder = testing::scratch_folder();
+  Counters counters;
+  MetricsLog log(folder, counters);
+  EpochResult result{.epoch = 3,
+                     .step = 17,
+                     .val_loss = 1.5,
+                     .val_top1 = 0.25,
+                     .val_top5 = 0.75,
+                     .ema_loss = 2.5,
+                     .ema_top1 = 0.125,
+                     .ema_top5 = 0.625,
+                     .seconds = 9};
+  log_validation(result, log);
+  const std::string header = read_text(folder / "metrics.csv");
+  EXPECT_EQ(std::count(header.begin(), header.end(), '\n'), 1);
+  result.validated = true;
+  log_validation(result, log);
+  const std::string weights = "val,17,3.0000,1.5,0.25,0.75,,,,,9.00\n";
+  EXPECT_EQ(read_text(folder / "metrics.csv"), header + weights);
+  result.has_ema = true;
+  log_validation(result, log);
+  EXPECT_EQ(read_text(folder / "metrics.csv"),
+            header + weights + weights + "val_ema,17,3.0000,2.5,0.125,0.625,,,,,9.00\n");
+}
+
+TEST(RowIsDue, AtLeastTwentyTimesInARun) {
+  struct Case {
+    const char *epochs, *log_every;
+    int64_t steps, interval;
+  };
+  for (const auto& [epochs, log_every, steps, interval] : {Case{"2", "50", 9, 1},
+                                                           {"2", "50", 10, 1},
+                                                           {"4", "50", 10, 2},
+                                                           {"5", "50", 11, 2},
+                                                           {"6", "50", 10, 3},
+                                                           {"100", "50", 100, 50},
+                                                           {"100", "7", 100, 7},
+                                                           {"1", "1", 5, 1}}) {
+    const Recipe recipe = recipe_with({str("epochs=", epochs), str("log_every=", log_every)});
+    for (int64_t step = 2; step <= 200; ++step) {
+      EXPECT_EQ(row_is_due(recipe, {0, 1, step}, {.batches = 100, .steps = steps}), step % interval == 0)
+          << epochs << " " << log_every << " " << step;
+    }
+  }
+}
+
+TEST(RestoreTensors, CopiesAllThreeGroupsAndReleasesThem) {
+  const Tensor weight = Tensor::from<float>({3}, {1, 2, 3});
+  const std::vector<nn::NamedTensor> parameters{{"w", weight}};
+  const auto optimizer = optim::make_optimizer({.kind = "lion"}, {{.name = "w", .tensor = weight}});
+  optim::Ema ema(parameters, {});
+  const auto state_with = [](float value) {
+    CheckpointState state;
+    state.model = {{"w", Tensor::full({3}, value)}};
+    state.optimizer = {{"step", Tensor::from<int64_t>({}, {11})}, {"exp_avg.w", Tensor::full({3}, value + 1)}};
+    state.average = {{"w", Tensor::full({3}, value + 2)}};
+    return state;
+  };
+  CheckpointState state = state_with(5);
+  restore_tensors(state, parameters, *optimizer, &ema, "file");
+  EXPECT_EQ(weight.data<float>()[2], 5);
+  EXPECT_EQ(optimizer->steps(), 11);
+  EXPECT_EQ(optimizer->state()[1].tensor.data<float>()[0], 6);
+  EXPECT_EQ(ema.average()[0].tensor.data<float>()[1], 7);
+  EXPECT_TRUE(state.model.empty() && state.optimizer.empty() && state.average.empty());
+  CheckpointState without = state_with(8);
+  without.average.clear();
+  restore_tensors(without, parameters, *optimizer, &ema, "file");
+  EXPECT_EQ(weight.data<float>()[0], 8);
+  EXPECT_EQ(ema.average()[0].tensor.data<float>()[1], 7) << "the run had no average before";
+  CheckpointState unused = state_with(9);
+  restore_tensors(unused, parameters, *optimizer, nullptr, "file");
+  EXPECT_EQ(weight.data<float>()[0], 9);
+  EXPECT_EQ(ema.average()[0].tensor.data<float>()[1], 7);
+  CheckpointState bad = state_with(1);
+  bad.average[0].tensor.data<float>()[1] = std::nanf("");
+  EXPECT_EQ(error_of([&] { restore_tensors(bad, parameters, *optimizer, &ema, "file"); }),
+            "file: expected finite values, got w [3] (finite values 3 … 3)");
+  EXPECT_EQ(weight.data<float>()[0], 9) << "nothing was copied";
+}
+
+TEST(ScheduledRate, IsThatOfAWrittenRecipe) {
+  const std::string text = write_recipe(recipe_with(
+      {"schedule.name=linear", "schedule.warmup_epochs=0", "optimizer.lr=0.5", "epochs=4", "schedule.final_lr=0.25"}));
+  EXPECT_DOUBLE_EQ(scheduled_rate(text, 10, 0).value(), 0.5);
+  EXPECT_DOUBLE_EQ(scheduled_rate(text, 10, 20).value(), 0.375);
+  EXPECT_DOUBLE_EQ(scheduled_rate(text, 20, 20).value(), 0.4375);
+  EXPECT_FALSE(scheduled_rate("{}", 10, 0).has_value());
+  EXPECT_FALSE(scheduled_rate("no JSON", 10, 0).has_value());
+}
+
+TEST(LoadResumableState, IsThatOfTheFolder) {
+  const fs::path folder = testing::scratch_folder();
+  const RunFolder run(folder);
+  const Recipe recipe = recipe_with({});
+  const Fingerprint print{.build = "b", .isa = "i", .threads = 2, .ranks = 1};
+  EXPECT_FALSE(load_resumable_state(run, recipe, {.resume = true}, print).has_value());
+  CheckpointState saved;
+  saved.position = {.epoch = 1, .step_in_epoch = 2, .step = 8};
+  saved.recipe = write_recipe(recipe);
+  saved.counters = "{}";
+  saved.fingerprint = print;
+  save_checkpoint(run.checkpoint("last"), saved);
+  EXPECT_EQ(error_of([&] { load_resumable_state(run, recipe, {}, print); }),
+            folder.string() +
+                ": expected a folder without a run, or --resume to continue its run, got a folder with "
+                "checkpoints");
+  {
+    const Warnings warnings;
+    EXPECT_EQ(load_resumable_state(run, recipe, {.resume = true}, print)->position.step, 8);
+    EXPECT_TRUE(warnings.messages.empty());
+  }
+  const Recipe changed = recipe_with({"epochs=9", "clip=7"});
+  EXPECT_EQ(error_of([&] { load_resumable_state(run, changed, {.resume = true}, print); }),
+            folder.string() +
+                ": the run was started with another recipe (--allow-changes resumes it anyway):\n"
+                "  clip: 1.0 → 7.0\n  epochs: 3 → 9");
+  const Warnings warnings;
+  const Fingerprint other{.build = "c", .isa = "i", .threads = 2, .ranks = 1};
+  EXPECT_TRUE(load_resumable_state(run, changed, {.resume = true, .allow_changes = true}, other).has_value());
+  EXPECT_EQ(warnings.messages,
+            (std::vector<std::string>{"resuming with another recipe:\n  clip: 1.0 → 7.0\n  epochs: 3 → 9",
+                                      "results will not be bit-identical to an uninterrupted run: build: b → c"}));
+}
+
+TEST(LoadWeights, ReadsWhatWasWritten) {
+  const fs::path file = testing::scratch_folder() / "w.safetensors";
+  const Tensor a = Tensor::randn({2, 3}, 1), b = Tensor::randn({4}, 2);
+  write_weights(file, {{"a", a}, {"b", b}});
+  const auto metadata = weights::Checkpoint::open(file).metadata();
+  EXPECT_EQ(metadata, (std::map<std::string, std::string>{{"format", "pt"}})) << "as other programs expect it";
+  const Tensor to_a = Tensor::zeros({2, 3}), to_b = Tensor::zeros({4});
+  load_weights(file, {{"b", to_b}, {"a", to_a}});
+  EXPECT_EQ(to_a.data<float>()[5], a.data<float>()[5]);
+  EXPECT_EQ(to_b.data<float>()[3], b.data<float>()[3]);
+  EXPECT_EQ(error_of([&] { load_weights(file, {{"a", to_a}}); }), file.string() + ": expected 1 tensors, got 2");
+  EXPECT_EQ(error_of([&] {
+              load_weights(file, {{"a", to_a}, {"b", Tensor::zeros({5})}});
+            }),
+            file.string() + ": expected b [5], got another shape or none");
 }
 
 }  // namespace

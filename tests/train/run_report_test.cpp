@@ -230,5 +230,135 @@ TEST_F(RunReportTest, UnreadableHeldOutImagesAreNotCounted) {
   EXPECT_TRUE(contains(run.page.substr(fact, 100), ", 11 images</span>")) << run.page.substr(fact, 100);
 }
 
+// A card with these parts.
+std::string card_with(const std::string& front, const std::string& origin, const std::string& results,
+                      const std::string& training) {
+  return "---\nlibrary_name: vitrail\npipeline_tag: image-classification\n"
+         "tags: [vision-transformer, image-classification]\n" +
+         front + "---\n# small\n\n" + origin +
+         " on 18 images of 3 classes: blue, green, red.\n\n"
+         "```sh\nvitrail classify -m FOLDER IMAGE    # FOLDER: the folder of this file\n```\n\n## Results\n\n" +
+         results + "\n## Training\n\n" + training +
+         " in 100 s. The run's `recipe.json` has all settings, `report.html` the curves, metrics by class and "
+         "mistakes.\n";
+}
+
+TEST_F(RunReportTest, TheWholeCardIsOfTheRun) {
+  const std::string train = recipe_.data.train;
+  const std::string held_out = "- Held-out images: top-1 " + data::accuracy_text(0.75, 11);
+  const std::string test = "- Test images: top-1 " + data::accuracy_text(0.25, 9) + ".\n";
+  EXPECT_EQ(write().card,
+            card_with("", "Trained from scratch", held_out + ", epoch 2. These images chose the weights.\n" + test,
+                      "3 epochs of `" + train + "`"));
+  recipe_.model.init = "timm/vit";
+  counters_.tested = false;
+  counters_.history.resize(1);
+  EXPECT_EQ(write().card, card_with("base_model: \"timm/vit\"\n", "Fine-tuned from `timm/vit`",
+                                    "- Held-out images: top-1 " + data::accuracy_text(0.75, 12) +
+                                        ", epoch 2. These images chose the weights.\n",
+                                    "1 epoch of `" + train + "`"))
+      << "no epoch has counted the images: all of the set";
+  counters_.best.top1 = -1;
+  EXPECT_EQ(write().card, card_with("base_model: \"timm/vit\"\n", "Fine-tuned from `timm/vit`",
+                                    "No images were held out, so the accuracy on new images is unknown.\n",
+                                    "1 epoch of `" + train + "`"));
+}
+
+TEST_F(RunReportTest, TheCardTellsACrossValidation) {
+  data_.test = data_.validation = {};
+  ReportInput cross_validated = input();
+  cross_validated.environment = {{"command", "c"}, {kCrossValidation, "5-fold cross-validation: mean top-1 90 %"}};
+  EXPECT_EQ(model_card(cross_validated),
+            card_with("", "Trained from scratch", "- 5-fold cross-validation: mean top-1 90 %.\n",
+                      "3 epochs of `" + recipe_.data.train + "`"));
+}
+
+TEST_F(RunReportTest, TheCardOfAProbeNamesItsPenalty) {
+  recipe_.model.init = "timm/vit";
+  search_ = {.best = 2.5, .folds = 4, .samples = 27, .best_index = 0, .c = {2.5}};
+  search_->held_out = {{}};
+  search_->held_out[0].top1 = 0.5;
+  counters_.tested = false;
+  EXPECT_EQ(write().card, card_with("base_model: \"timm/vit\"\n", "A linear probe of `timm/vit`",
+                                    "- Held-out images: top-1 " + data::accuracy_text(0.75, 11) +
+                                        ".\n- 4-fold cross-validation, which chose the L2 penalty: top-1 " +
+                                        data::accuracy_text(0.5, 27) + ".\n",
+                                    "Logistic regression on features of `" + recipe_.data.train +
+                                        "`, with C 2.5 (the inverse strength of the L2 penalty)"));
+}
+
+TEST_F(RunReportTest, SeveralLabelsHaveTheirOwnMetrics) {
+  data_.multi_label = true;
+  evaluation_ = {};
+  evaluation_.images = 4;
+  evaluation_.labels.emplace(3);
+  evaluation_.labels->add(std::vector<float>{1, -1, -1}, {0}, "a");
+  evaluation_.labels->add(std::vector<float>{1, 2, -1}, {0, 1}, "b");
+  evaluation_.labels->add(std::vector<float>{3, -1, -1}, {1}, "c");
+  const Written run = write();
+  const SummaryJson held_out{{"images", 11}, {"map", 0.75}, {"epoch", 2}, {"averaged_weights", true}};
+  const SummaryJson test{{"images", 9}, {"map", 0.25}, {"f1", 0.875}, {"loss", 0.5}};
+  EXPECT_EQ(run.summary["held_out"], held_out);
+  EXPECT_EQ(run.summary["test"], test);
+  EXPECT_EQ(run.fact("mean average precision on the test images, 9 images"), "25.00 %");
+  EXPECT_EQ(run.fact("F1 on the test images, 9 images"), "87.50 %");
+  EXPECT_EQ(run.fact("best validation mean average precision, epoch 2, EMA weights, 11 images"), "75.00 %");
+  // Blue: the wrong image has the highest score, and the two right ones share the next: 2/3.  Green: (1 + 2/3) / 2.
+  EXPECT_TRUE(contains(run.page,
+                       "<tr><td>blue</td><td>6</td><td>2</td><td>0.6667</td><td>0.6667</td><td>1.0000</td>"
+                       "<td>0.8000</td></tr>"))
+      << run.page;
+  EXPECT_TRUE(contains(run.page,
+                       "<tr><td>green</td><td>6</td><td>2</td><td>0.8333</td><td>1.0000</td><td>0.5000</td>"
+                       "<td>0.6667</td></tr>"))
+      << run.page;
+  EXPECT_TRUE(contains(run.page, "<tr><td>red</td><td>6</td><td>0</td><td></td><td>0.0000</td>")) << "no image is red";
+  EXPECT_FALSE(contains(run.page, "Confusion"));
+  EXPECT_TRUE(contains(run.card, "- Held-out images: mean average precision 0.7500 on 11 images, epoch 2. These"));
+  EXPECT_TRUE(contains(run.card, "- Test images: mean average precision 0.2500 on 9 images.\n"));
+}
+
+TEST_F(RunReportTest, AFinishedRunOfOneProcessIsNotRunning) {
+  const fs::path folder = testing::scratch_folder() / "done";
+  fs::create_directories(folder);
+  ReportInput finished = input();
+  finished.finished = true;
+  finished.processes = 1;
+  counters_.best.top1 = -1;
+  write_report(folder / "", finished);
+  const std::string page = read_text(folder / "report.html");
+  EXPECT_TRUE(contains(page, "<h1>done</h1>\n<p class=\"sub\">small on " + recipe_.data.train + "</p>"));
+  EXPECT_TRUE(contains(page, "<b>3</b><span>epochs</span>"));
+  EXPECT_FALSE(contains(page, "best validation"));
+  const SummaryJson summary = SummaryJson::parse(read_text(folder / "summary.json"));
+  EXPECT_EQ(summary["finished"], true);
+  EXPECT_FALSE(summary.contains("exchange"));
+  EXPECT_EQ(summary["held_out"]["top1"], 0) << "nothing was validated yet";
+  EXPECT_FALSE(fs::exists(folder / "model")) << "the card is written beside a model";
+}
+
+TEST_F(RunReportTest, TheChartsOfAProbeAreOfItsPenalties) {
+  search_ = {.best = 10, .folds = 2, .samples = 27, .best_index = 1, .c = {0.01, 10}};
+  search_->held_out.resize(2);
+  search_->held_out[0] = {.loss = 2, .top1 = 0.25};
+  search_->held_out[1] = {.loss = 0.5, .top1 = 0.75};
+  const Written run = write();
+  for (const char* part :
+       {"<h3>Held-out loss</h3>", "<h3>Held-out top-1 accuracy</h3>", ">log10 C</text>",
+        "<title>cross-validation: 2 at -2</title>", "<title>cross-validation: 0.5 at 1</title>",
+        "<title>cross-validation: 0.25 at -2</title>", "<title>cross-validation: 0.75 at 1</title>", ">60 %</text>"}) {
+    EXPECT_TRUE(contains(run.page, part)) << part;
+  }
+}
+
+TEST(EnvironmentOf, EndsWithTheProcessor) {
+  const auto environment = environment_of({.environment = {{"command", "c"}, {"version", "v"}}}, 7);
+  ASSERT_EQ(environment.size(), 3u);
+  EXPECT_EQ(environment[0], (std::pair<std::string, std::string>{"command", "c"}));
+  EXPECT_EQ(environment[1], (std::pair<std::string, std::string>{"version", "v"}));
+  EXPECT_EQ(environment[2].first, "processor");
+  EXPECT_TRUE(environment[2].second.ends_with(", 7 threads")) << environment[2].second;
+}
+
 }  // namespace
 }  // namespace vitrail::train

@@ -69,5 +69,34 @@ TEST(SegmentData, HeldOutImagesThatCannotBeAreErrors) {
   EXPECT_EQ(open_segment_data(data_of(instances, {"data.val=\"\"", "data.holdout=3"})).samples.size(), 1u);
 }
 
+TEST(SegmentData, SetsHaveTheNamesThatMessagesShow) {
+  const fs::path instances = make_instances(6, 3);
+  const SegmentData data = open_segment_data(data_of(instances, {}));
+  EXPECT_EQ(data.train_name, sam::summary(*data.train, instances.string()));
+  EXPECT_EQ(data.validation_name, sam::summary(*data.validation, instances.string()));
+  EXPECT_NE(data.train_name, data.validation_name);
+  EXPECT_EQ(data.test, nullptr);
+  EXPECT_EQ(data.test_name, "");
+  const SegmentData held_out = open_segment_data(data_of(instances, {"data.val=\"\"", "data.holdout=2"}));
+  EXPECT_EQ(held_out.train_name, "4 of " + sam::summary(*data.train, instances.string()));
+  EXPECT_EQ(held_out.validation_name, "2 images held out of " + instances.string());
+  EXPECT_EQ(held_out.validation->masks(0, 32, 24).size(), 2u);
+  const SegmentData by_default = open_segment_data(data_of(instances, {"data.val=\"\""}));
+  EXPECT_EQ(by_default.validation->size(), 2) << "a third of six";
+  EXPECT_EQ(error_of([&] {
+              open_segment_data(data_of(instances, {"data.val=\"\"", "data.holdout=7"}));
+            }),
+            "data.holdout: expected fewer than the 6 training images, got 7");
+}
+
+TEST(SegmentData, ASplitMayBeAskedFor) {
+  const fs::path instances = make_instances(6, 3);
+  fs::rename(instances / "val", instances / "extra");
+  const SegmentData data =
+      open_segment_data(data_of(instances, {"data.train_split=extra", "data.val_split=train", "data.holdout=0"}));
+  EXPECT_EQ(data.train->size(), 3);
+  EXPECT_EQ(data.validation->size(), 6);
+}
+
 }  // namespace
 }  // namespace vitrail::train

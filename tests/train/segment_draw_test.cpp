@@ -154,5 +154,86 @@ TEST(SegmentDraw, EveryMaskIsDrawnBeforeOneIsRepeated) {
   EXPECT_NEAR(boxes, 80, 25);
 }
 
+TEST(SegmentDraw, TargetsHaveTheCellsThatAreCoveredByHalf) {
+  const fs::path instances = portrait_with_object();  // columns 1 to 7 and rows 4 to 19 of 32
+  const Recipe recipe = parse_recipe(tiny_segment_recipe(instances), "r.json", {"augment.flip=none"});
+  const SegmentSamples samples(sam::open_instances(instances, "train"), {.size = kSize}, recipe.data);
+  const SegmentDraw draw(recipe, samples, kSize, 8);  // cells of 4 pixels
+  const DrawnSample drawn = draw.draw(0, 0, 0);
+  EXPECT_EQ(drawn.key, samples.get(0)->key) << "not flipped";
+  for (const DrawnPrompt& prompt : drawn.prompts) {
+    ASSERT_EQ(prompt.target.width, 8);
+    ASSERT_EQ(prompt.target.height, 8);
+    for (int64_t y = 0; y < 8; ++y) {
+      for (int64_t x = 0; x < 8; ++x) EXPECT_EQ(prompt.target.row(y)[x], x < 2 && y >= 1 && y < 5) << x << " " << y;
+    }
+    if (prompt.box) {
+      EXPECT_NEAR(prompt.box->x0, 1, 0.7);
+      EXPECT_NEAR(prompt.box->y1, 20, 0.7);
+    } else {
+      EXPECT_EQ(prompt.points.at(0).label, 1);
+      EXPECT_TRUE(prompt.points[0].x >= 1 && prompt.points[0].x < 8);
+      EXPECT_TRUE(prompt.points[0].y >= 4 && prompt.points[0].y < 20);
+    }
+  }
+}
+
+TEST(SegmentDraw, FollowsTheSeedTheEpochAndThePosition) {
+  const fs::path instances = make_instances(1, 1);
+  const auto drawn = [&](const char* seed, int64_t epoch, int64_t position) {
+    const Recipe recipe = parse_recipe(tiny_segment_recipe(instances), "r.json", {seed, "segment.box_share=0"});
+    const SegmentSamples samples(sam::open_instances(instances, "train"), {.size = kSize}, recipe.data);
+    DrawnSample sample = SegmentDraw(recipe, samples, kSize, kSize).draw(0, epoch, position);
+    std::vector<double> numbers;
+    for (DrawnPrompt& prompt : sample.prompts) {
+      numbers.push_back(prompt.points.at(0).x);
+      numbers.push_back(prompt.points[0].y);
+      numbers.push_back(prompt.random.uniform());
+    }
+    return numbers;
+  };
+  const std::vector<double> first = drawn("seed=1", 2, 3);
+  ASSERT_EQ(first.size(), 6u);
+  EXPECT_NE(first[2], first[5]) << "each prompt has its own corrections";
+  EXPECT_EQ(drawn("seed=1", 2, 3), first);
+  EXPECT_NE(drawn("seed=2", 2, 3), first);
+  EXPECT_NE(drawn("seed=1", 1, 3), first);
+  EXPECT_NE(drawn("seed=1", 2, 4), first);
+}
+
+TEST(SegmentDraw, TheShareOfBoxesIsTheRecipes) {
+  const fs::path instances = make_instances(1, 1);
+  for (const char* share : {"0", "1"}) {
+    const Recipe recipe =
+        parse_recipe(tiny_segment_recipe(instances), "r.json", {str("segment.box_share=", share), "segment.prompts=9"});
+    const SegmentSamples samples(sam::open_instances(instances, "train"), {.size = kSize}, recipe.data);
+    const DrawnSample drawn = SegmentDraw(recipe, samples, kSize, kSize).draw(0, 0, 0);
+    ASSERT_EQ(drawn.prompts.size(), 9u);
+    for (const DrawnPrompt& prompt : drawn.prompts) {
+      EXPECT_EQ(prompt.box.has_value(), *share == '1');
+      EXPECT_EQ(prompt.points.size(), *share == '1' ? 0u : 1u);
+    }
+  }
+}
+
+TEST(SegmentDraw, AnImageWithoutMasksOrThatCannotBeReadHasNoPrompts) {
+  const fs::path instances = make_instances(2, 1);
+  for (const char* mask : {"0.png", "1.png"})
+    image::write_png(instances / "train/01" / mask, image::make_image(32, 24, 1));
+  const Recipe recipe = parse_recipe(tiny_segment_recipe(instances), "r.json", {"data.unreadable=skip"});
+  const SegmentSamples samples(sam::open_instances(instances, "train"), {.size = kSize}, recipe.data);
+  const SegmentDraw draw(recipe, samples, kSize, kSize);
+  const DrawnSample empty = draw.draw(1, 0, 0);
+  EXPECT_TRUE(empty.prompts.empty());
+  EXPECT_FALSE(empty.unreadable);
+  EXPECT_EQ(empty.image.width, 32);
+  EXPECT_FALSE(draw.draw(0, 0, 0).unreadable);
+  write_file(instances / "train/00.png", "none");
+  const SegmentSamples spoilt(sam::open_instances(instances, "train"), {.size = kSize}, recipe.data);
+  const Warnings warnings;
+  const DrawnSample unreadable = SegmentDraw(recipe, spoilt, kSize, kSize).draw(0, 0, 0);
+  EXPECT_TRUE(unreadable.unreadable && unreadable.prompts.empty());
+}
+
 }  // namespace
 }  // namespace vitrail::train

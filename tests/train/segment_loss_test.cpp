@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loss of segmentation training beside PyTorch's: tests/fixtures/ops/mask_losses.safetensors.
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 
 #include "tests/support/golden.h"
@@ -35,6 +37,8 @@ TEST(SegmentLoss, IouIsOfThePixelsAboveZero) {
   };
   EXPECT_EQ(measured({1, 1, 0, 0}), (std::vector<float>{0, 1, 1.0F / 3, 0.5}));
   EXPECT_EQ(measured({0, 0, 0, 0}), (std::vector<float>{1, 0, 0, 0}));
+  const Tensor zeros = Tensor::zeros({1, 4, 2, 2}), full = Tensor::full({1, 2, 2}, 1);
+  EXPECT_EQ(segment_loss({zeros, iou}, full, {}).iou.data<float>()[1], 0) << "a logit of 0 is outside of a mask";
 }
 
 sam::BinaryMask square() {
@@ -111,6 +115,104 @@ TEST(SimulatedPrompts, ABoxStaysInTheFrameAndHasAnArea) {
       EXPECT_NEAR(box.y1, static_cast<double>(y + 1), 0.5);
     }
   }
+}
+
+// With two masks the second is always the best of the others, so the loss is linear in the weights of its parts.
+TEST(SegmentLoss, IsTheWeightedSumOfItsParts) {
+  const Tensor logits = Tensor::randn({3, 2, 2, 5}, 1, DType::f64), iou = Tensor::randn({3, 2}, 2, DType::f64);
+  Tensor targets = Tensor::zeros({3, 2, 5}, DType::f64);
+  for (int64_t i = 0; i < 30; i += 3) targets.data<double>()[i] = 1;
+  const auto loss = [&](double focal, double dice, double iou_weight, double alpha = 0.25, double gamma = 2) {
+    SegmentRecipe recipe;
+    recipe.focal_weight = focal;
+    recipe.dice_weight = dice;
+    recipe.iou_weight = iou_weight;
+    recipe.focal_alpha = alpha;
+    recipe.focal_gamma = gamma;
+    return segment_loss({logits, iou}, targets, recipe).loss.item<double>();
+  };
+  EXPECT_NEAR(loss(3, 5, 7), 3 * loss(1, 0, 0) + 5 * loss(0, 1, 0) + 7 * loss(0, 0, 1), 1e-12);
+  EXPECT_GT(loss(0, 1, 0), loss(0, 0.5, 0));
+  // Without focus, and with both classes weighted by a half, the focal loss is half of the binary cross-entropy.
+  double entropy = 0;
+  for (int64_t b = 0; b < 3; ++b) {
+    for (int64_t m = 0; m < 2; ++m) {
+      for (int64_t i = 0; i < 10; ++i) {
+        const double x = logits.data<double>()[(b * 2 + m) * 10 + i];
+        entropy += std::log1p(std::exp(targets.data<double>()[b * 10 + i] > 0 ? -x : x)) / 10 / 3;
+      }
+    }
+  }
+  EXPECT_NEAR(loss(1, 0, 0, 0.5, 0), entropy / 2, 1e-12);
+  double squares = 0;
+  for (int64_t b = 0; b < 3; ++b) {
+    for (int64_t m = 0; m < 2; ++m) {
+      int both = 0, either = 0;
+      for (int64_t i = 0; i < 10; ++i) {
+        const bool in_mask = logits.data<double>()[(b * 2 + m) * 10 + i] > 0,
+                   target = targets.data<double>()[b * 10 + i] > 0;
+        both += in_mask && target;
+        either += in_mask || target;
+      }
+      squares += std::pow(iou.data<double>()[b * 2 + m] - static_cast<double>(both) / either, 2);
+    }
+  }
+  EXPECT_NEAR(loss(0, 0, 1), squares / 6, 1e-12);
+}
+
+// The loss is of mask 0 and of the best one of the others.
+TEST(SegmentLoss, TakesTheBestOfTheOtherMasks) {
+  const Tensor target = Tensor::from<float>({1, 1, 2}, {1, 0}), iou = Tensor::zeros({1, 4});
+  const auto best = [&](const std::vector<float>& logits) {
+    return segment_loss({Tensor::from<float>({1, 4, 1, 2}, logits), iou}, target, {}).best;
+  };
+  EXPECT_EQ(best({9, -9, -3, 3, 4, -4, 0, 0}), (std::vector<int64_t>{2})) << "the first mask does not count";
+  EXPECT_EQ(best({9, -9, -3, 3, 0, 0, 4, -4}), (std::vector<int64_t>{3}));
+  EXPECT_EQ(best({9, -9, 2, -2, 2, -2, 2, -2}), (std::vector<int64_t>{1})) << "of equal ones the first";
+}
+
+// A tenth of the side, at most 20 of 1024 pixels of the longer side of the frame.
+TEST(SimulatedPrompts, NoiseOfBoxesHasItsDeviationAndItsLimit) {
+  sam::BinaryMask wide = sam::make_mask(1024, 512);
+  for (int64_t y = 200; y < 230; ++y) std::fill_n(wide.row(y) + 100, 60, uint8_t{1});
+  RandomStream random(5);
+  double squares[2] = {}, sums[2] = {};
+  constexpr int kDraws = 2000;
+  for (int i = 0; i < kDraws; ++i) {
+    const sam::Box box = jittered_box(wide, random);
+    squares[0] += std::pow(box.x0 - 100, 2) + std::pow(box.x1 - 160, 2);
+    squares[1] += std::pow(box.y0 - 200, 2) + std::pow(box.y1 - 230, 2);
+    sums[0] += box.x1 - box.x0;
+    sums[1] += box.y1 - box.y0;
+  }
+  EXPECT_NEAR(std::sqrt(squares[0] / (2 * kDraws)), 6, 0.4);
+  EXPECT_NEAR(std::sqrt(squares[1] / (2 * kDraws)), 3, 0.2);
+  EXPECT_NEAR(sums[0] / kDraws, 60, 1);
+  EXPECT_NEAR(sums[1] / kDraws, 30, 0.5);
+  sam::BinaryMask tall = sam::make_mask(64, 128);  // at most 2.5 pixels
+  for (int64_t y = 20; y < 100; ++y) std::fill_n(tall.row(y) + 10, 40, uint8_t{1});
+  double largest = 0;
+  for (int i = 0; i < 100; ++i) {
+    const sam::Box box = jittered_box(tall, random);
+    for (const double distance : {box.x0 - 10, box.x1 - 50, box.y0 - 20, box.y1 - 100})
+      largest = std::max(largest, std::abs(distance));
+  }
+  EXPECT_EQ(largest, 2.5);
+}
+
+TEST(SimulatedPrompts, ACorrectionIsAnyPixelOfTheWrongOnes) {
+  sam::BinaryMask target = sam::make_mask(5, 3), predicted = target;
+  target.row(1)[4] = 1;     // missing
+  predicted.row(2)[0] = 1;  // too much
+  RandomStream random(6);
+  std::map<std::array<double, 3>, int> clicks;
+  for (int i = 0; i < 400; ++i) {
+    const auto click = correction_click(predicted, target, 1, random);
+    ++clicks[{click->x, click->y, static_cast<double>(click->label)}];
+  }
+  ASSERT_EQ(clicks.size(), 2u);
+  EXPECT_NEAR((clicks[{4, 1, 1}]), 200, 50);
+  EXPECT_NEAR((clicks[{0, 2, 0}]), 200, 50);
 }
 
 }  // namespace

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <functional>
+
 #include "tests/support/golden.h"
 #include "tests/support/sam_fixture.h"
 #include "tests/train/segment_fixture.h"
 #include "vitrail/models/vision_transformer.h"
 #include "vitrail/nn/positional_encoding.h"
+#include "vitrail/optim/parameter_groups.h"
 #include "vitrail/sam/predictor.h"
 #include "vitrail/train/run_folder_internal.h"
 #include "vitrail/train/segment_model_internal.h"
@@ -165,6 +168,164 @@ TEST(SegmentModel, RefusesVisionTransformersOfAnotherKind) {
   const Recipe recipe = recipe_from(source_folder(config));
   const std::string message = error_of([&] { prepare_sam(recipe); });
   EXPECT_TRUE(contains(message, "another attention, no learned positions")) << message;
+}
+
+models::VisionTransformerConfig plain_vit() {
+  models::VisionTransformerConfig vit = source_config().vit;
+  vit.img_size = {48, 48};
+  vit.num_heads = 4;
+  vit.mlp_ratio = 1.5;
+  vit.depth = 6;
+  return vit;
+}
+
+TEST(SegmentConfig, FollowsFromTheVisionTransformerAndTheRecipe) {
+  SegmentRecipe recipe;
+  recipe.window = 2;
+  recipe.global_every = 3;
+  recipe.decoder_dim = 64;
+  recipe.decoder_depth = 5;
+  recipe.decoder_mlp = 96;
+  models::VisionTransformerConfig vit = plain_vit();
+  models::SamConfig config = segment_config(vit, recipe);
+  EXPECT_EQ(config.encoder.grid, 6);
+  EXPECT_EQ(config.encoder.patch_size, 8);
+  EXPECT_EQ(config.encoder.dim, 32);
+  EXPECT_EQ(config.encoder.num_heads, 4);
+  EXPECT_EQ(config.encoder.head_dim, 8);
+  EXPECT_EQ(config.encoder.mlp_hidden, 48);
+  EXPECT_TRUE(config.encoder.qkv_bias);
+  EXPECT_EQ(config.encoder.out_chans, 64);
+  std::vector<std::pair<int64_t, int64_t>> blocks;
+  for (const models::SamBlockConfig& block : config.encoder.blocks)
+    blocks.emplace_back(block.window, block.table_length);
+  EXPECT_EQ(blocks, (std::vector<std::pair<int64_t, int64_t>>{{2, 3}, {2, 3}, {0, 11}, {2, 3}, {2, 3}, {0, 11}}));
+  EXPECT_EQ(config.decoder.dim, 64);
+  EXPECT_EQ(config.decoder.depth, 5);
+  EXPECT_EQ(config.decoder.mlp_hidden, 96);
+  EXPECT_EQ(config.decoder.cross_dim, 32);
+  EXPECT_EQ(config.decoder.upscale_dims[0], 16);
+  EXPECT_EQ(config.decoder.upscale_dims[1], 8);
+  EXPECT_EQ(config.decoder.iou_hidden, 64);
+  recipe.window = 0;
+  recipe.image_size = 80;
+  vit.head_dim = 16;
+  vit.mlp_hidden = 20;
+  vit.qkv_bias = false;
+  config = segment_config(vit, recipe);
+  EXPECT_EQ(config.encoder.grid, 10);
+  EXPECT_EQ(config.encoder.head_dim, 16);
+  EXPECT_EQ(config.encoder.mlp_hidden, 20);
+  EXPECT_FALSE(config.encoder.qkv_bias);
+  for (const models::SamBlockConfig& block : config.encoder.blocks) {
+    EXPECT_EQ(block.window, 0);
+    EXPECT_EQ(block.table_length, 19);
+  }
+}
+
+TEST(SegmentConfig, WindowsAndSizesHaveLimits) {
+  SegmentRecipe recipe;
+  recipe.window = 5;
+  EXPECT_NO_THROW(segment_config(plain_vit(), recipe));
+  recipe.window = 6;
+  EXPECT_EQ(error_of([&] { segment_config(plain_vit(), recipe); }),
+            "segment.window: expected a window smaller than the grid of 6 patches, or 0, got 6");
+  recipe.window = 0;
+  recipe.image_size = 50;
+  EXPECT_EQ(error_of([&] { segment_config(plain_vit(), recipe); }),
+            "segment.image_size: expected a multiple of the patch size 8, got 50");
+}
+
+// Each part that Segment Anything's encoder does not have, alone.
+TEST(SegmentConfig, NamesThePartsThatTheEncoderLacks) {
+  using Vit = models::VisionTransformerConfig;
+  const std::vector<std::pair<const char*, std::function<void(Vit&)>>> parts{
+      {"images that are not RGB", [](Vit& v) { v.in_chans = 1; }},
+      {"images or patches that are not square",
+       [](Vit& v) {
+         v.img_size = {48, 56};
+       }},
+      {"images or patches that are not square",
+       [](Vit& v) {
+         v.patch_size = {8, 16};
+       }},
+      {"another attention", [](Vit& v) { v.attn_type = models::AttentionType::eva; }},
+      {"another attention", [](Vit& v) { v.qk_norm = true; }},
+      {"another attention", [](Vit& v) { v.qk_scale = 0.5; }},
+      {"another attention", [](Vit& v) { v.scale_attn_inner = true; }},
+      {"other norms", [](Vit& v) { v.norm_first = false; }},
+      {"other norms", [](Vit& v) { v.use_post_norm = true; }},
+      {"other norms", [](Vit& v) { v.pre_norm = true, v.patch_bias = true; }},
+      {"no bias in the projection", [](Vit& v) { v.proj_bias = false; }},
+      {"no bias in the projection", [](Vit& v) { v.patch_bias = false; }},
+      {"relative or rotary positions", [](Vit& v) { v.use_rel_pos_bias = true; }},
+      {"relative or rotary positions", [](Vit& v) { v.use_shared_rel_pos_bias = true; }},
+      {"relative or rotary positions", [](Vit& v) { v.use_rot_pos_emb = true; }},
+      {"no learned positions", [](Vit& v) { v.pos_embed = models::PositionEmbedding::none; }},
+      {"norms of patches", [](Vit& v) { v.patch_norm = models::PatchNorm::pre; }},
+      {"another MLP", [](Vit& v) { v.act_layer = kernels::Activation::relu; }},
+      {"another MLP", [](Vit& v) { v.mlp_layer = models::MlpLayer::swiglu; }},
+      {"another MLP", [](Vit& v) { v.swiglu_mlp = true; }},
+      {"another MLP", [](Vit& v) { v.scale_mlp = true; }}};
+  for (const auto& [part, change] : parts) {
+    models::VisionTransformerConfig vit = plain_vit();
+    change(vit);
+    EXPECT_EQ(error_of([&] { segment_config(vit, {}); }),
+              str("model: expected a plain Vision Transformer for the image encoder, got ", part));
+  }
+  models::VisionTransformerConfig several = plain_vit();
+  several.in_chans = 1;
+  several.proj_bias = false;
+  several.scale_mlp = true;
+  EXPECT_EQ(error_of([&] { segment_config(several, {}); }),
+            "model: expected a plain Vision Transformer for the image encoder, got images that are not RGB, no bias in "
+            "the projection, another MLP");
+}
+
+TEST(SegmentModel, FreezesWhatTheRecipeSays) {
+  const fs::path folder = source_folder(source_config());
+  EXPECT_EQ(prepare_sam(recipe_from(folder, {"model.freeze=[\"mask_decoder.*\"]"})).frozen,
+            (std::vector<std::string>{"mask_decoder.*", "prompt_encoder.pe_layer.*"}));
+  const PreparedSam frozen = prepare_sam(recipe_from(folder, {"segment.train_encoder=false"}));
+  EXPECT_EQ(frozen.frozen,
+            (std::vector<std::string>{"prompt_encoder.pe_layer.*", "regex:image_encoder\\.(?!neck\\.).*"}));
+  EXPECT_EQ(frozen.notes, (std::vector<std::string>{"neck, prompt encoder and mask decoder: new"}));
+  const auto groups = optim::parameter_groups(frozen.model.named_parameters(), {.frozen = frozen.frozen});
+  for (const optim::Parameter& trained : groups) {
+    EXPECT_TRUE(!trained.name.starts_with("image_encoder.") || trained.name.starts_with("image_encoder.neck."))
+        << trained.name;
+    EXPECT_FALSE(trained.name.starts_with("prompt_encoder.pe_layer.")) << trained.name;
+  }
+}
+
+TEST(SegmentModel, TheSeedDrawsWhatIsNew) {
+  const fs::path folder = source_folder(source_config());
+  const auto parameter = [&](const char* seed, const char* name) {
+    return prepare_sam(recipe_from(folder, {seed})).model.parameter(name).clone();
+  };
+  const char* const fresh = "mask_decoder.mask_tokens.weight";
+  EXPECT_TRUE(testing::close(parameter("seed=1", fresh), parameter("seed=1", fresh), 0));
+  EXPECT_FALSE(testing::close(parameter("seed=1", fresh), parameter("seed=2", fresh), 0));
+  const char* const copied = "image_encoder.blocks.2.mlp.lin2.bias";
+  EXPECT_TRUE(testing::close(parameter("seed=1", copied), parameter("seed=2", copied), 0));
+  const Recipe scratch = parse_recipe(tiny_segment_recipe("data"), "r.json", {"seed=4"});
+  EXPECT_TRUE(prepare_sam(scratch).notes.empty());
+}
+
+TEST(SegmentModel, ACheckpointOfAnotherShapeIsAnError) {
+  models::ModelConfig config = source_config();
+  config.vit.class_token = true;
+  config.vit.num_classes = 3;
+  config.vit.global_pool = models::GlobalPool::token;
+  const fs::path folder = source_folder(config);
+  const PreparedSam prepared = prepare_sam(recipe_from(folder));
+  const Tensor positions = source_of(config).parameter("pos_embed");
+  EXPECT_TRUE(testing::close(prepared.model.parameter("image_encoder.pos_embed").contiguous().view({1, 16, 32}),
+                             positions.narrow(1, 1, 16).contiguous(), 0))
+      << "without the position of the class token";
+  EXPECT_EQ(
+      error_of([&] { prepare_sam(recipe_from(testing::sam_fixture("mobile").model, {"segment.train_encoder=true"})); }),
+      "segment.train_encoder: expected false for MobileSAM, whose encoder has batch normalisation, got true");
 }
 
 }  // namespace

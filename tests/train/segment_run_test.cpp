@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/train/segment_run.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "tests/dist/thread_communicator.h"
 #include "tests/support/golden.h"
 #include "tests/support/sam_fixture.h"
 #include "tests/train/segment_fixture.h"
@@ -206,6 +208,114 @@ TEST(SegmentRun, RefusesSettingsThatMasksHaveNoUseFor) {
     const std::string message = error_of([&] { train_to(testing::scratch_folder() / "run", recipe); });
     EXPECT_TRUE(contains(message, expected)) << message;
   }
+}
+
+TEST(SegmentRun, TheReportHasTheNumbersOfTheRun) {
+  const fs::path instances = make_instances(5, 2), run = testing::scratch_folder() / "my run";
+  const Recipe recipe =
+      recipe_of(instances, {"data.test=" + instances.string(), "data.test_split=val", "epochs=3", "ema.decay=0"});
+  const TrainingResult result = train_to(run, recipe);
+  const std::string page = read_text(run / "report.html"), card = read_text(run / "model/README.md");
+  const auto three_digits = [](double value) {
+    char text[16];
+    std::snprintf(text, sizeof text, "%.3f", value);
+    return std::string(text);
+  };
+  EXPECT_TRUE(contains(page, "<h1>my run</h1>\n<p class=\"sub\">Segment Anything on " + instances.string() + "</p>"));
+  const auto summary = nlohmann::json::parse(read_text(run / "summary.json"));
+  const bool average = summary["held_out"]["averaged_weights"].get<bool>();
+  EXPECT_TRUE(contains(page, "<b>" + three_digits(*result.best_top1) +
+                                 str("</b><span>best validation mean IoU for one click, epoch ", result.best_epoch,
+                                     average ? ", EMA weights" : "", "</span>")))
+      << page;
+  EXPECT_EQ(summary["held_out"]["epoch"], result.best_epoch);
+  EXPECT_EQ(summary["held_out"]["images"], 2);
+  EXPECT_EQ(summary["test"]["loss"], result.test_loss);
+  EXPECT_GT(summary["seconds"], 0);
+  EXPECT_LE(summary["seconds"], result.seconds);
+  EXPECT_EQ(summary["skipped_images"], 0);
+  EXPECT_EQ(summary["skipped_steps"], 0);
+  EXPECT_FALSE(contains(page, "skipped"));
+  for (const char* chart : {"<h3>Loss</h3>", "<h3>Mean IoU for one click</h3>", "<h3>Learning rate</h3>"})
+    EXPECT_TRUE(contains(page, chart)) << chart;
+  const size_t masks = page.find("<h2>Masks: "), end = page.find("</div>", masks);
+  ASSERT_NE(masks, page.npos);
+  const std::string overlays = page.substr(masks, end - masks);
+  EXPECT_EQ(std::count(overlays.begin(), overlays.end(), '\n'), 1 + 1 + 4) << "two images, as they are and predicted";
+  const std::string held_out = "best validation mean IoU for one click, epoch " + std::to_string(result.best_epoch) +
+                               (average ? ", EMA weights" : "");
+  EXPECT_EQ(card,
+            "---\nlibrary_name: vitrail\npipeline_tag: mask-generation\ntags: [segment-anything]\n---\n"
+            "# Segment Anything\n\nTrained from scratch on 5 images with masks of `" +
+                instances.string() +
+                "`.\n\n```sh\nvitrail segment -m FOLDER IMAGE --point X,Y -o masks    # FOLDER: the folder of this "
+                "file\n```\n\n## Results\n\n- mean IoU for one click on the test images: " +
+                three_digits(result.test_top1) + "\n- mean IoU for a box on the test images: " +
+                three_digits(result.test_top5) + "\n- " + held_out + ": " + three_digits(*result.best_top1) +
+                "\n\nThe run's `recipe.json` has all settings, `report.html` the curves and masks.\n");
+}
+
+TEST(SegmentRun, WithoutHeldOutImagesTheCardSaysSo) {
+  const fs::path instances = make_instances(4, 1), run = testing::scratch_folder() / "run";
+  const TrainingResult result =
+      train_to(run, recipe_of(instances, {"data.val=\"\"", "data.holdout=0", "epochs=1", "ema=null"}));
+  EXPECT_FALSE(result.best_top1.has_value() || result.tested);
+  EXPECT_EQ(result.validation_images + result.test_images, 0);
+  EXPECT_TRUE(contains(read_text(run / "model/README.md"), "## Results\n\nNo images were held out.\n\nThe run's"));
+  const auto summary = nlohmann::json::parse(read_text(run / "summary.json"));
+  EXPECT_FALSE(summary.contains("held_out") || summary.contains("test"));
+  EXPECT_FALSE(contains(read_text(run / "report.html"), "<h2>Masks"));
+  const std::string error = error_of([&] { train_to(run, recipe_of(instances)); });
+  EXPECT_TRUE(contains(error, "--resume")) << error;
+}
+
+TEST(SegmentRun, SeveralProcessesAreAnError) {
+  const Recipe recipe = recipe_of(make_instances(2, 1));
+  dist::testing::run_ranks(2, [&](const std::shared_ptr<dist::Communicator>& communicator) {
+    EXPECT_EQ(
+        error_of([&] { train(recipe, {.folder = testing::scratch_folder() / "run", .communicator = communicator}); }),
+        "objective: expected one process for \"segment\", got 2 processes");
+  });
+}
+
+// A folder that several runs share has the frozen blocks' outputs: one for each image and flip.
+TEST(SegmentRun, TheCacheMayBeElsewhere) {
+  const fs::path instances = make_instances(3, 1), scratch = testing::scratch_folder(), cache = scratch / "cache";
+  const Recipe recipe =
+      recipe_of(instances, {"segment.train_encoder=false", "segment.cache=" + cache.string(), "augment.flip=none"});
+  train_to(scratch / "run", recipe);
+  EXPECT_FALSE(fs::exists(scratch / "run/embeddings"));
+  int files = 0;
+  for ([[maybe_unused]] const auto& entry : fs::recursive_directory_iterator(cache)) files += entry.is_regular_file();
+  EXPECT_EQ(files, 3);
+}
+
+TEST(SegmentRun, HeldOutFilesThatCannotBeReadAreToldAndNotCounted) {
+  const fs::path instances = make_instances(4, 3), scratch = testing::scratch_folder();
+  write_file(instances / "val/01.png", "no image");
+  std::vector<std::string> skipped;
+  TrainerCallbacks callbacks;
+  callbacks.message = [&](const std::string& message) {
+    if (message.starts_with("skipped: ")) skipped.push_back(message);
+  };
+  const Recipe recipe = recipe_of(instances, {"data.unreadable=skip", "epochs=1", "ema=null"});
+  const TrainingResult result = train(recipe, {.folder = scratch / "a", .threads = 1}, callbacks);
+  EXPECT_EQ(result.validation_images, 2);
+  EXPECT_EQ(result.skipped_images, 0) << "of the training images";
+  ASSERT_EQ(skipped.size(), 1u);
+  EXPECT_TRUE(contains(skipped[0], "val/01.png")) << skipped[0];
+  const std::string message = error_of([&] { train_to(scratch / "b", recipe_of(instances, {"epochs=1"})); });
+  EXPECT_TRUE(contains(message, "val/01.png")) << message;
+}
+
+TEST(SegmentRun, TheReportShowsSixImagesAndTheirPredictedMasks) {
+  const fs::path run = testing::scratch_folder() / "run";
+  train_to(run, recipe_of(make_instances(2, 7), {"epochs=1", "ema=null"}));
+  const std::string page = read_text(run / "report.html");
+  const std::string overlays = page.substr(page.find("<h2>Masks: "));
+  int images = 0;
+  for (size_t at = overlays.find("<img"); at != overlays.npos; at = overlays.find("<img", at + 1)) ++images;
+  EXPECT_EQ(images, 12);
 }
 
 }  // namespace

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/train/segment_step_internal.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "tests/train/segment_fixture.h"
+#include "vitrail/autograd/variable.h"
+#include "vitrail/optim/parameter_groups.h"
 #include "vitrail/train/segment_model_internal.h"
 
 namespace vitrail::train {
@@ -76,6 +81,63 @@ TEST_F(SegmentStepTest, ABatchWithoutPromptsDoesNothing) {
   EXPECT_EQ(result.images, 0);
   EXPECT_EQ(result.prompts, 0);
   EXPECT_EQ(result.loss, 0);
+}
+
+// Gradients are those of the mean loss times the share of the step.
+TEST_F(SegmentStepTest, TheShareScalesTheGradients) {
+  const auto gradient = [&](double share, const char* name) {
+    PreparedSam prepared = prepare_sam(recipe_);
+    prepared.model.requires_grad(true);
+    const SegmentSamples samples(sam::open_instances(instances_, "train"), {.size = kSize}, recipe_.data);
+    const SegmentDraw draw(recipe_, samples, kSize, prepared.model.config().mask_size());
+    SegmentStep step(recipe_, prepared.model, "");
+    step.accumulate({draw.draw(0, 0, 0)}, share);
+    return autograd::grad_of(prepared.model.parameter(name)).clone();
+  };
+  for (const char* name :
+       {"mask_decoder.mask_tokens.weight", "image_encoder.neck.0.weight", "image_encoder.pos_embed"}) {
+    const Tensor whole = gradient(1, name), quarter = gradient(0.25, name);
+    bool any = false;
+    for (int64_t i = 0; i < whole.numel(); ++i) {
+      EXPECT_NEAR(quarter.data<float>()[i], whole.data<float>()[i] / 4, 1e-6 + 1e-4 * std::abs(whole.data<float>()[i]));
+      any = any || whole.data<float>()[i] != 0;
+    }
+    EXPECT_TRUE(any) << name;
+  }
+}
+
+TEST_F(SegmentStepTest, TheResultCountsImagesPromptsAndTheirOverlap) {
+  const SegmentBatchResult result = result_with({});
+  EXPECT_EQ(result.images, 2);
+  EXPECT_EQ(result.prompts, 4);
+  EXPECT_GE(result.iou, 0);
+  EXPECT_LE(result.iou, 1);
+  recipe_.segment->rounds = 1;
+  const SegmentBatchResult first = result_with({});
+  EXPECT_EQ(first.iou, result.iou) << "the overlap is of the first round";
+  EXPECT_NE(first.loss, result.loss) << "the loss is the mean of the rounds";
+}
+
+// The outputs of a frozen encoder are found by the key of an image, so that its pixels are not looked at again.
+TEST_F(SegmentStepTest, TheOutputsOfAFrozenEncoderAreKept) {
+  recipe_.segment->train_encoder = false;
+  recipe_.segment->rounds = 1;
+  PreparedSam prepared = prepare_sam(recipe_);
+  optim::parameter_groups(prepared.model, {.frozen = prepared.frozen});
+  const fs::path folder = testing::scratch_folder();
+  const SegmentSamples samples(sam::open_instances(instances_, "train"), {.size = kSize}, recipe_.data);
+  const SegmentDraw draw(recipe_, samples, kSize, prepared.model.config().mask_size());
+  const auto loss = [&](const char* cache, bool black) {
+    SegmentStep step(recipe_, prepared.model, folder / cache);
+    std::vector<DrawnSample> batch{draw.draw(0, 0, 0), draw.draw(1, 0, 1)};
+    if (black) std::fill(batch[1].image.pixels.begin(), batch[1].image.pixels.end(), uint8_t{0});
+    return step.accumulate(std::move(batch), 1).loss;
+  };
+  const double computed = loss("a", false);
+  EXPECT_EQ(loss("a", true), computed);
+  EXPECT_NE(loss("b", true), computed);
+  EXPECT_TRUE(autograd::grad_of(prepared.model.parameter("mask_decoder.mask_tokens.weight")).defined());
+  EXPECT_FALSE(autograd::grad_of(prepared.model.parameter("image_encoder.pos_embed")).defined());
 }
 
 }  // namespace

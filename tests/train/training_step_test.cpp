@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/train/training_step_internal.h"
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
 #include "tests/support/golden.h"
 #include "tests/train/training_fixture.h"
 #include "vitrail/autograd/variable.h"
 #include "vitrail/models/load.h"
+#include "vitrail/nn/positional_encoding.h"
 #include "vitrail/ops/loss.h"
 #include "vitrail/train/model_setup_internal.h"
 #include "vitrail/train/run_folder_internal.h"
@@ -259,6 +264,197 @@ TEST(Teacher, OfOtherClassesOrImagesIsRefused) {
                                 "class 1 to be \"frog\", got \"dog\""));
   const Teacher teacher(folder, transform(), kClasses);
   EXPECT_TRUE(testing::contains(error_of([&] { teacher.logits(Tensor::zeros({1, 3, 8, 9})); }), "teacher"));
+}
+
+// Three images of known logits: the head has no weights, and its bias is the same for each image.
+BatchResult counted(const std::vector<std::string>& settings, const std::vector<float>& bias,
+                    const std::vector<int64_t>& labels, const Tensor& class_weights = {}) {
+  const Recipe recipe = recipe_with("", settings);
+  PreparedModel made = prepare_model(recipe.model, kClasses, 1);
+  const Tensor weight = made.model.parameter("head.weight");
+  std::fill_n(weight.data<float>(), weight.numel(), 0.0F);
+  std::copy(bias.begin(), bias.end(), made.model.parameter("head.bias").data<float>());
+  TrainingStep training_step(recipe, made.model, 5, nullptr, kOneProcess, class_weights);
+  data::Batch batch = batch_of(static_cast<int64_t>(labels.size()));
+  std::copy(labels.begin(), labels.end(), batch.labels.data<int64_t>());
+  return training_step.accumulate(batch, {});
+}
+
+TEST(TrainingStep, CountsTheImagesWhoseClassIsRight) {
+  const std::vector<float> bias{1, 3, 2};
+  const double sum = std::exp(1.0) + std::exp(2.0) + std::exp(3.0);
+  const BatchResult result = counted({}, bias, {1, 0, 1, 2, 1});
+  EXPECT_EQ(result.images, 5);
+  EXPECT_EQ(result.correct, 3);
+  EXPECT_EQ(result.weight, 5);
+  EXPECT_NEAR(result.loss, std::log(sum) - (3 * 3 + 1 + 2) / 5.0, 1e-6);
+  EXPECT_EQ(counted({}, {2, 2, 2}, {0, 0, 1}).correct, 2) << "of equal logits the first";
+  // The weighted mean of ops::cross_entropy is divided by the sum of the weights.
+  const BatchResult weighted = counted({}, bias, {1, 0, 1, 2, 1}, Tensor::from<float>({3}, {4, 0.5F, 2}));
+  EXPECT_EQ(weighted.weight, 4 + 2 + 3 * 0.5);
+  EXPECT_NEAR(weighted.loss, std::log(sum) - (3 * 3 * 0.5 + 1 * 4 + 2 * 2) / 7.5, 1e-6);
+}
+
+TEST(TrainingStep, BinaryCrossEntropyIsTheMeanOrTheSumOverTheClasses) {
+  const std::vector<float> bias{1, -2, 0.5F};
+  const auto positive = [](double x) { return std::log1p(std::exp(-x)); };
+  const auto negative = [](double x) { return std::log1p(std::exp(x)); };
+  const double sum = positive(1) + negative(-2) + negative(0.5);
+  EXPECT_NEAR(counted({"loss.name=bce"}, bias, {0}).loss, sum / 3, 1e-6);
+  EXPECT_NEAR(counted({"loss.name=bce", "loss.bce_sum=true"}, bias, {0}).loss, sum, 1e-6);
+  // Smoothed by 0.3, the targets are 0.8, 0.1 and 0.1; above the threshold they are 1.
+  const double smooth = 0.8 * positive(1) + 0.2 * negative(1) + 0.1 * positive(-2) + 0.9 * negative(-2) +
+                        0.1 * positive(0.5) + 0.9 * negative(0.5);
+  EXPECT_NEAR(counted({"loss.name=bce", "loss.bce_sum=true", "loss.label_smoothing=0.3"}, bias, {0}).loss, smooth,
+              1e-6);
+  EXPECT_NEAR(
+      counted({"loss.name=bce", "loss.bce_sum=true", "loss.label_smoothing=0.3", "loss.bce_threshold=0.5"}, bias, {0})
+          .loss,
+      sum, 1e-6);
+}
+
+TEST(TrainingStep, GradientsAreDividedByTheBatchesOfTheStep) {
+  const Recipe recipe = recipe_with("");
+  const auto gradient = [&](const std::vector<BatchPosition>& positions) {
+    PreparedModel made = prepare_model(recipe.model, kClasses, 1);
+    TrainingStep training_step(recipe, made.model, 5, nullptr, kOneProcess);
+    for (const BatchPosition& position : positions) training_step.accumulate(batch_of(4), position);
+    return autograd::grad_of(made.model.parameter("head.bias")).clone();
+  };
+  const Tensor whole = gradient({{}});
+  const Tensor quarter = gradient({{.number = 0, .index = 1, .count = 4}});
+  const Tensor three = gradient({{0, 0, 4}, {1, 1, 4}, {2, 2, 4}});
+  for (int64_t c = 0; c < 3; ++c) {
+    EXPECT_NEAR(quarter.data<float>()[c], whole.data<float>()[c] / 4, 1e-7);
+    EXPECT_NEAR(three.data<float>()[c], whole.data<float>()[c] * 3 / 4, 1e-7);
+  }
+}
+
+TEST(TrainingStep, ABatchWithoutImagesDoesNothing) {
+  const Recipe recipe = recipe_with("");
+  PreparedModel made = prepare_model(recipe.model, kClasses, 1);
+  TrainingStep training_step(recipe, made.model, 5, nullptr, kOneProcess);
+  data::Batch none;
+  none.images = Tensor::zeros({0, 3, 8, 8});
+  none.labels = Tensor::zeros({0}, DType::i64);
+  const BatchResult result = training_step.accumulate(none, {});
+  EXPECT_EQ(result.images + result.correct, 0);
+  EXPECT_EQ(result.loss, 0);
+  EXPECT_FALSE(autograd::grad_of(made.model.parameter("head.bias")).defined());
+  EXPECT_TRUE(training_step.update(0, 0).updated);
+}
+
+TEST(TrainingStep, ALossThatIsNotFiniteRejectsTheStep) {
+  const Recipe recipe = recipe_with("");
+  PreparedModel made = prepare_model(recipe.model, kClasses, 1);
+  made.model.parameter("head.bias").data<float>()[1] = std::numeric_limits<float>::quiet_NaN();
+  TrainingStep training_step(recipe, made.model, 5, nullptr, kOneProcess);
+  const BatchResult result = training_step.accumulate(batch_of(4), {});
+  EXPECT_TRUE(std::isnan(result.loss));
+  EXPECT_FALSE(autograd::grad_of(made.model.parameter("head.weight")).defined()) << "no backward pass";
+  const std::string message = error_of([&] { training_step.update(4, 0); });
+  EXPECT_TRUE(
+      message.starts_with("step 5: expected a finite loss and finite gradients, got the loss is nan; first not "
+                          "finite: the weights of head.bias [3] (finite values 0 … 0) (learning rate 0.001; a "
+                          "lower one, a warm-up or \"clip\" may help; \"non_finite\": \"skip\" skips such "
+                          "steps)"))
+      << message;
+}
+
+// The bits of dropout and drop path are those of the seed and of the number of the batch.
+TEST(TrainingStep, RandomNumbersFollowTheSeedAndTheBatch) {
+  const auto loss = [](const char* seed, uint64_t number) {
+    const Recipe recipe = recipe_with(R"(, "proj_drop_rate": 0.5)", {seed});
+    PreparedModel made = prepare_model(recipe.model, kClasses, 1);
+    TrainingStep training_step(recipe, made.model, 5, nullptr, kOneProcess);
+    data::Batch batch = batch_of(4);
+    batch.positions = {0, 1, 2, 3};
+    return training_step.accumulate(batch, {.number = number}).loss;
+  };
+  EXPECT_EQ(loss("seed=1", 3), loss("seed=1", 3));
+  EXPECT_NE(loss("seed=1", 3), loss("seed=2", 3));
+  EXPECT_NE(loss("seed=1", 3), loss("seed=1", 4));
+}
+
+// Rows first, then columns, as the interpolation of position embeddings does it.
+TEST(Teacher, ResizesToItsOwnSizeOfOtherProportions) {
+  const std::string folder = (testing::scratch_folder() / "wide").string();
+  PreparedModel made = prepare_model(recipe_with(R"(, "img_size": [4, 10])").model, kClasses, 8);
+  made.config.preprocessing = preprocessing_of({}, made.config);
+  write_model(folder, made.config, made.model.named_parameters());
+  image::EvalTransform student = transform(), own = transform();
+  student.size = {7, 6};
+  own.size = {4, 10};
+  const Teacher resizing(folder, student, kClasses), same(folder, own, kClasses);
+  const Tensor images = Tensor::randn({2, 3, 7, 6}, 4), resized = Tensor::empty({2, 3, 4, 10});
+  for (int64_t plane = 0; plane < 6; ++plane) {
+    const Tensor cells = Tensor::empty({1, 42, 1}), to = Tensor::empty({1, 40, 1});
+    std::copy_n(images.data<float>() + 42 * plane, 42, cells.data<float>());
+    to.copy_(nn::resample_positions(cells, 0, {7, 6}, {4, 10}, {}));
+    std::copy_n(to.data<float>(), 40, resized.data<float>() + 40 * plane);
+  }
+  EXPECT_TRUE(testing::close(resizing.logits(images), same.logits(resized), 1e-4));
+  EXPECT_EQ(error_of([&] { resizing.logits(resized); }), "teacher: expected images [2, 3, 7, 6], got [2, 3, 4, 10]");
+}
+
+TEST(Teacher, ItsClassesAreComparedByNameIfItHasNames) {
+  const std::string folder = teacher_folder();
+  EXPECT_EQ(error_of([&] {
+              Teacher(folder, transform(), {"cat", "dog"});
+            }),
+            "teacher " + folder + ": expected 2 classes, as the data has, got 3");
+  EXPECT_EQ(error_of([&] {
+              Teacher(folder, transform(), {"cat", "dog", "toad"});
+            }),
+            "teacher " + folder + ": expected class 2 to be \"toad\", got \"frog\"");
+  const std::string unnamed = (testing::scratch_folder() / "unnamed").string();
+  PreparedModel made = prepare_model(recipe_with("").model, kClasses, 8);
+  made.config.preprocessing = preprocessing_of({}, made.config);
+  made.config.labels.clear();
+  write_model(unnamed, made.config, made.model.named_parameters());
+  EXPECT_NO_THROW(Teacher(unnamed, transform(), {"x", "y", "z"}));
+}
+
+TEST(Teacher, ItsCacheIsAFileOfTheFolder) {
+  const std::string folder = teacher_folder();
+  const Recipe recipe = recipe_with("", {"loss.distillation={\"teacher\": \"" + folder + "\", \"views\": 2}"});
+  Teacher teacher(folder, transform(), kClasses);
+  const fs::path cache = testing::scratch_folder() / "a/b";
+  teacher.use_cache(cache, recipe);
+  const std::string name = fs::directory_iterator(cache)->path().filename().string();
+  EXPECT_TRUE(name.starts_with("teacher-") && name.ends_with(".cache")) << name;
+  EXPECT_EQ(name.size(), 8u + 16 + 6);
+  data::Batch batch = batch_of(4);
+  batch.view = 3;  // twice as many views: before and after the last epochs
+  EXPECT_NO_THROW(teacher.logits(batch));
+  batch.view = 4;
+  EXPECT_THROW(teacher.logits(batch), Error);
+  write_file(cache.parent_path() / "file", "x");
+  EXPECT_TRUE(
+      contains(error_of([&] { teacher.use_cache(cache.parent_path() / "file", recipe); }), ": cannot be created"));
+}
+
+// With view_epochs the views have crops and flips only, so that the other augmentation does not change them.
+TEST(Teacher, SharesViewsWhateverTheLaterAugmentation) {
+  const std::string folder = teacher_folder();
+  const std::string views = "loss.distillation={\"teacher\": \"" + folder + "\", \"views\": 2}";
+  const fs::path shared = testing::scratch_folder();
+  const auto files_with = [&](const std::vector<std::string>& settings) {
+    std::vector<std::string> all{views};
+    all.insert(all.end(), settings.begin(), settings.end());
+    Teacher teacher(folder, transform(), kClasses);
+    teacher.use_cache(shared, recipe_with("", all));
+    return std::distance(fs::directory_iterator(shared), fs::directory_iterator());
+  };
+  std::ptrdiff_t files = files_with({});
+  EXPECT_EQ(files, 1);
+  for (const char* setting : {"augment.affine.degrees=5", "augment.color_jitter.hue=0.25",
+                              "augment.erasing.probability=0.5", "augment.policy=trivialaugment"}) {
+    EXPECT_EQ(files_with({setting, "loss.distillation.view_epochs=2"}), files) << setting;
+    EXPECT_EQ(files_with({setting}), ++files) << setting;
+  }
+  for (const char* setting : {"augment.flip=random", "augment.padded_crop.padding=1"})
+    EXPECT_EQ(files_with({setting, "loss.distillation.view_epochs=2"}), ++files) << setting;
 }
 
 }  // namespace

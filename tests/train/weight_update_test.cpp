@@ -159,5 +159,32 @@ TEST(ScheduleOptions, AreTheRecipesInSteps) {
   EXPECT_EQ(options.decay_factor, 0.75);
 }
 
+TEST_F(WeightUpdateTest, TheGroupsAreTheRecipesWithoutTheFrozenOnes) {
+  nn::Linear both{2, 3, true, ParamSource(params_)};
+  const Recipe recipe = recipe_with({"optimizer.weight_decay=0.25", "optimizer.no_decay=[\"w*\"]"});
+  WeightUpdate all(recipe, both, {}, 10, kAlone);
+  ASSERT_EQ(all.optimizer().parameters().size(), 2u);
+  for (const optim::Parameter& p : all.optimizer().parameters()) EXPECT_EQ(p.weight_decay, 0) << p.name;
+  WeightUpdate frozen(recipe_with({"optimizer.weight_decay=0.25"}), both, {"bias"}, 10, kAlone);
+  ASSERT_EQ(frozen.optimizer().parameters().size(), 1u);
+  EXPECT_EQ(frozen.optimizer().parameters()[0].name, "weight");
+  EXPECT_EQ(frozen.optimizer().parameters()[0].weight_decay, 0.25);
+  EXPECT_FALSE(autograd::requires_grad(both.named_parameters()[1].tensor));
+}
+
+TEST_F(WeightUpdateTest, AnErrorTellsTheRateAndWhatMayHelp) {
+  const Recipe recipe = recipe_with();
+  WeightUpdate update(recipe, layer_, {}, 10, kAlone);
+  update.reject("the loss is inf");
+  EXPECT_EQ(
+      error_of([&] { update.apply(0, 3); }),
+      "step 1: expected a finite loss and finite gradients, got the loss is inf (learning rate 0.5; a lower one, a "
+      "warm-up or \"clip\" may help; \"non_finite\": \"skip\" skips such steps)");
+  update.reject("");
+  EXPECT_TRUE(update.apply(1, 3).updated) << "no reason";
+  const StepResult plain;
+  EXPECT_TRUE(plain.updated);
+}
+
 }  // namespace
 }  // namespace vitrail::train

@@ -30,8 +30,8 @@ sam::MaskEvaluation SegmentRun::evaluate(const sam::InstanceDataset& dataset, Pr
   }
   options.progress = [&](int64_t done, int64_t total) {
     if (callbacks_.progress) {
-      Progress progress{
-          .phase = phase, .epoch = position_.epoch + 1, .epochs = recipe_.epochs, .step = done, .steps = total};
+      const int64_t epoch = position_.step_in_epoch > 0 ? position_.epoch + 1 : position_.epoch;  // after the last one
+      Progress progress{.phase = phase, .epoch = epoch, .epochs = recipe_.epochs, .step = done, .steps = total};
       fill(progress, start, total);
       callbacks_.progress(progress);
     }
