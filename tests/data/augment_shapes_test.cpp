@@ -110,14 +110,16 @@ TEST(PaddedCrop, MirrorsTheImageOrFillsAroundIt) {
 
 // An image of another size is resized by the filter of the evaluation.
 TEST(PaddedCrop, ResizesOtherSizesByTheFilterOfTheTransform) {
-  const Image source = noise_image(33, 11);
+  const Image source = noise_image(33, 11), high = noise_image(kWidth, 11), long_row = noise_image(33, kHeight);
   AugmentOptions options;
   options.padded_crop = PaddedCrop{.padding = 0};
   for (const Filter filter : {Filter::nearest, Filter::bilinear, Filter::lanczos}) {
     image::EvalTransform transform = wide();
     transform.interpolation = filter;
-    EXPECT_EQ(Augmentation(options, transform).augmented_image(source, {}).pixels,
-              resize(source, kWidth, kHeight, filter).pixels);
+    for (const Image& image : {source, high, long_row}) {
+      EXPECT_EQ(Augmentation(options, transform).augmented_image(image, {}).pixels,
+                resize(image, kWidth, kHeight, filter).pixels);
+    }
   }
 }
 

@@ -466,5 +466,14 @@ TEST(ClassFolders, ClassesOfAModelWithoutNamesAreItsIndices) {
   EXPECT_EQ(labels_of(*open_dataset(ids, {.wordnet_ids = {"n1", "n2"}, .num_classes = 2})), std::vector<int64_t>{1});
 }
 
+TEST(ClassFolders, OnlyFoldersOfClassFoldersAreSplits) {
+  const fs::path root = testing::scratch_folder();
+  place_images(root, {"train/1.png", "test/a/2.png"});
+  EXPECT_EQ(dataset_splits(root), Names{"test"}) << "train has images directly in it";
+  const fs::path other = testing::scratch_folder();
+  place_images(other, {"extra/a/1.png", "dev/a/2.png", ".test/a/3.png"});
+  EXPECT_EQ(dataset_splits(other), Names{"val"});
+}
+
 }  // namespace
 }  // namespace vitrail::data

@@ -281,10 +281,12 @@ TEST(Loader, RefusalsSayWhatIsWrong) {
   replacing.unreadable = Unreadable::replace;
   std::set<int64_t> all;
   for (int64_t i = 0; i < 5; ++i) all.insert(i);
-  Loader hopeless(std::make_shared<Noise>(5, all), replacing);
+  const auto unreadable = std::make_shared<Noise>(5, all);
+  Loader hopeless(unreadable, replacing);
   hopeless.start(0);
   EXPECT_EQ(error_of([&] { hopeless.next(); }),
             "loader: expected a readable image to replace noise/0, got none in 100 draws");
+  EXPECT_EQ(unreadable->decoded, 1 + 100);
 }
 
 TEST(DecodedCache, KeepsWhatFitsAndNothingElse) {
@@ -296,6 +298,18 @@ TEST(DecodedCache, KeepsWhatFitsAndNothingElse) {
   EXPECT_FALSE(cached->is_multi_label());
   EXPECT_EQ(cached->labels(2), std::vector<int64_t>{2});
   EXPECT_EQ(cache_decoded(inner, 1)->image(1).pixels, Noise(4).image(1).pixels);
+}
+
+// Seventeen images are eight pairs in two chunks; the middle one belongs to the last of them alone.
+TEST(LeftOutImages, TheMiddleOfAnOddBatchIsReadOnce) {
+  LoaderOptions options = in_order(17);
+  const auto readable = std::make_shared<Noise>(17);
+  EXPECT_EQ(all_batches(readable, options).at(0).samples.size(), 17u);
+  EXPECT_EQ(readable->decoded, 17);
+  options.unreadable = Unreadable::leave_out;
+  const Batch batch = all_batches(std::make_shared<Noise>(17, std::set<int64_t>{8}), options).at(0);
+  EXPECT_EQ(batch.skipped, Indices{8});
+  EXPECT_EQ(batch.samples.size(), 16u);
 }
 
 }  // namespace

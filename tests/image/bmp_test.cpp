@@ -133,6 +133,8 @@ TEST(Bmp, DataThatWouldBeginInThePaletteBeginBehindIt) {
   std::vector<uint8_t> file = Bmp{3, -1, 8, 0, {50, 60, 70}, {2, 0, 1, 0}}.file();
   put(file, 10, 54);
   EXPECT_EQ(colours_of(file), (Pixels{70, 70, 70, 50, 50, 50, 60, 60, 60}));
+  put(file, 10, 50);
+  EXPECT_EQ(colours_of(file), Pixels(9, 50)) << "data in front of the palette, which are zeros of the header";
   put(file, 10, 55);
   EXPECT_NE(colours_of(file), (Pixels{70, 70, 70, 50, 50, 50, 60, 60, 60})) << "another place is taken as it is";
 }
@@ -197,6 +199,7 @@ TEST(Bmp, RunsOfFourBitsMoveAndEndAsThoseOfEight) {
   EXPECT_EQ(pixels_of(runs_of(4, -3, {1, 0x10, 0, 2, 2, 1, 1, 0x90, 0, 1}, 4)),
             (Pixels{10, 0, 0, 0, 0, 0, 0, 90, 0, 0, 0, 0}));
   EXPECT_EQ(pixels_of(runs_of(3, 2, {3, 0x11, 0, 0, 3, 0x22}, 4)), (Pixels{20, 20, 20, 10, 10, 10}));
+  EXPECT_EQ(pixels_of(runs_of(3, -1, {0, 3, 1, 2, 3})), (Pixels{10, 20, 30})) << "the padding at the end may lack";
 }
 
 }  // namespace

@@ -201,5 +201,14 @@ TEST(ExifOrientation, EndsAtADamagedSegment) {
   EXPECT_EQ(orientation_of("\xff\xd8\xff\xe0" + big(60000, 2) + exif), 1);
 }
 
+TEST(ExifOrientation, NeedsOneValueAndASegmentWithItsLength) {
+  EXPECT_EQ(orientation_of(exif_jpeg(tiff({{.count = 0}}))), 1);
+  EXPECT_EQ(orientation_of(exif_jpeg(tiff({{.count = 2}, {.value = 5}}))), 5) << "the next entry";
+  for (const size_t length : {0, 1}) {
+    const std::string segments = "\xff\xe1" + big(length, 2) + "Exif\0\0"s + tiff({{}});
+    EXPECT_EQ(orientation_of(jpeg(segments)), 1) << length;
+  }
+}
+
 }  // namespace
 }  // namespace vitrail::image

@@ -385,5 +385,16 @@ TEST(Grid, HasAGapOfFourByDefaultAndRefusesOtherNumbers) {
   EXPECT_EQ(error_of([&] { grid(others); }), "grid: expected 30 bytes of pixels for 2×5, got 29");
 }
 
+TEST(Overlay, WhatIsNotShownIsPaleAtAnyOpacity) {
+  Image image = make_image(40, 20, 3);
+  std::fill(image.pixels.begin(), image.pixels.end(), uint8_t{60});
+  const std::vector<float> colors{1, 0.5, 0, 0, 0, 1}, first{1, 0};
+  for (const double opacity : {0.0, 0.5, 1.0}) {
+    const Image result = overlay(image, ColorMap{colors, first, 2, 1}, {.opacity = opacity});
+    EXPECT_EQ(pixel(result, 39, 19), (std::array<uint8_t, 3>{190, 190, 190})) << opacity;
+    EXPECT_EQ(pixel(result, 0, 0)[2], std::lround(60 * (1 - opacity))) << opacity;
+  }
+}
+
 }  // namespace
 }  // namespace vitrail::image

@@ -237,5 +237,10 @@ TEST(Tiff, SizesAreCheckedBeforeMemoryIsTaken) {
   EXPECT_NE(refusal(tiff), "");
 }
 
+TEST(Tiff, ColoursNeedTheirSamples) {
+  EXPECT_TRUE(testing::contains(refusal(strip(2, 1, 8, 2, {1, 2})), "test: expected a complete TIFF image, got "))
+      << "one sample of three";
+}
+
 }  // namespace
 }  // namespace vitrail::image

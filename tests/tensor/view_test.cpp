@@ -197,5 +197,21 @@ TEST(View, ExpandKeepsTheStridesOfWhatItDoesNotRepeat) {
   EXPECT_EQ(*counting({4}).narrow(0, 2, 1).expand({3}).data<float>(), 2);
 }
 
+// The stride of an extent of 1 says nothing about the memory.
+TEST(View, MergesAxesAroundAnExtentOfOneWithAnyStride) {
+  const Tensor t = counting({7, 2, 3, 2}).narrow(0, 0, 1).select(3, 0).transpose(0, 1);
+  ASSERT_EQ(t.shape(), (Shape{2, 1, 3}));
+  ASSERT_EQ(t.strides(), (Shape{6, 12, 2}));
+  EXPECT_EQ(t.view({6}).storage(), t.storage());
+  EXPECT_TRUE(testing::close(t.view({6}), Tensor::from<float>({6}, {0, 2, 4, 6, 8, 10}), 0));
+}
+
+TEST(View, OfNoElementsHasAnyShapeOfNone) {
+  const Tensor t = counting({2, 0, 3}).transpose(0, 2);
+  ASSERT_FALSE(t.is_contiguous());
+  EXPECT_EQ(t.view({0, 5}).shape(), (Shape{0, 5}));
+  EXPECT_EQ(t.reshape({4, 0}).shape(), (Shape{4, 0}));
+}
+
 }  // namespace
 }  // namespace vitrail
