@@ -289,5 +289,14 @@ TEST(AugmentPolicy, InvalidNamesAreErrors) {
   EXPECT_THROW(policy_from_name("randaugment", {image::Filter::lanczos}), Error);
 }
 
+TEST(TimmPolicy, OperationsAreAppliedWithTheirProbability) {
+  constexpr int kDraws = 5000;
+  for (const auto& [name, probability] : {std::pair{"rand-n3-p0.2", 0.2}, {"rand-n3-p0", 0.0}, {"rand-n3-p1", 1.0}}) {
+    int64_t calls = 0;
+    for (const auto& sequence : drawn(*policy_from_name(name), kDraws)) calls += std::ssize(sequence);
+    EXPECT_TRUE(plausible(calls, 3 * kDraws, probability)) << name;
+  }
+}
+
 }  // namespace
 }  // namespace vitrail::data

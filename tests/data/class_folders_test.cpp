@@ -398,5 +398,82 @@ TEST(ClassFolders, HiddenFilesAndFoldersAreNoImages) {
   EXPECT_EQ(paths_of(*dataset, root), (Names{"cat/1.png", "dog/2.png", "dog/more/7.png"}));
 }
 
+TEST(ClassFolders, MessagesTellWhatThereIs) {
+  const auto refusal = [](const std::vector<std::string>& images, const std::vector<std::string>& others,
+                          const DatasetOptions& options = {}) {
+    const fs::path root = testing::scratch_folder();
+    place_images(root, images);
+    for (const std::string& path : others) write_file(root / path, "x");
+    const std::string message = error_of([&] { open_dataset(root, options); });
+    return message.substr(std::min(root.string().size() + 2, message.size()));
+  };
+  const std::string wanted = "expected class folders with images in them, got ";
+  EXPECT_EQ(refusal({}, {}), wanted + "none");
+  EXPECT_EQ(refusal({}, {"a.txt"}), wanted + "none (1 file left out: 1 .txt)");
+  EXPECT_EQ(refusal({}, {"a/b.txt"}), wanted + "folders without images (1 file left out: 1 .txt)");
+  EXPECT_EQ(refusal({}, {"a/b.heic"}), wanted + "folders without images (1 file left out: 1 .heic)");
+  EXPECT_EQ(refusal({"1.png", "2.png"}, {}), wanted + "2 images outside them");
+  EXPECT_EQ(
+      refusal({"a/1.png", "b/2.png"}, {}, {.num_classes = 3}),
+      "expected folders named after the classes of the model or their indices, or as many folders as its 3 classes, "
+      "got 2 class folders: 'a', 'b'");
+  EXPECT_EQ(refusal({"train/a/1.png", "val/a/2.png"}, {}, {.split = "test"}),
+            "expected a split test, got these splits: train, val");
+  EXPECT_EQ(refusal({"a/1.png", "b/2.png"}, {}, {.split = "test"}),
+            "expected a split test, got a dataset without splits");
+  EXPECT_EQ(refusal({"train/a/1.png", "trn/a/2.png"}, {}, {.split = "training"}),
+            "expected one split training (or its exact name), got train, trn");
+  EXPECT_EQ(refusal({"train/a/1.png", "extra/a/2.png"}, {}, {.default_splits = {"val", "test"}}),
+            "expected either splits of class folders or class folders, got folders that are named as splits: train, "
+            "beside other folders: extra; name the split to read, or \".\" if all of them are classes");
+  EXPECT_EQ(
+      refusal({"train/a/1.png", "trn/2.png"}, {}),
+      "expected either splits of class folders or class folders, got folders that are named as splits: train, trn "
+      "(with images directly in it); name the split to read, or \".\" if all of them are classes");
+  EXPECT_EQ(refusal({"train/a/1.png"}, {}, {.default_splits = {"val", "test"}}),
+            "expected a split val or test, or the name of another one, got these splits: train");
+  EXPECT_EQ(
+      refusal({"seg_train/a/1.png", "seg_test/a/2.png"}, {}),
+      "expected splits called train, val or test above the class folders, or class folders, got folders that look "
+      "like splits: seg_test, seg_train; name the split to read, or \".\" if all folders are classes");
+  EXPECT_EQ(refusal({"a/train/1.png", "a/test/2.png"}, {}, {.labels = {"a"}}),
+            "expected splits above the class folders, got splits in them: test, train; move them up, or name the split "
+            "\".\" to take their images together");
+}
+
+TEST(ClassFolders, WarningsCountAndName) {
+  const fs::path root = testing::scratch_folder();
+  place_images(root, {"a/1.png", "b/2.png", "3.png", "4.png"});
+  fs::create_directories(root / "c");
+  write_file(root / "a/x.txt", "x");
+  Warnings warnings;
+  EXPECT_EQ(open_dataset(root, {.num_classes = 2})->size(), 2);
+  const std::string begin = root.string() + ": ";
+  EXPECT_EQ(warnings.messages,
+            (Names{begin + "1 file left out: 1 .txt", begin + "1 folder without images is no class: 'c'",
+                   begin + "2 images outside the class folders are ignored",
+                   begin + "none of the 2 class folders names one of the model's 2 classes; class indices follow the "
+                           "sorted order of the folders"}));
+}
+
+TEST(ClassFolders, ClassesOfAModelWithoutNamesAreItsIndices) {
+  const fs::path root = testing::scratch_folder();
+  place_images(root, {"0/1.png", "2/2.png"});
+  EXPECT_EQ(open_dataset(root, {.num_classes = 3})->class_names(), (Names{"0", "1", "2"}));
+  const fs::path ids = testing::scratch_folder();
+  place_images(ids, {"n2/1.png"});
+  EXPECT_EQ(open_dataset(ids, {.wordnet_ids = {"n1", "n2"}, .num_classes = 2})->class_names(), (Names{"n1", "n2"}));
+  EXPECT_EQ(labels_of(*open_dataset(ids, {.wordnet_ids = {"n1", "n2"}, .num_classes = 2})), std::vector<int64_t>{1});
+}
+
+TEST(ClassFolders, OnlyFoldersOfClassFoldersAreSplits) {
+  const fs::path root = testing::scratch_folder();
+  place_images(root, {"train/1.png", "test/a/2.png"});
+  EXPECT_EQ(dataset_splits(root), Names{"test"}) << "train has images directly in it";
+  const fs::path other = testing::scratch_folder();
+  place_images(other, {"extra/a/1.png", "dev/a/2.png", ".test/a/3.png"});
+  EXPECT_EQ(dataset_splits(other), Names{"val"});
+}
+
 }  // namespace
 }  // namespace vitrail::data

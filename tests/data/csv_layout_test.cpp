@@ -106,5 +106,14 @@ TEST(CsvLayout, OfSeveralColumnsTheFirstOfTheKnownNamesCounts) {
     EXPECT_EQ(layout_of(files[i + 1] + ",label," + files[i] + "\nb.png,1,a.png\n").file, 2u) << files[i];
 }
 
+TEST(CsvLayout, WithoutAColumnOfLabelsTheFirstTwoCount) {
+  const CsvLayout layout = layout_of("kind,file\ncat,a.png\n");
+  EXPECT_TRUE(layout.has_header);
+  EXPECT_EQ(layout.file, 0u);
+  EXPECT_EQ(layout.label, 1u);
+  EXPECT_EQ(layout_of("a,file,b\n1,a.png,0\n").indicators, (Columns{0, 2})) << "but for classes beside a file";
+  EXPECT_EQ(layout_of("a,file,b\n1,a.png,0\n").file, 1u);
+}
+
 }  // namespace
 }  // namespace vitrail::data

@@ -184,5 +184,133 @@ TEST(LoaderOptionsOfManyRanks, AreEvenAndInRange) {
   EXPECT_NO_THROW(Loader(std::make_shared<Noise>(20), limits));
 }
 
+// Images that are higher than wide, mixed by boxes: each pixel of a batch is one of the two images', and the targets
+// say how much of each there is.
+TEST(LoaderShapes, BoxesOfHighImagesAreInTheTargets) {
+  LoaderOptions options = in_order(6);
+  options.transform.size = {12, 5};
+  options.transform.crop_mode = image::CropMode::squash;
+  options.mix = {.cutmix_alpha = 1, .mode = MixupOptions::Mode::element, .label_smoothing = 0.1, .classes = 5};
+  const auto dataset = std::make_shared<Noise>(24);
+  int64_t cut_images = 0;
+  for (const Batch& batch : all_batches(dataset, options)) {
+    ASSERT_EQ(batch.images.shape(), (Shape{6, 3, 12, 5}));
+    ASSERT_EQ(batch.targets.shape(), (Shape{6, 5}));
+    for (int64_t i = 0; i < 6; ++i) {
+      const int64_t own = batch.samples[static_cast<size_t>(i)], other = batch.samples[static_cast<size_t>(5 - i)];
+      const Tensor a = image::apply(dataset->image(own), options.transform),
+                   b = image::apply(dataset->image(other), options.transform);
+      const float* const got = batch.images.data<float>() + i * a.numel();
+      int64_t of_other = 0;
+      for (int64_t k = 0; k < a.numel(); ++k) {
+        const float x = a.data<float>()[k], y = b.data<float>()[k];
+        ASSERT_TRUE(got[k] == x || got[k] == y) << i << " " << k;
+        of_other += k < 60 && got[k] == y && x != y;
+      }
+      cut_images += of_other > 0;
+      const double share = static_cast<double>(of_other) / 60;
+      const float* const target = batch.targets.data<float>() + i * 5;
+      const int64_t own_label = dataset->label(own), other_label = dataset->label(other);
+      for (int64_t c = 0; c < 5; ++c) {
+        double want = 0.02;
+        if (c == own_label) want += 0.9 * (1 - share);
+        if (c == other_label) want += 0.9 * share;
+        EXPECT_NEAR(target[c], want, 0.9 * 3 / 60) << "up to three pixels may be equal in both";
+      }
+    }
+  }
+  EXPECT_GT(cut_images, 10);
+}
+
+TEST(LoaderShapes, GreyImagesHaveOneChannel) {
+  struct Grey : Noise {
+    using Noise::Noise;
+    image::Image image(int64_t i) const override {
+      image::Image grey = image::make_image(8, 8, 1);
+      std::fill(grey.pixels.begin(), grey.pixels.end(), static_cast<uint8_t>(10 * i));
+      return grey;
+    }
+  };
+  LoaderOptions options = in_order(3);
+  options.channels = 1;
+  options.transform.mean = {0}, options.transform.std = {1};
+  const auto batches = all_batches(std::make_shared<Grey>(6), options);
+  EXPECT_EQ(batches[1].images.shape(), (Shape{3, 1, 8, 8}));
+  EXPECT_FLOAT_EQ(batches[1].images.data<float>()[64], 40 / 255.0F);
+  LoaderOptions colour = in_order(3);
+  Loader loader(std::make_shared<Grey>(6), colour);
+  loader.start(0);
+  EXPECT_EQ(error_of([&] { loader.next(); }), "loader.channels: expected 3 in noise/0, got 1");
+}
+
+// Without shuffling nothing is balanced, and each rank has its part of every batch.
+TEST(LoaderOrder, WithoutShufflingIsThatOfTheSubset) {
+  LoaderOptions options = in_order(2);
+  options.balance = true;
+  options.subset = {7, 3, 5, 1};
+  Indices shown;
+  for (const Batch& batch : all_batches(std::make_shared<Noise>(9), options))
+    shown.insert(shown.end(), batch.samples.begin(), batch.samples.end());
+  EXPECT_EQ(shown, options.subset);
+  options.balance = false;
+  options.ranks = 2, options.rank = 1;
+  const auto batches = all_batches(std::make_shared<Noise>(9), options);
+  ASSERT_EQ(batches.size(), 1u);
+  EXPECT_EQ(batches[0].samples, (Indices{3, 5}));
+  EXPECT_EQ(batches[0].positions, (Indices{1, 2}));
+}
+
+TEST(LoaderOrder, RepeatsShowASampleOfTheirOrderSeveralTimes) {
+  LoaderOptions options = in_order(4);
+  options.repeats = 3;
+  options.drop_last = false;
+  Indices shown;
+  for (const Batch& batch : all_batches(std::make_shared<Noise>(10), options))
+    shown.insert(shown.end(), batch.samples.begin(), batch.samples.end());
+  EXPECT_EQ(shown, (Indices{0, 0, 0, 1, 1, 1, 2, 2, 2, 3}));
+}
+
+TEST(Loader, RefusalsSayWhatIsWrong) {
+  Loader loader(std::make_shared<Noise>(20, std::set<int64_t>{3}), in_order(5));
+  EXPECT_EQ(error_of([&] { loader.next(); }), "loader: start() comes before next()");
+  EXPECT_EQ(error_of([&] { loader.start(-1); }), "loader: expected an epoch of at least 0, got -1");
+  loader.start(0);
+  EXPECT_EQ(error_of([&] { loader.next(); }), "noise/3: expected an image, got noise");
+  EXPECT_EQ(loader.options().batch_size, 5);
+  LoaderOptions replacing = in_order(5);
+  replacing.unreadable = Unreadable::replace;
+  std::set<int64_t> all;
+  for (int64_t i = 0; i < 5; ++i) all.insert(i);
+  const auto unreadable = std::make_shared<Noise>(5, all);
+  Loader hopeless(unreadable, replacing);
+  hopeless.start(0);
+  EXPECT_EQ(error_of([&] { hopeless.next(); }),
+            "loader: expected a readable image to replace noise/0, got none in 100 draws");
+  EXPECT_EQ(unreadable->decoded, 1 + 100);
+}
+
+TEST(DecodedCache, KeepsWhatFitsAndNothingElse) {
+  const auto inner = std::make_shared<Noise>(4);
+  constexpr int64_t kImageBytes = 8 * 8 * 3;
+  const auto cached = cache_decoded(inner, 2 * kImageBytes + kImageBytes - 1);
+  for (const int64_t i : {0, 1, 2, 3, 0, 1, 2, 3}) EXPECT_EQ(cached->image(i).pixels, Noise(4).image(i).pixels) << i;
+  EXPECT_EQ(inner->decoded, 6) << "the first two are kept";
+  EXPECT_FALSE(cached->is_multi_label());
+  EXPECT_EQ(cached->labels(2), std::vector<int64_t>{2});
+  EXPECT_EQ(cache_decoded(inner, 1)->image(1).pixels, Noise(4).image(1).pixels);
+}
+
+// Seventeen images are eight pairs in two chunks; the middle one belongs to the last of them alone.
+TEST(LeftOutImages, TheMiddleOfAnOddBatchIsReadOnce) {
+  LoaderOptions options = in_order(17);
+  const auto readable = std::make_shared<Noise>(17);
+  EXPECT_EQ(all_batches(readable, options).at(0).samples.size(), 17u);
+  EXPECT_EQ(readable->decoded, 17);
+  options.unreadable = Unreadable::leave_out;
+  const Batch batch = all_batches(std::make_shared<Noise>(17, std::set<int64_t>{8}), options).at(0);
+  EXPECT_EQ(batch.skipped, Indices{8});
+  EXPECT_EQ(batch.samples.size(), 16u);
+}
+
 }  // namespace
 }  // namespace vitrail::data

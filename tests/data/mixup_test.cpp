@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/data/mixup.h"
 
+#include <array>
 #include <cmath>
 
 #include "tests/data/support.h"
@@ -127,6 +128,102 @@ TEST(Mixup, OptionsOutOfRangeAreErrors) {
   refused([](MixupOptions& o) { o.label_smoothing = 2; });
   refused([](MixupOptions& o) { o.classes = 1; });
   EXPECT_NO_THROW(check(MixupOptions{}));
+}
+
+// Boxes have the image's aspect ratio and a centre in it; what leaves the image is cut off.
+TEST(Mixup, BoxesHaveTheRatioOfTheImageAndReachItsEdges) {
+  constexpr int64_t kHeight = 40, kWidth = 10;
+  int64_t inside = 0;
+  std::array<int64_t, 4> at_edges{};
+  for (int step = 0; step < 3000; ++step) {
+    const MixupParams mix = draw_mixup(options(0, 1), 1, 0, step, 0, kHeight, kWidth);
+    at_edges[0] += mix.top == 0, at_edges[1] += mix.bottom == kHeight;
+    at_edges[2] += mix.left == 0, at_edges[3] += mix.right == kWidth;
+    if (mix.top == 0 || mix.bottom == kHeight || mix.left == 0 || mix.right == kWidth) continue;
+    ++inside;
+    // Both sides are parts of the image's, truncated to pixels.
+    const int64_t height = mix.bottom - mix.top, width = mix.right - mix.left;
+    EXPECT_GE(height, 4 * width);
+    EXPECT_LT(height, 4 * width + 4);
+  }
+  EXPECT_GT(inside, 300);
+  for (const int64_t count : at_edges) EXPECT_GT(count, 500);
+}
+
+TEST(Mixup, OneOfTheTwoIsAlwaysThatOne) {
+  for (int step = 0; step < 200; ++step) {
+    EXPECT_FALSE(draw_mixup(options(0.5, 0), 3, 0, step, 0, 8, 8).cut);
+    EXPECT_TRUE(draw_mixup(options(0, 0.5), 3, 0, step, 0, 8, 8).cut);
+    MixupOptions both = options(0.5, 0.5);
+    both.switch_probability = 0;
+    EXPECT_FALSE(draw_mixup(both, 3, 0, step, 0, 8, 8).cut);
+    both.switch_probability = 1;
+    EXPECT_TRUE(draw_mixup(both, 3, 0, step, 0, 8, 8).cut);
+    both.probability = 0;
+    const MixupParams none = draw_mixup(both, 3, 0, step, 0, 8, 8);
+    EXPECT_TRUE(!none.cut && none.lambda == 1 && none.right == 0);
+  }
+  const MixupParams params;
+  EXPECT_EQ(params.lambda, 1);
+  EXPECT_FALSE(params.cut);
+}
+
+// Each has the concentration of its own: that of 1000 gives nearly a half.
+TEST(Mixup, EachHasItsOwnAlpha) {
+  MixupOptions both = options(1000, 0.01);
+  both.switch_probability = 0;
+  double far = 0;
+  for (int step = 0; step < 500; ++step)
+    far = std::max(far, std::abs(draw_mixup(both, 1, 0, step, 0, 100, 100).lambda - 0.5));
+  EXPECT_LT(far, 0.1);
+  both.switch_probability = 1;
+  int unmixed = 0;  // a λ near 1 has a box without pixels
+  for (int step = 0; step < 500; ++step) {
+    unmixed += draw_mixup(both, 1, 0, step, 0, 100, 100).lambda > 0.99;
+  }
+  EXPECT_GT(unmixed, 150);
+}
+
+TEST(Mixup, BoxesAreCutOutOfEachChannel) {
+  constexpr int64_t kChannels = 3, kHeight = 4, kWidth = 5;
+  std::vector<float> one(kChannels * kHeight * kWidth), two(one.size());
+  for (size_t i = 0; i < one.size(); ++i) one[i] = static_cast<float>(i), two[i] = static_cast<float>(1000 + i);
+  const MixupParams first{.lambda = 0.5, .cut = true, .top = 1, .bottom = 3, .left = 2, .right = 5},
+      second{.lambda = 0.5, .cut = true, .top = 0, .bottom = 4, .left = 0, .right = 1};
+  std::vector<float> a = one, b = two;
+  mix_pair(first, second, kChannels, kHeight, kWidth, a.data(), b.data());
+  for (size_t i = 0; i < one.size(); ++i) {
+    const size_t x = i % kWidth, y = i / kWidth % kHeight;
+    EXPECT_EQ(a[i], y >= 1 && y < 3 && x >= 2 ? two[i] : one[i]) << i;
+    EXPECT_EQ(b[i], x == 0 ? one[i] : two[i]) << i;
+  }
+  a = one;
+  mix_pair(first, first, kChannels, kHeight, kWidth, a.data(), a.data());
+  EXPECT_EQ(a, one) << "the middle image of an odd batch";
+  mix_pair({.lambda = 0.25}, {.lambda = 0.25}, kChannels, kHeight, kWidth, a.data(), a.data());
+  EXPECT_EQ(a, one);
+  a = one, b = two;
+  mix_pair({.lambda = 0.75}, first, kChannels, kHeight, kWidth, a.data(), b.data());
+  for (size_t i = 0; i < one.size(); ++i) {
+    const size_t x = i % kWidth, y = i / kWidth % kHeight;
+    EXPECT_FLOAT_EQ(a[i], 0.75F * one[i] + 0.25F * two[i]);
+    EXPECT_EQ(b[i], y >= 1 && y < 3 && x >= 2 ? one[i] : two[i]) << "the other's original";
+  }
+}
+
+TEST(Mixup, TargetsSumToOne) {
+  MixupOptions some = options(1, 0);
+  some.classes = 4;
+  std::vector<float> row(5, -1);
+  mixup_target(some, 0.75, 2, 0, row.data());
+  EXPECT_EQ(row, (std::vector<float>{0.25F, 0, 0.75F, 0, -1})) << "not beyond the classes";
+  some.label_smoothing = 0.2;
+  mixup_target(some, 0.75, 2, 0, row.data());
+  const std::vector<float> want{0.25F, 0.05F, 0.65F, 0.05F};
+  for (size_t i = 0; i < 4; ++i) EXPECT_NEAR(row[i], want[i], 1e-7) << i;
+  mixup_target(some, 0.75, 1, 1, row.data());
+  const std::vector<float> same{0.05F, 0.85F, 0.05F, 0.05F};
+  for (size_t i = 0; i < 4; ++i) EXPECT_NEAR(row[i], same[i], 1e-7) << i;
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
+#include <future>
 #include <string>
 
 #include "vitrail/base/error.h"
@@ -121,6 +123,58 @@ TEST(OrderedPrefetch, NoItemsEndAtOnce) {
 TEST(OrderedPrefetch, OptionsOutOfRangeAreErrors) {
   EXPECT_THROW(OrderedPrefetch<size_t>(1, uneven_work, {.threads = 0}), Error);
   EXPECT_THROW(OrderedPrefetch<size_t>(1, uneven_work, {.threads = 1, .in_flight = 0}), Error);
+}
+
+TEST(OrderedPrefetchConcurrent, TellsWhetherAnItemIsReady) {
+  std::promise<void> allowed;
+  const std::shared_future<void> gate = allowed.get_future().share();
+  OrderedPrefetch<size_t> items(2,
+                                [&](size_t i) {
+                                  gate.wait();
+                                  return 10 + i;
+                                },
+                                {.threads = 1, .in_flight = 1});
+  EXPECT_FALSE(items.ready_within(std::chrono::milliseconds(0)));
+  EXPECT_FALSE(items.ready_within(std::chrono::milliseconds(1)));
+  allowed.set_value();
+  EXPECT_TRUE(items.ready_within(std::chrono::minutes(1)));
+  EXPECT_TRUE(items.ready_within(std::chrono::milliseconds(0))) << "it stays ready";
+  EXPECT_EQ(items.next(), 10u);
+  EXPECT_TRUE(items.ready_within(std::chrono::minutes(1))) << "the next one";
+  EXPECT_EQ(items.next(), 11u);
+  EXPECT_TRUE(items.ready_within(std::chrono::milliseconds(0))) << "the end";
+  EXPECT_EQ(items.next(), std::nullopt);
+}
+
+TEST(PrefetchThreadsConcurrent, SlotsAreIndicesModuloThoseInFlight) {
+  std::vector<std::pair<size_t, size_t>> steps(10);
+  PrefetchThreads threads(10, {.threads = 2, .in_flight = 3}, [&](size_t slot, size_t index) {
+    steps[index] = {slot, index + 100};
+  });
+  for (size_t i = 0; i < 10; ++i) {
+    EXPECT_EQ(threads.wait(), i % 3);
+    EXPECT_EQ(threads.wait(), i % 3) << "until it is released";
+    EXPECT_EQ(steps[i], (std::pair<size_t, size_t>{i % 3, i + 100}));
+    threads.release();
+  }
+  EXPECT_EQ(threads.wait(), std::nullopt);
+  EXPECT_TRUE(threads.wait_for(std::chrono::milliseconds(0)));
+}
+
+TEST(OrderedPrefetch, RefusalsNameTheOption) {
+  const auto refusal = [](const PrefetchOptions& options) -> std::string {
+    try {
+      OrderedPrefetch<size_t>(1, uneven_work, options);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(refusal({.threads = 0}), "prefetch: expected at least 1 thread, got 0");
+  EXPECT_EQ(refusal({.threads = -3}), "prefetch: expected at least 1 thread, got -3");
+  EXPECT_EQ(refusal({.threads = 1, .in_flight = 0}), "prefetch: expected at least 1 item in flight, got 0");
+  EXPECT_EQ(PrefetchOptions().threads, 1);
+  EXPECT_EQ(PrefetchOptions().in_flight, 16u);
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace vitrail::data {
 namespace {
 
@@ -32,6 +34,21 @@ TEST(RandomAreaCrop, OfASinglePixelIsThatPixel) {
   const image::Image crop = random_area_crop(image::make_image(1, 1, 3), random);
   EXPECT_EQ(crop.width, 1);
   EXPECT_EQ(crop.height, 1);
+}
+
+TEST(RandomAreaCrop, ReachesTheMinAndTheWholeArea) {
+  const image::Image image = image::make_image(60, 40, 3);
+  RandomStream random(3);
+  double min_area = 1, max_area = 0;
+  for (int draw = 0; draw < 500; ++draw) {
+    const image::Image crop = random_area_crop(image, random);
+    EXPECT_EQ(crop.channels, 3);
+    const double area = static_cast<double>(crop.width * crop.height) / (60 * 40);
+    min_area = std::min(min_area, area), max_area = std::max(max_area, area);
+  }
+  EXPECT_GT(min_area, 0.28);
+  EXPECT_LT(min_area, 0.34);
+  EXPECT_GT(max_area, 0.86) << "of 8 / 9, the largest window of the ratio 4 / 3 in one of 3 / 2";
 }
 
 }  // namespace

@@ -205,5 +205,22 @@ TEST(CifarPickles, HaveAProtocolFromTwoToFiveAndRowsOneAfterTheOther) {
   EXPECT_TRUE(contains(error_of([&] { open_dataset(folder / "data_batch_1", {}); }), "another shape, order or type"));
 }
 
+TEST(TarDataset, HasTheContentsOfItsFiles) {
+  const fs::path tar = testing::scratch_folder() / "a.tar";
+  write_file(tar, tar_entry("cat/", "", '5') + tar_entry("empty/", "", '5') + tar_entry("cat/1.png", "abc") +
+                      tar_entry("dog/2.png", "defg") + tar_entry("dog/x.txt", "x") + std::string(1024, '\0'));
+  const Warnings warnings;
+  const auto dataset = open_dataset(tar, {});
+  ASSERT_EQ(dataset->size(), 2);
+  EXPECT_EQ(dataset->content_size(0), 3);
+  EXPECT_EQ(dataset->content_size(1), 4);
+  EXPECT_NE(dataset->content_hash(0), dataset->content_hash(1));
+  EXPECT_TRUE(contains(error_of([&] { dataset->image(1); }), (tar / "dog/2.png").string()));
+  EXPECT_EQ(warnings.messages, (Names{tar.string() + ": 1 file left out: 1 .txt",
+                                      tar.string() + ": 1 folder without images is no class: 'empty'"}))
+      << "and nothing of links";
+  EXPECT_TRUE(dataset_splits(tar).empty());
+}
+
 }  // namespace
 }  // namespace vitrail::data

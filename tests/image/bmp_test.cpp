@@ -118,5 +118,89 @@ TEST(Bmp, OtherKindsAreErrors) {
                                 "an unknown header of 41 bytes"));
 }
 
+// Writes a little-endian number into a file.
+void put(std::vector<uint8_t>& file, size_t at, uint32_t value, size_t bytes = 4) {
+  for (size_t i = 0; i < bytes; ++i) file[at + i] = static_cast<uint8_t>(value >> (8 * i));
+}
+Pixels colours_of(const std::vector<uint8_t>& file) {
+  return decode(std::as_bytes(std::span(file)), {}, "test").pixels;
+}
+std::string refusal_of(const std::vector<uint8_t>& file) {
+  return testing::error_of([&] { colours_of(file); });
+}
+
+TEST(Bmp, DataThatWouldBeginInThePaletteBeginBehindIt) {
+  std::vector<uint8_t> file = Bmp{3, -1, 8, 0, {50, 60, 70}, {2, 0, 1, 0}}.file();
+  put(file, 10, 54);
+  EXPECT_EQ(colours_of(file), (Pixels{70, 70, 70, 50, 50, 50, 60, 60, 60}));
+  put(file, 10, 50);
+  EXPECT_EQ(colours_of(file), Pixels(9, 50)) << "data in front of the palette, which are zeros of the header";
+  put(file, 10, 55);
+  EXPECT_NE(colours_of(file), (Pixels{70, 70, 70, 50, 50, 50, 60, 60, 60})) << "another place is taken as it is";
+}
+
+TEST(Bmp, APaletteHasBlueFirstAndAtMostSixteenBits) {
+  std::vector<uint8_t> file = Bmp{2, -1, 8, 0, {0, 0}, {1, 0, 0, 0}}.file();
+  file[54 + 4] = 30, file[54 + 5] = 20, file[54 + 6] = 10;
+  EXPECT_EQ(colours_of(file), (Pixels{10, 20, 30, 0, 0, 0}));
+  put(file, 46, 65537);
+  EXPECT_EQ(refusal_of(file), "test: expected a BMP palette of at most 65536 colours, got 65537");
+  put(file, 46, 65536);
+  EXPECT_EQ(refusal_of(file), "test: expected a complete BMP image, got the end of the file");
+  std::vector<uint8_t> whole = Bmp{1, -1, 4, 0, std::vector<uint8_t>(16, 9), {0xF0, 0, 0, 0}}.file();
+  put(whole, 46, 0);  // as many as the bits can name
+  EXPECT_EQ(colours_of(whole), (Pixels{9, 9, 9}));
+}
+
+// Masks say where each channel is, and zeros stand for the usual places.
+TEST(Bmp, MasksSelectTheBitsOfAChannel) {
+  const auto masked = [](uint32_t red, uint32_t green, uint32_t blue, const Bytes8& data, int bits) {
+    std::vector<uint8_t> file = Bmp{1, 1, bits, 3, {}, {}}.file();
+    file.resize(66);
+    put(file, 10, 66);
+    put(file, 54, red), put(file, 58, green), put(file, 62, blue);
+    file.insert(file.end(), data.begin(), data.end());
+    return colours_of(file);
+  };
+  EXPECT_EQ(masked(0xff, 0xff00, 0xff0000, {10, 20, 30, 40}, 32), (Pixels{10, 20, 30}));
+  EXPECT_EQ(masked(0xff000000, 0, 0xff, {10, 20, 30, 40}, 32), (Pixels{40, 0, 10})) << "no bits of green";
+  EXPECT_EQ(masked(0, 0, 0, {10, 20, 30, 40}, 32), (Pixels{30, 20, 10}));
+  EXPECT_EQ(masked(0xf800, 0x7e0, 0x1f, {0x1f, 0xf8, 0, 0}, 16), (Pixels{255, 0, 255}));
+  EXPECT_EQ(masked(0xf000, 0x0f00, 0x00f0, {0x50, 0x8f, 0, 0}, 16), (Pixels{136, 255, 85}));
+  EXPECT_EQ(masked(0, 0, 0, {0xe0, 0x03, 0, 0}, 16), (Pixels{0, 255, 0}));
+}
+
+TEST(Bmp, PixelsOf24BitsArePaddedToFourBytes) {
+  const Bytes8 data{1, 2, 3, 4, 5, 6, 0, 0, 7, 8, 9, 10, 11, 12};
+  EXPECT_EQ(colours_of(Bmp{2, 2, 24, 0, {}, data}.file()), (Pixels{9, 8, 7, 12, 11, 10, 3, 2, 1, 6, 5, 4}));
+  EXPECT_EQ(refusal_of(Bmp{2, 2, 24, 0, {}, {data.begin(), data.end() - 1}}.file()),
+            "test: expected a complete BMP image, got the end of the file");
+}
+
+TEST(Bmp, RefusalsNameBitsCompressionAndHeader) {
+  EXPECT_EQ(refusal({2, 1, 2, 0, kGreys, {0, 0, 0, 0}}),
+            "test: expected a BMP image of 1, 4, 8, 16, 24 or 32 bits, got 2 bits with compression 0");
+  EXPECT_EQ(refusal({2, 1, 1, 1, kGreys, {0, 0, 0, 0}}),
+            "test: expected a BMP image of 1, 4, 8, 16, 24 or 32 bits, got 1 bits with compression 1");
+  std::vector<uint8_t> file = Bmp{1, 1, 8, 0, kGreys, {1, 0, 0, 0}}.file();
+  for (const uint32_t size : {0, 11, 13, 16, 39, 41, 53, 109, 125}) {
+    put(file, 14, size);
+    EXPECT_EQ(refusal_of(file),
+              "test: expected a BMP image, got one with an unknown header of " + std::to_string(size) + " bytes");
+  }
+  EXPECT_EQ(refusal_of(std::vector<uint8_t>(file.begin(), file.begin() + 17)),
+            "test: expected a complete BMP image, got the end of the file");
+}
+
+// Literals and runs of 4 bits have their first pixel in the high half, and moves count rows upwards.
+TEST(Bmp, RunsOfFourBitsMoveAndEndAsThoseOfEight) {
+  EXPECT_EQ(pixels_of(runs_of(4, -2, {3, 0x12, 0, 0, 0, 3, 0x34, 0x50, 0, 1}, 4)),
+            (Pixels{10, 20, 10, 0, 30, 40, 50, 0}));
+  EXPECT_EQ(pixels_of(runs_of(4, -3, {1, 0x10, 0, 2, 2, 1, 1, 0x90, 0, 1}, 4)),
+            (Pixels{10, 0, 0, 0, 0, 0, 0, 90, 0, 0, 0, 0}));
+  EXPECT_EQ(pixels_of(runs_of(3, 2, {3, 0x11, 0, 0, 3, 0x22}, 4)), (Pixels{20, 20, 20, 10, 10, 10}));
+  EXPECT_EQ(pixels_of(runs_of(3, -1, {0, 3, 1, 2, 3})), (Pixels{10, 20, 30})) << "the padding at the end may lack";
+}
+
 }  // namespace
 }  // namespace vitrail::image

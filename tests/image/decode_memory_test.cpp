@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/messages.h"
 #include "vitrail/base/error.h"
 #include "vitrail/image/decode.h"
 
@@ -107,6 +108,28 @@ TEST_F(DecodeMemory, LimitsBelowOneByteAreRefused) { EXPECT_THROW(set_decode_mem
 TEST_F(DecodeMemory, ASecondScopeOfAThreadIsRefused) {
   const DecodeMemoryScope scope;
   EXPECT_THROW(DecodeMemoryScope{}, Error);
+}
+
+TEST_F(DecodeMemory, IsAGibibyteUntilItIsSet) {
+  EXPECT_EQ(default_, int64_t{1} << 30);
+  set_decode_memory(12'345);
+  EXPECT_EQ(decode_memory(), 12'345);
+  set_decode_memory(1);
+  EXPECT_EQ(decode_memory(), 1);
+  for (const int64_t bytes : {int64_t{0}, int64_t{-1}, std::numeric_limits<int64_t>::min()}) {
+    EXPECT_EQ(testing::error_of([&] { set_decode_memory(bytes); }),
+              "decode memory: expected at least 1 byte, got " + std::to_string(bytes));
+  }
+  EXPECT_EQ(decode_memory(), 1) << "the limit stays";
+}
+
+TEST_F(DecodeMemory, ScopesFollowEachOtherOnAThread) {
+  for (int round = 0; round < 2; ++round) {
+    const DecodeMemoryScope scope;
+    EXPECT_EQ(testing::error_of([] { const DecodeMemoryScope second; }),
+              "DecodeMemoryScope: expected at most one on a thread, got a second one");
+    std::thread([] { const DecodeMemoryScope other_thread; }).join();
+  }
 }
 
 }  // namespace

@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/image/decode.h"
 
+#include <cstdlib>
+#include <iostream>
+
 #include "tests/image/support.h"
+#include "tests/support/messages.h"
 #include "vitrail/base/error.h"
+#include "vitrail/image/codecs_internal.h"
+#include "vitrail/image/exif_internal.h"
 
 namespace vitrail::image {
 namespace {
@@ -273,6 +279,126 @@ TEST(Decode, ImagePathsAreRecognisedByExtension) {
   for (const char* name : {"a.txt", "jpg", ".png", "labels.csv", "a.jpg.txt", "b.heic", "bmp"}) {
     EXPECT_FALSE(is_image_path(name)) << name;
   }
+}
+
+TEST(Decode, HasTheOptionsOfTimmByDefault) {
+  const DecodeOptions options;
+  EXPECT_EQ(options.mode, ColorMode::rgb);
+  EXPECT_FALSE(options.apply_exif);
+  EXPECT_EQ(options.max_pixels, 178'956'970);
+}
+
+TEST(Decode, SizesAreAboveZeroAndAtMostTheLimit) {
+  const auto refusal = [](int64_t width, int64_t height, int64_t limit) {
+    return testing::error_of([&] { check_size(width, height, limit, "x"); });
+  };
+  EXPECT_EQ(refusal(0, 5, 100), "x: expected an image with pixels, got 0×5");
+  EXPECT_EQ(refusal(5, 0, 100), "x: expected an image with pixels, got 5×0");
+  EXPECT_EQ(refusal(-5, -4, 100), "x: expected an image with pixels, got -5×-4");
+  EXPECT_EQ(refusal(7, 3, 20), "x: expected at most 20 pixels, got 7×3");
+  EXPECT_EQ(refusal(3, 7, 20), "x: expected at most 20 pixels, got 3×7");
+  EXPECT_EQ(refusal(int64_t{1} << 40, int64_t{1} << 40, 20),
+            "x: expected at most 20 pixels, got 1099511627776×1099511627776");
+  EXPECT_NO_THROW(check_size(7, 3, 21, "x"));
+  EXPECT_NO_THROW(check_size(3, 7, 22, "x"));
+  EXPECT_NO_THROW(check_size(1, 1, 1, "x"));
+}
+
+TEST(Decode, SignaturesAreThoseOfTheFormats) {
+  using namespace std::string_literals;
+  const auto is_image = [](const std::string& bytes) { return has_image_signature(std::as_bytes(std::span(bytes))); };
+  for (const std::string& bytes :
+       {"\xff\xd8\xff"s, "\x89PNG\r\n\x1a\n"s, "GIF87a"s, "GIF89a"s, "BM"s, "II*\0"s, "MM\0*"s, "II+\0"s, "MM\0+"s,
+        "RIFF....WEBP"s, "P1 "s, "P2\n"s, "P3\t"s, "P4#"s, "P5\r"s, "P6\v"s, "P6\f"s}) {
+    EXPECT_TRUE(is_image(bytes)) << bytes;
+    EXPECT_TRUE(is_image(bytes + "more")) << bytes;
+    EXPECT_FALSE(is_image(bytes.substr(0, bytes.size() - 1)) && bytes.substr(0, 3) != "GIF") << bytes;
+    EXPECT_FALSE(is_image(" " + bytes)) << bytes;
+  }
+  for (const std::string& bytes : {"RIFF....WAVE"s, "RIFFWEBP"s, "P0 "s, "P7 "s, "P1x"s, "P12"s, "P6\x08"s, "P6\x0e"s,
+                                   "P6\x21"s, "p6 "s, "MM*\0"s, "II\0*"s, "gif89a"s, ""s, "\xff\xd8"s})
+    EXPECT_FALSE(is_image(bytes)) << bytes;
+}
+
+TEST(Decode, AFileBeyondAGibibyteIsRefusedBeforeItIsRead) {
+  const std::filesystem::path path = testing::scratch_folder() / "large.png";
+  std::ofstream(path) << "P5 1 1 255 x";
+  EXPECT_EQ(read_image(path, {.mode = ColorMode::grey}).pixels, (std::vector<uint8_t>{'x'}));
+  std::filesystem::resize_file(path, (size_t{1} << 30) + 1);  // sparse
+  EXPECT_TRUE(testing::contains(testing::error_of([&] { read_image(path); }), "at most 1073741824 bytes"));
+}
+
+TEST(Decode, ErrorsOfAFileBeginWithItsPath) {
+  const std::filesystem::path path = testing::scratch_folder() / "x.png";
+  std::ofstream(path) << "P5 1 1 255 ";
+  EXPECT_EQ(testing::error_of([&] { read_image(path); }),
+            path.string() + ": expected a complete PBM, PGM or PPM image, got the end of the file");
+}
+
+TEST(Decode, TheOrientationIsAppliedWhereAsked) {
+  DecodeOptions options;
+  options.apply_exif = true;
+  const Image plain = decode_bytes(file_bytes("exif_6.png")), upright = decode_bytes(file_bytes("exif_6.png"), options);
+  EXPECT_EQ(upright.width, plain.height);
+  EXPECT_EQ(upright.height, plain.width);
+  EXPECT_TRUE(same_pixels(upright, exif_transpose(plain, 6)));
+}
+
+// Grey of more than 8 bits that is all white is told once in a process, whatever the format.  The child process has
+// told nothing yet.
+TEST(ClampedGreyDeathTest, IsToldOnceAndOnlyWithWhitePixels) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto pgm = [](char high, char low) { return std::string("P5 1 1 65535 ") + high + low; };
+  const std::pair<std::string, std::vector<uint8_t>> white[] = {{"pgm",
+                                                                 [&] {
+                                                                   const std::string file = pgm(1, 2);
+                                                                   return std::vector<uint8_t>(file.begin(),
+                                                                                               file.end());
+                                                                 }()},
+                                                                {"png", file_bytes("grey_16.png")},
+                                                                {"tiff", file_bytes("grey_16_big.tif")}};
+  for (const auto& [name, file] : white) {
+    EXPECT_EXIT(
+        {
+          const testing::Warnings warnings;
+          const auto read_as = [&](const std::vector<uint8_t>& bytes, const char* where) {
+            decode(std::as_bytes(std::span(bytes)), {.mode = ColorMode::grey}, where);
+          };
+          const std::string dark = pgm(0, 7);
+          read_as({dark.begin(), dark.end()}, "dark");
+          read_as(file_bytes("grey_8.png"), "of 8 bits");
+          const size_t before = warnings.messages.size();
+          for (const char* where : {"first", "second"}) read_as(file, where);
+          std::cerr << before << " " << warnings.messages.size() << " " << warnings.messages.at(0);
+          std::exit(0);
+        },
+        ::testing::ExitedWithCode(0),
+        "0 1 first: grey of more than 8 bits, in which all values from 255 on are white, as Pillow reads it: scale "
+        "such "
+        "images to 8 bits \\(other images like this one are not named\\)")
+        << name;
+  }
+}
+
+TEST(Decode, ATruncatedPngSaysSo) {
+  for (const size_t length : {20, 40, 200}) {
+    EXPECT_EQ(failure(cut(file_bytes("rgb_8.png"), length)),
+              "test: expected a complete PNG image, got the end of the file")
+        << length;
+  }
+}
+
+// A segment that is longer than the file, and a file of two components, which no kind of colours has.
+TEST(Decode, DamagedHeadersOfAJpegAreErrors) {
+  const std::string begin = "test: expected a complete JPEG image, got ";
+  std::vector<uint8_t> comment{0xff, 0xd8, 0xff, 0xfe, 0xff, 0xff};
+  comment.resize(100);
+  EXPECT_TRUE(failure(comment).starts_with(begin)) << failure(comment);
+  const std::vector<uint8_t> two{0xff, 0xd8, 0xff, 0xc0, 0,  14, 8, 0, 1, 0, 1, 2,  1, 0x11, 0,    2,   0x11,
+                                 0,    0xff, 0xda, 0,    10, 2,  1, 0, 2, 0, 0, 63, 0, 0,    0xff, 0xd9};
+  EXPECT_TRUE(failure(two).starts_with(begin)) << failure(two);
+  EXPECT_TRUE(failure(cut(file_bytes("ycbcr_420.jpg"), 400)).starts_with(begin));
+  EXPECT_TRUE(failure(cut(file_bytes("exif_6.jpg"), 30)).starts_with(begin));
 }
 
 }  // namespace

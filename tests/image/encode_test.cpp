@@ -2,6 +2,7 @@
 #include "vitrail/image/encode.h"
 
 #include "tests/image/support.h"
+#include "tests/support/messages.h"
 #include "vitrail/base/error.h"
 #include "vitrail/image/decode.h"
 
@@ -31,6 +32,38 @@ TEST(EncodePng, FailuresAreErrorsAndLeaveNoFile) {
   const std::filesystem::path folder = testing::scratch_folder();
   EXPECT_THROW(write_png(folder / "absent" / "image.png", counting(2, 2, 3)), Error);
   EXPECT_TRUE(std::filesystem::is_empty(folder));
+}
+
+// The header of PNG: width, height, 8 bits, the kind of colours, deflate, filters, no interlacing.
+TEST(EncodePng, WritesEightBitsOfGreyOrColour) {
+  for (const int64_t channels : {1, 3}) {
+    const std::vector<uint8_t> file = encode_png(counting(300, 2, channels));
+    ASSERT_GT(file.size(), 29u);
+    EXPECT_EQ(std::string(file.begin() + 1, file.begin() + 4), "PNG");
+    const std::vector<uint8_t> header(file.begin() + 16, file.begin() + 29),
+        want{0, 0, 1, 44, 0, 0, 0, 2, 8, static_cast<uint8_t>(channels == 3 ? 2 : 0), 0, 0, 0};
+    EXPECT_EQ(header, want) << channels;
+    EXPECT_EQ(std::string(file.end() - 8, file.end() - 4), "IEND");
+  }
+}
+
+TEST(EncodePng, RefusalsNameTheFunctionOrThePath) {
+  EXPECT_EQ(testing::error_of([] {
+              encode_png(Image{4, 4, 3, std::vector<uint8_t>(5)});
+            }),
+            "encode_png: expected 48 bytes of pixels for 4×4, got 5");
+  EXPECT_EQ(testing::error_of([] {
+              encode_png(Image{4, 4, 2, std::vector<uint8_t>(32)});
+            }),
+            "encode_png: expected a non-empty image with 1 or 3 channels, got 4×4 with 2 channels");
+  const std::filesystem::path folder = testing::scratch_folder();
+  EXPECT_TRUE(
+      testing::contains(testing::error_of([&] { write_png(folder / "gone" / "x.png", counting(2, 2, 3)); }), "gone"));
+  write_png(folder / "a.png", counting(3, 2, 1));
+  write_png(folder / "a.png", counting(5, 4, 3));  // instead of the file
+  EXPECT_EQ(read_image(folder / "a.png").width, 5);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), std::filesystem::directory_iterator()), 1)
+      << "nothing is left beside it";
 }
 
 }  // namespace

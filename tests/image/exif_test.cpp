@@ -152,5 +152,63 @@ TEST(ExifTranspose, PutsRowsAndColumnsWhereTheStandardSays) {
   }
 }
 
+// A block that is cut off has an orientation as soon as its entry is complete.
+TEST(ExifOrientation, NeedsTheWholeEntryOfItsTag) {
+  for (const bool is_little : {true, false}) {
+    const std::string block = tiff({{}}, is_little);
+    for (size_t length = 0; length <= block.size(); ++length) {
+      EXPECT_EQ(orientation_of(png(chunk("eXIf", block.substr(0, length)))), length >= 22 ? 6 : 1) << length;
+    }
+  }
+  const std::string two = tiff({{0x100, 4, 1, 7}, {.value = 5}});
+  for (size_t length = 0; length <= two.size(); ++length)
+    EXPECT_EQ(orientation_of(png(chunk("eXIf", two.substr(0, length)))), length >= 34 ? 5 : 1) << length;
+}
+
+TEST(ExifOrientation, AnotherKindOfBlockHasNone) {
+  std::string block = tiff({{}});
+  const auto with = [&](size_t at, const std::string& bytes) {
+    std::string changed = block;
+    return orientation_of(png(chunk("eXIf", changed.replace(at, bytes.size(), bytes))));
+  };
+  EXPECT_EQ(with(0, "II"), 6);
+  EXPECT_EQ(with(0, "XX"), 1);
+  EXPECT_EQ(with(0, "MM"), 1) << "the other order of bytes";
+  EXPECT_EQ(with(2, "\x2b"), 1) << "the number of a BigTIFF";
+  EXPECT_EQ(with(4, "\x09"), 1) << "another place of the directory";
+  EXPECT_EQ(with(4, "\xff\xff\xff\xff"), 1);
+  EXPECT_EQ(with(10, "\x13"), 1) << "another tag";
+  const std::string shifted = block.substr(0, 4) + little(20, 4) + std::string(12, 'x') + block.substr(8);
+  EXPECT_EQ(orientation_of(png(chunk("eXIf", shifted))), 6) << "a directory further behind";
+}
+
+// An orientation out of range is one, so that the packet is not asked.
+TEST(ExifOrientation, OfTheBlockPrecedesThePacketAlsoOutOfRange) {
+  const std::string packet = xmp("tiff:Orientation=\"8\"");
+  EXPECT_EQ(orientation_of(jpeg(packet + segment('\xe1', "Exif\0\0"s + tiff({{.value = 9}})))), 1);
+  EXPECT_EQ(orientation_of(jpeg(packet + segment('\xe1', "Exif\0\0"s + tiff({{0x100, 4, 1, 7}})))), 8);
+  EXPECT_EQ(orientation_of(jpeg(packet + xmp("tiff:Orientation=\"2\""))), 2) << "the last packet of a JPEG";
+  EXPECT_EQ(orientation_of(png(chunk("eXIf", tiff({{.value = 3}})) + chunk("eXIf", tiff({{.value = 4}})))), 4);
+  EXPECT_EQ(orientation_of(jpeg(xmp("tiff:Orientation=\"0\""))), 1);
+  EXPECT_EQ(orientation_of(jpeg(xmp("tiff:Orientation=\"x\" tiff:Orientation=\"7\""))), 7);
+  EXPECT_EQ(orientation_of(jpeg(xmp("tiff:Orientation=\":\""))), 1) << "the character behind the digits";
+}
+
+TEST(ExifOrientation, EndsAtADamagedSegment) {
+  const std::string exif = segment('\xe1', "Exif\0\0"s + tiff({{}}));
+  for (const size_t length : {0, 1}) EXPECT_EQ(orientation_of(jpeg("\xff\xe0" + big(length, 2) + exif)), 1) << length;
+  EXPECT_EQ(orientation_of(jpeg("\xff\xe0" + big(2, 2) + exif)), 6) << "an empty segment";
+  EXPECT_EQ(orientation_of("\xff\xd8\xff\xe0" + big(60000, 2) + exif), 1);
+}
+
+TEST(ExifOrientation, NeedsOneValueAndASegmentWithItsLength) {
+  EXPECT_EQ(orientation_of(exif_jpeg(tiff({{.count = 0}}))), 1);
+  EXPECT_EQ(orientation_of(exif_jpeg(tiff({{.count = 2}, {.value = 5}}))), 5) << "the next entry";
+  for (const size_t length : {0, 1}) {
+    const std::string segments = "\xff\xe1" + big(length, 2) + "Exif\0\0"s + tiff({{}});
+    EXPECT_EQ(orientation_of(jpeg(segments)), 1) << length;
+  }
+}
+
 }  // namespace
 }  // namespace vitrail::image

@@ -98,5 +98,12 @@ TEST(Decode, AnImageOfExactlyTheLimitIsRead) {
   EXPECT_TRUE(testing::contains(testing::error_of([&] { size_with(11); }), "at most 11 pixels, got 3×4"));
 }
 
+TEST(Netpbm, NumbersHave31Bits) {
+  EXPECT_EQ(refusal("P5 2147483647 1 255 "), "test: expected at most 178956970 pixels, got 2147483647×1");
+  EXPECT_EQ(refusal("P5 1 2147483647 255 "), "test: expected at most 178956970 pixels, got 1×2147483647");
+  EXPECT_EQ(refusal("P5 2147483648 1 255 "), "test: expected a complete PBM, PGM or PPM image, got a larger number");
+  EXPECT_EQ(refusal("P5 1 1 65536 a"), "test: expected a complete PBM, PGM or PPM image, got a maximum of 65536");
+}
+
 }  // namespace
 }  // namespace vitrail::image

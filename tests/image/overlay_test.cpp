@@ -6,11 +6,14 @@
 #include <limits>
 
 #include "tests/image/support.h"
+#include "tests/support/messages.h"
 #include "vitrail/base/error.h"
 #include "vitrail/image/colormap_internal.h"
 
 namespace vitrail::image {
 namespace {
+
+using testing::error_of;
 
 std::array<uint8_t, 3> pixel(const Image& image, int64_t x, int64_t y) {
   const uint8_t* at = image.row(y) + 3 * x;
@@ -227,6 +230,169 @@ TEST(Paste, OutsideTheTargetChangesNothing) {
         }
       }
     }
+  }
+}
+
+// From the formula of the map by an independent program; a byte more or less is the rounding of its powers.
+TEST(HeatColors, AreThoseOfTheFormula) {
+  const std::pair<size_t, std::array<int, 3>> expected[] = {
+      {0, {30, 2, 59}},      {1, {32, 2, 60}},       {32, {73, 2, 85}},     {64, {121, 1, 94}},
+      {96, {172, 4, 85}},    {128, {214, 49, 61}},   {160, {241, 99, 15}},  {192, {251, 151, 15}},
+      {224, {250, 201, 92}}, {254, {248, 242, 161}}, {255, {248, 243, 163}}};
+  for (const auto& [i, color] : expected) {
+    for (size_t c = 0; c < 3; ++c) EXPECT_NEAR(heat_colors()[i][c], color[c], 1) << i << " " << c;
+  }
+}
+
+TEST(Overlay, HasThreeFifthsOfTheMapByDefault) {
+  Image image = make_image(2, 1, 3);
+  image.pixels = {100, 0, 251, 7, 90, 31};
+  const std::vector<float> values{1, 1};
+  const Image result = overlay(image, {values, 2, 1}, {.low = 0.0F, .high = 1.0F});
+  const auto& lightest = heat_colors()[255];
+  for (size_t i = 0; i < 6; ++i)
+    EXPECT_EQ(result.pixels[i], std::lround(0.4 * image.pixels[i] + 0.6 * lightest[i % 3])) << i;
+  const std::vector<float> colors{1, 0, 0.5, 1, 0, 0.5}, shown{1, 1};
+  const Image coloured = overlay(image, ColorMap{colors, shown, 2, 1});
+  for (size_t i = 0; i < 6; ++i)
+    EXPECT_EQ(coloured.pixels[i], std::lround(0.4 * image.pixels[i] + 0.6 * 255 * colors[i])) << i;
+}
+
+// Low and high limit the colours one by one; the other end is that of the map.
+TEST(Overlay, OneLimitLeavesTheOtherToTheMap) {
+  const Image image = make_image(3, 1, 3);
+  const std::vector<float> values{2, 4, 6};
+  const auto index_of = [&](const OverlayOptions& options, int64_t x) {
+    const auto color = pixel(overlay(image, {values, 3, 1}, options), x, 0);
+    return std::find(heat_colors().begin(), heat_colors().end(), color) - heat_colors().begin();
+  };
+  EXPECT_EQ(index_of({.opacity = 1}, 1), std::lround(255 * 0.5));
+  EXPECT_EQ(index_of({.opacity = 1, .low = 0.0F}, 0), std::lround(255 * 2 / 6.0));
+  EXPECT_EQ(index_of({.opacity = 1, .low = 0.0F}, 2), 255);
+  EXPECT_EQ(index_of({.opacity = 1, .high = 10.0F}, 2), std::lround(255 * 4 / 8.0));
+  EXPECT_EQ(index_of({.opacity = 1, .high = 10.0F}, 0), 0);
+  EXPECT_EQ(index_of({.opacity = 1, .low = 9.0F, .high = 3.0F}, 2), 0) << "an empty range is dark";
+  EXPECT_EQ(index_of({.opacity = 1, .low = 6.0F}, 2), 0);
+}
+
+// A pixel is covered if its centre is in the region, whose end does not belong to it.
+TEST(Overlay, TheRegionCoversPixelsByTheirCentres) {
+  Image image = make_image(5, 4, 3);
+  std::fill(image.pixels.begin(), image.pixels.end(), uint8_t{30});
+  const std::vector<float> values{1};
+  const auto covered = [&](const Region& region) {
+    const Image result = overlay(image, {values, 1, 1}, {.opacity = 0, .region = region});
+    std::string text;
+    for (int64_t i = 0; i < 20; ++i) text += pixel(result, i % 5, i / 5)[0] == 30 ? '#' : '.';
+    return text;
+  };
+  EXPECT_EQ(covered({0.5, 1.5, 2.5, 3.5}),
+            "....."
+            "##..."
+            "##..."
+            ".....");
+  EXPECT_EQ(covered({0.6, 1.6, 2.6, 3.4}),
+            "....."
+            "....."
+            ".##.."
+            ".....");
+  EXPECT_EQ(covered({-3, -1, 4.5, 0.6}),
+            "####."
+            "....."
+            "....."
+            ".....");
+}
+
+TEST(Overlay, BlendsBetweenTheCellsOfBothAxes) {
+  const Image image = make_image(4, 6, 3);
+  const std::vector<float> values{0, 40, 100, 200, 250, 255};  // 2 columns, 3 rows
+  const Image result = overlay(image, {values, 2, 3}, {.opacity = 1, .low = 0.0F, .high = 255.0F});
+  for (int64_t y = 0; y < 6; ++y) {
+    for (int64_t x = 0; x < 4; ++x) {
+      // Cells are two pixels wide and high: their centres are between pixels.
+      const double u = std::clamp((static_cast<double>(x) + 0.5) / 2 - 0.5, 0.0, 1.0);
+      const double v = std::clamp((static_cast<double>(y) + 0.5) / 2 - 0.5, 0.0, 2.0);
+      const auto row = static_cast<size_t>(std::min(v, 1.0));
+      const auto at = [&](size_t r, size_t c) { return static_cast<double>(values[2 * r + c]); };
+      const double t = v - static_cast<double>(row);
+      const double value =
+          (at(row, 0) * (1 - u) + at(row, 1) * u) * (1 - t) + (at(row + 1, 0) * (1 - u) + at(row + 1, 1) * u) * t;
+      EXPECT_EQ(pixel(result, x, y), heat_colors()[static_cast<size_t>(std::lround(value))]) << x << " " << y;
+    }
+  }
+}
+
+TEST(Overlay, RefusalsSayWhatIsWrong) {
+  const Image image = make_image(4, 4, 3);
+  const std::vector<float> six(6, 1.0F), two(2, 1.0F);
+  const float infinity = std::numeric_limits<float>::infinity();
+  const std::vector<float> infinite{1, infinity};
+  const auto refusal = [&](std::span<const float> values, int64_t width, int64_t height) {
+    return error_of([&] { overlay(image, HeatMap{values, width, height}); });
+  };
+  EXPECT_EQ(refusal(six, 2, 2), "overlay: expected 2×2 values, got 6");
+  EXPECT_EQ(refusal(six, 4, 1), "overlay: expected 4×1 values, got 6");
+  EXPECT_EQ(refusal(six, 3, 3), "overlay: expected 3×3 values, got 6");
+  EXPECT_EQ(refusal(six, -2, -3), "overlay: expected -2×-3 values, got 6");
+  EXPECT_EQ(refusal(six, 7, 1), "overlay: expected 7×1 values, got 6");
+  EXPECT_EQ(refusal({}, 0, 5), "overlay: expected 0×5 values, got 0");
+  EXPECT_EQ(refusal(infinite, 2, 1), "overlay: expected finite values, got inf");
+  EXPECT_EQ(error_of([&] { overlay(image, ColorMap{six, two, 1, 1}); }), "overlay: expected 1×1 values, got 2");
+  EXPECT_EQ(error_of([&] {
+              overlay(image, ColorMap{two, two, 2, 1});
+            }),
+            "overlay: expected colours of 2 patches, got 2 values");
+  EXPECT_EQ(error_of([&] {
+              overlay(image, ColorMap{six, infinite, 2, 1});
+            }),
+            "overlay: expected finite values, got inf");
+  EXPECT_EQ(error_of([&] {
+              overlay(Image{2, 2, 3, {}}, HeatMap{six, 3, 2});
+            }),
+            "overlay: expected 12 bytes of pixels for 2×2, got 0");
+  EXPECT_EQ(error_of([&] {
+              overlay(image, HeatMap{six, 3, 2}, {.region = Region{1, 2, 3, 2}});
+            }),
+            "overlay: expected a region, got an empty one");
+}
+
+TEST(ColorBar, IsEvenlySpacedFromTheTop) {
+  const Image bar = color_bar(3, 4);
+  ASSERT_EQ(bar.width, 3);
+  ASSERT_EQ(bar.height, 4);
+  for (int64_t x = 0; x < 3; ++x) {
+    for (int64_t y = 0; y < 4; ++y) EXPECT_EQ(pixel(bar, x, y), heat_colors()[static_cast<size_t>(255 - 85 * y)]);
+  }
+  EXPECT_EQ(pixel(color_bar(1, 3), 0, 1), heat_colors()[128]) << "of 127.5 the lighter one";
+}
+
+TEST(Grid, HasAGapOfFourByDefaultAndRefusesOtherNumbers) {
+  const std::vector<Image> images = shades(2, 3, 5);
+  const Image all = grid(images);
+  EXPECT_EQ(all.width, 3 + 4 + 3);
+  EXPECT_EQ(all.height, 5);
+  EXPECT_EQ(grid(images, 2, 0).width, 6);
+  EXPECT_EQ(grid(images, 1, 7).height, 5 + 7 + 5);
+  EXPECT_EQ(error_of([&] { grid(images, -1, 2); }), "grid: expected columns and a gap of at least 0, got -1 and 2");
+  EXPECT_EQ(error_of([&] { grid(images, 1, -2); }), "grid: expected columns and a gap of at least 0, got 1 and -2");
+  EXPECT_EQ(error_of([] { grid({}); }), "grid: expected at least one image, got none");
+  std::vector<Image> others = images;
+  others[1] = make_image(3, 4, 3);
+  EXPECT_EQ(error_of([&] { grid(others); }), "grid: expected images of 3×5, got 3×4");
+  others[1] = make_image(2, 5, 3);
+  EXPECT_EQ(error_of([&] { grid(others); }), "grid: expected images of 3×5, got 2×5");
+  others[1].pixels.pop_back();
+  EXPECT_EQ(error_of([&] { grid(others); }), "grid: expected 30 bytes of pixels for 2×5, got 29");
+}
+
+TEST(Overlay, WhatIsNotShownIsPaleAtAnyOpacity) {
+  Image image = make_image(40, 20, 3);
+  std::fill(image.pixels.begin(), image.pixels.end(), uint8_t{60});
+  const std::vector<float> colors{1, 0.5, 0, 0, 0, 1}, first{1, 0};
+  for (const double opacity : {0.0, 0.5, 1.0}) {
+    const Image result = overlay(image, ColorMap{colors, first, 2, 1}, {.opacity = opacity});
+    EXPECT_EQ(pixel(result, 39, 19), (std::array<uint8_t, 3>{190, 190, 190})) << opacity;
+    EXPECT_EQ(pixel(result, 0, 0)[2], std::lround(60 * (1 - opacity))) << opacity;
   }
 }
 

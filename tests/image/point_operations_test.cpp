@@ -299,5 +299,20 @@ TEST(Color, InkTimesWhiteIsRoundedToTheNearestValue) {
   }
 }
 
+// An image of three rows or columns has pixels that are not at its edge.
+TEST(Enhance, SharpnessReachesTheInnerPixelsOfSmallImages) {
+  for (const auto& [width, height] : {std::pair<int64_t, int64_t>{3, 3}, {5, 3}, {3, 5}}) {
+    Image image = make_image(width, height, 1);
+    image.row(1)[1] = 130;
+    adjust_sharpness(image, 0);
+    EXPECT_EQ(image.row(1)[1], 50) << "5 / 13";
+    EXPECT_EQ(image.row(0)[1], 0) << "an edge";
+  }
+  Image low = make_image(3, 2, 1);
+  low.row(1)[1] = 130;
+  adjust_sharpness(low, 0);
+  EXPECT_EQ(low.row(1)[1], 130);
+}
+
 }  // namespace
 }  // namespace vitrail::image

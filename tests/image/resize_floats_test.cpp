@@ -5,9 +5,11 @@
 #include <algorithm>
 
 #include "tests/support/golden.h"
+#include "tests/support/messages.h"
 #include "tests/support/paths.h"
 #include "vitrail/base/error.h"
 #include "vitrail/image/resize_floats_internal.h"
+#include "vitrail/image/resize_internal.h"
 #include "vitrail/image/transform.h"
 
 namespace vitrail::image {
@@ -48,6 +50,48 @@ TEST(ResizeFloats, BlueGreenRedGivesTheSameTensor) {
   for (size_t i = 0; i < rgb.size(); ++i) bgr[i] = rgb[i / 3 * 3 + 2 - i % 3];
   EXPECT_TRUE(testing::close(apply(ImageView(bgr.data(), 7, 5, PixelFormat::bgr), dinov3_transform()),
                              apply(ImageView(rgb.data(), 7, 5, PixelFormat::rgb), dinov3_transform()), 0));
+}
+
+// The same weights as resize() has, whose results are rounded after each pass.
+TEST(ResizeFloats, AreTheBytesOfResizeBeforeTheirRounding) {
+  for (const PixelFormat format : {PixelFormat::grey, PixelFormat::rgb}) {
+    std::vector<uint8_t> pixels(static_cast<size_t>(9 * 7 * (format == PixelFormat::grey ? 1 : 3)));
+    for (size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<uint8_t>(60 + i * 31 % 120);
+    const ImageView view(pixels.data(), 9, 7, format);
+    for (const Filter filter : {Filter::box, Filter::bilinear, Filter::hamming, Filter::bicubic, Filter::lanczos}) {
+      for (const auto& [width, height] : {std::pair<int64_t, int64_t>{4, 11}, {13, 3}, {9, 7}, {1, 1}}) {
+        const std::vector<float> floats = resize_floats(view, width, height, filter);
+        const Image bytes = resize(view, width, height, filter);
+        ASSERT_EQ(floats.size(), bytes.pixels.size());
+        // A rounding of half in each pass; the second one's weights may sum to more than 1 without their signs.
+        for (size_t i = 0; i < floats.size(); ++i) EXPECT_NEAR(floats[i], bytes.pixels[i], 1.3) << name_of(filter) << i;
+      }
+    }
+  }
+}
+
+TEST(ResizeFloats, RefusalsNameTheSizeOrTheFilter) {
+  const std::vector<uint8_t> pixels(6);
+  const ImageView view(pixels.data(), 2, 1, PixelFormat::rgb);
+  EXPECT_EQ(testing::error_of([&] { resize_floats(view, 0, 3, Filter::box); }),
+            "resize: expected a size from 1×1, got 0×3");
+  EXPECT_EQ(testing::error_of([&] { resize_floats(view, 3, -1, Filter::box); }),
+            "resize: expected a size from 1×1, got 3×-1");
+  EXPECT_EQ(testing::error_of([&] { resize_floats(view, 3, 3, Filter::nearest); }),
+            "resize to floats: expected a filter that is not nearest, got nearest");
+  EXPECT_EQ(resize_floats(view, 1, 1, Filter::box).size(), 3u);
+}
+
+// Alpha is dropped before the resize, and the size is that of the processor.
+TEST(ResizeFloats, AlphaIsNoChannelOfTheModel) {
+  std::vector<uint8_t> rgba(5 * 7 * 4, 200), rgb(5 * 7 * 3);
+  for (size_t i = 0; i < rgb.size(); ++i) rgb[i] = rgba[i / 3 * 4 + i % 3] = static_cast<uint8_t>(i * 53 % 256);
+  const Tensor got = apply(ImageView(rgba.data(), 7, 5, PixelFormat::rgba), dinov3_transform());
+  EXPECT_EQ(got.shape(), (Shape{3, 12, 16}));
+  EXPECT_TRUE(testing::close(got, apply(ImageView(rgb.data(), 7, 5, PixelFormat::rgb), dinov3_transform()), 0));
+  EvalTransform two_means = dinov3_transform();
+  two_means.mean = {0.5, 0.5};
+  EXPECT_THROW(apply(ImageView(rgb.data(), 7, 5, PixelFormat::rgb), two_means), Error);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "vitrail/image/resize_internal.h"
 
 #include "tests/image/support.h"
+#include "tests/support/messages.h"
 #include "vitrail/base/error.h"
 #include "vitrail/image/crop_internal.h"
 
@@ -91,6 +92,103 @@ TEST(Filter, HasTheNamesOfTimm) {
     EXPECT_EQ(filter_from_name(name_of(filter)), filter);
   }
   EXPECT_THROW(filter_from_name("random"), Error);
+}
+
+ResizeOptions with_crop(const Window& crop) {
+  ResizeOptions options;
+  options.crop = crop;
+  return options;
+}
+ResizeOptions with_box(const Box& box) {
+  ResizeOptions options;
+  options.box = box;
+  return options;
+}
+ResizeOptions with_window(const Window& window) {
+  ResizeOptions options;
+  options.window = window;
+  return options;
+}
+Image counting_image(int64_t width, int64_t height, int64_t channels) {
+  Image image = make_image(width, height, channels);
+  for (size_t i = 0; i < image.pixels.size(); ++i) image.pixels[i] = static_cast<uint8_t>(i * i / 3 + 37 * (i % 7));
+  return image;
+}
+
+// Pillow 13 begins along y if more than twice as many rows are removed as columns.  A pass alone is a resize of one
+// axis, so that both orders can be made.
+TEST(Resize, BeginsAlongTheAxisOfPillow) {
+  const Image source = counting_image(40, 60, 3);
+  struct Case {
+    int64_t width, height;
+    bool rows_first;
+  };
+  for (const Case& each : {Case{30, 40, false},
+                           {30, 39, true},
+                           {30, 41, false},
+                           {41, 59, true},
+                           {41, 61, false},
+                           {39, 58, false},
+                           {39, 57, true},
+                           {20, 61, false}}) {
+    for (const Filter filter : {Filter::bilinear, Filter::bicubic}) {
+      const Image along_y = resize(resize(source, 40, each.height, filter), each.width, each.height, filter);
+      const Image along_x = resize(resize(source, each.width, 60, filter), each.width, each.height, filter);
+      ASSERT_NE(along_x.pixels, along_y.pixels) << "the orders differ by their rounding";
+      EXPECT_TRUE(same_pixels(resize(source, each.width, each.height, filter), each.rows_first ? along_y : along_x))
+          << each.width << "×" << each.height;
+    }
+  }
+}
+
+TEST(Resize, RefusalsSayWhatIsOutside) {
+  const Image source = make_image(5, 4, 3);
+  const auto refusal = [&](int64_t width, int64_t height, const ResizeOptions& options = {}) {
+    return testing::error_of([&] { resize(source, width, height, Filter::bilinear, options); });
+  };
+  const std::string begin = "resize: expected ", sizes = "a size from 1×1 to 2147483647×2147483647, got ";
+  EXPECT_EQ(refusal(0, 3), begin + sizes + "0×3");
+  EXPECT_EQ(refusal(3, 0), begin + sizes + "3×0");
+  EXPECT_EQ(refusal(2147483648, 3), begin + sizes + "2147483648×3");
+  EXPECT_EQ(refusal(3, 2147483648), begin + sizes + "3×2147483648");
+  const auto crop = [&](const Window& window) { return refusal(2, 2, with_crop(window)); };
+  EXPECT_EQ(crop({-1, 0, 2, 2}), begin + "a crop inside 5×4, got 2×2 at -1, 0");
+  EXPECT_EQ(crop({0, -1, 2, 2}), begin + "a crop inside 5×4, got 2×2 at 0, -1");
+  EXPECT_EQ(crop({0, 0, 0, 2}), begin + "a crop inside 5×4, got 0×2 at 0, 0");
+  EXPECT_EQ(crop({0, 0, 2, 0}), begin + "a crop inside 5×4, got 2×0 at 0, 0");
+  EXPECT_EQ(crop({3, 0, 3, 2}), begin + "a crop inside 5×4, got 3×2 at 3, 0");
+  EXPECT_EQ(crop({0, 2, 2, 3}), begin + "a crop inside 5×4, got 2×3 at 0, 2");
+  const auto box = [&](const Box& given) { return refusal(2, 2, with_box(given)); };
+  EXPECT_EQ(box({-0.5, 0, 2, 2}), begin + "a box inside 5 pixels, got [-0.5, 2)");
+  EXPECT_EQ(box({0, 0, 5.5, 2}), begin + "a box inside 5 pixels, got [0, 5.5)");
+  EXPECT_EQ(box({2, 0, 2, 2}), begin + "a box inside 5 pixels, got [2, 2)");
+  EXPECT_EQ(box({0, 1, 2, 4.25}), begin + "a box inside 4 pixels, got [1, 4.25)");
+  const auto window = [&](const Window& given) { return refusal(6, 7, with_window(given)); };
+  EXPECT_EQ(window({-1, 0, 2, 2}), begin + "a window inside 6 pixels, got [-1, 1)");
+  EXPECT_EQ(window({5, 0, 2, 2}), begin + "a window inside 6 pixels, got [5, 7)");
+  EXPECT_EQ(window({0, 0, 0, 2}), begin + "a window inside 6 pixels, got [0, 0)");
+  EXPECT_EQ(window({0, 6, 2, 2}), begin + "a window inside 7 pixels, got [6, 8)");
+  const std::vector<uint8_t> bytes(4 * 20);
+  EXPECT_EQ(testing::error_of([&] { resize(ImageView(bytes.data(), 5, 4, PixelFormat::rgba), 2, 2, Filter::box); }),
+            "resize: expected an image without alpha, got 4 channels");
+}
+
+TEST(Resize, AcceptsWhatEndsAtTheEdges) {
+  const Image source = counting_image(5, 4, 3);
+  EXPECT_NO_THROW(resize(source, 2, 2, Filter::box, with_crop({3, 2, 2, 2})));
+  EXPECT_NO_THROW(resize(source, 2, 2, Filter::box, with_box({4.5, 3.5, 5, 4})));
+  EXPECT_EQ(resize(source, 6, 7, Filter::box, with_window({5, 6, 1, 1})).pixels.size(), 3u);
+  const Image corner = resize(source, 2147483647, 2147483647, Filter::nearest, with_window({0, 0, 2, 1}));
+  EXPECT_EQ(corner.pixels, (std::vector<uint8_t>{source.pixels[0], source.pixels[1], source.pixels[2], source.pixels[0],
+                                                 source.pixels[1], source.pixels[2]}));
+  // Nothing is resampled, but the crop and the window apply.
+  ResizeOptions both = with_crop({1, 1, 4, 3});
+  both.window = Window{2, 1, 2, 1};
+  const Image part = resize(source, 4, 3, Filter::lanczos, both);
+  EXPECT_EQ(part.pixels, std::vector<uint8_t>(source.row(2) + 9, source.row(2) + 15));
+  // The box of a whole pixel moves the image as a crop does.
+  EXPECT_TRUE(same_pixels(resize(source, 4, 3, Filter::bicubic, with_box({1, 1, 5, 4})),
+                          resize(source, 4, 3, Filter::bicubic, with_crop({1, 1, 4, 3}))));
 }
 
 }  // namespace

@@ -2,9 +2,12 @@
 #include "vitrail/image/text.h"
 
 #include <gtest/gtest.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <set>
+
+#include "vitrail/image/font_internal.h"
 
 namespace vitrail::image {
 namespace {
@@ -77,6 +80,45 @@ TEST(DrawText, IsCutOffAtEachSide) {
       }
     }
   }
+}
+
+TEST(Text, HasTheSizeOfItsCharactersAndALineOfSpaceAround) {
+  EXPECT_EQ(text_width("abc", 1), 18);
+  EXPECT_EQ(text_width("abc", 4), 72);
+  EXPECT_EQ(text_width("", 3), 0);
+  EXPECT_EQ(line_height(1), 10);
+  EXPECT_EQ(line_height(3), 30);
+}
+
+TEST(Text, EveryByteThatBeginsACharacterIsOne) {
+  for (const auto& [text, characters] : {std::pair<std::string, int64_t>{"\x7f", 1},
+                                         {"a\x80", 1},
+                                         {"a\xbf\xbf", 1},
+                                         {"a\xc0", 2},
+                                         {"\xff", 1},
+                                         {"\xf0\x9f\x98\x80z", 2}}) {
+    EXPECT_EQ(text_width(text, 1), 6 * characters) << characters;
+  }
+}
+
+TEST(Text, IsBlackByDefault) {
+  Image image = make_image(6, 8, 3);
+  std::fill(image.pixels.begin(), image.pixels.end(), uint8_t{77});
+  draw_text("|", 0, 0, 1, image);  // the third column, from the top to the baseline
+  for (int64_t y = 0; y < 8; ++y) {
+    for (int64_t x = 0; x < 6; ++x) EXPECT_EQ(image.row(y)[3 * x + 1], x == 2 && y < 7 ? 0 : 77) << x << " " << y;
+  }
+}
+
+// The dots of all glyphs in a sum: no dot changes without notice.
+TEST(Font, HasTheDotsThatWereDrawn) {
+  std::vector<uint8_t> columns;
+  for (char c = ' '; c <= '~'; ++c) columns.insert(columns.end(), glyph_of(c).begin(), glyph_of(c).end());
+  ASSERT_EQ(columns.size(), 95u * 5u);
+  EXPECT_EQ(crc32(0, columns.data(), static_cast<uInt>(columns.size())), 2001723461u);
+  EXPECT_EQ(glyph_of('E'), (Glyph{0x7f, 0x49, 0x49, 0x49, 0x41}));
+  EXPECT_EQ(glyph_of('~'), (Glyph{0x08, 0x04, 0x08, 0x10, 0x08}));
+  for (const char other : {'\x1f', '\x7f', '\0', '\xe9'}) EXPECT_EQ(&glyph_of(other), &glyph_of('?')) << int{other};
 }
 
 }  // namespace

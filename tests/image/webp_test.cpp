@@ -61,5 +61,24 @@ TEST(AnimatedWebp, AFrameOfAnotherSizeThanItsChunkSaysIsAnError) {
   }
 }
 
+TEST(Webp, RefusalsSayWhatIsBroken) {
+  const auto refusal = [](const std::vector<uint8_t>& file) { return testing::error_of([&] { read(file); }); };
+  const auto from_text = [](const std::string& text) { return std::vector<uint8_t>(text.begin(), text.end()); };
+  const std::string begin = "test: expected a complete WebP image, got ";
+  std::vector<uint8_t> file = read_bytes(testing::fixture("image/decode/lossless.webp"));
+  EXPECT_EQ(refusal({file.begin(), file.begin() + 14}), begin + "the end of the file");
+  EXPECT_EQ(refusal({file.begin(), file.begin() + 200}), begin + "truncated or broken data");
+  EXPECT_TRUE(refusal(from_text("RIFF\x20\x01\x01\x01WEBPVP8L\x10\x01\x01\x01" + std::string(300, 'x')))
+                  .starts_with(begin + "a broken header (libwebp's status "));
+  std::vector<uint8_t> frameless = animated(14, 10, 0, 0);
+  const std::string name = "ANMF";
+  for (auto at = frameless.begin();;) {
+    at = std::search(at, frameless.end(), name.begin(), name.end());
+    if (at == frameless.end()) break;
+    *at = 'B';
+  }
+  EXPECT_EQ(refusal(frameless), begin + "an animation without a frame");
+}
+
 }  // namespace
 }  // namespace vitrail::image

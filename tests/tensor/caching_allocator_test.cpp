@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "vitrail/tensor/tensor.h"
 
@@ -79,6 +81,50 @@ TEST(CachingAllocator, BlocksHoldWhatIsWrittenToThem) {
         ASSERT_EQ(std::count(data, data + bytes, static_cast<uint8_t>(10 * round + i)), bytes);
       }
     }
+  }
+}
+
+// Blocks from 64 KiB on are kept, rounded up to an eighth of the power of two below their size.
+TEST(CachingAllocator, KeepsBlocksOfRoundedSizes) {
+  for (const auto& [bytes, kept] : {std::pair<int64_t, size_t>{1, 0},
+                                    {65535, 0},
+                                    {65536, 65536},
+                                    {65537, 73728},
+                                    {73728, 73728},
+                                    {73729, 81920},
+                                    {131071, 131072},
+                                    {131072, 131072},
+                                    {131073, 147456},
+                                    {1 << 20, 1 << 20},
+                                    {(1 << 20) + 1, (1 << 20) + (1 << 17)}}) {
+    const CachingAllocatorScope scope;
+    Tensor::empty({bytes}, DType::u8);
+    EXPECT_EQ(CachingAllocatorScope::cached_bytes(), kept) << bytes;
+  }
+}
+
+TEST(CachingAllocator, IsTheDefaultWhileAScopeExists) {
+  EXPECT_EQ(caching_allocator(), nullptr);
+  Allocator* const plain = &default_allocator();
+  {
+    const CachingAllocatorScope scope;
+    ASSERT_NE(caching_allocator(), nullptr);
+    EXPECT_EQ(&default_allocator(), caching_allocator());
+    EXPECT_NE(&default_allocator(), plain);
+  }
+  EXPECT_EQ(caching_allocator(), nullptr);
+  EXPECT_EQ(&default_allocator(), plain);
+}
+
+// Its blocks were freed with the scope before.
+TEST(CachingAllocator, ASecondScopeBeginsWithoutBlocks) {
+  for (int round = 0; round < 3; ++round) {
+    const CachingAllocatorScope scope;
+    EXPECT_EQ(CachingAllocatorScope::cached_bytes(), 0u);
+    Tensor large = Tensor::full({kLarge}, round);
+    EXPECT_EQ(CachingAllocatorScope::cached_bytes(), 0u) << "nothing is taken out of the cache";
+    large = {};
+    EXPECT_EQ(CachingAllocatorScope::cached_bytes(), 4u * kLarge);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/golden.h"
+#include "vitrail/base/random.h"
 
 namespace vitrail {
 namespace {
@@ -52,6 +53,25 @@ TEST(RandomParams, OnTheMetaDeviceAreNotInitialised) {
   EXPECT_TRUE(t.is_meta());
   EXPECT_EQ(t.dtype(), DType::f64);
   EXPECT_EQ(t.shape(), (Shape{2, 3}));
+}
+
+// The key is that of the path and the seed, on every machine.
+TEST(RandomParams, GiveTheInitialiserTheKeyOfThePathAndTheSeed) {
+  const auto key_of = [](RandomParams params, const std::string& path) {
+    uint64_t given = 0;
+    const Tensor t = params.get(path, {2, 3}, [&](Tensor& parameter, uint64_t key) {
+      EXPECT_EQ(parameter.shape(), (Shape{2, 3}));
+      given = key;
+    });
+    EXPECT_EQ(t.shape(), (Shape{2, 3}));
+    EXPECT_EQ(t.dtype(), DType::f32);
+    EXPECT_FALSE(t.is_meta());
+    return given;
+  };
+  EXPECT_EQ(key_of(RandomParams(), "blocks.0.w"), random_key("blocks.0.w", 0));
+  EXPECT_EQ(key_of(RandomParams(9), "blocks.0.w"), random_key("blocks.0.w", 9));
+  EXPECT_TRUE(RandomParams().has("anything"));
+  EXPECT_NO_THROW(RandomParams().finish());
 }
 
 }  // namespace

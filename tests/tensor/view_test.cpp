@@ -169,5 +169,49 @@ TEST(View, AxesCountFromBothEnds) {
   EXPECT_THROW(t.narrow(1, 0, -1), Error);
 }
 
+// A new axis has the stride of a contiguous tensor, so that it can be merged with the one behind it.
+TEST(View, NewAxesHaveTheStridesOfTheirPlace) {
+  const Tensor t = counting({4, 2, 3});
+  EXPECT_EQ(t.unsqueeze(0).strides(), (Shape{24, 6, 3, 1}));
+  EXPECT_EQ(t.unsqueeze(1).strides(), (Shape{6, 6, 3, 1}));
+  EXPECT_EQ(t.unsqueeze(2).strides(), (Shape{6, 3, 3, 1}));
+  EXPECT_EQ(t.unsqueeze(3).strides(), (Shape{6, 3, 1, 1}));
+  EXPECT_EQ(t.unsqueeze(-1).shape(), (Shape{4, 2, 3, 1}));
+  EXPECT_EQ(counting({}).unsqueeze(0).strides(), Shape{1});
+  EXPECT_EQ(t.narrow(1, 1, 1).squeeze(1).strides(), (Shape{6, 1}));
+  EXPECT_EQ(t.narrow(1, 1, 1).squeeze(1).offset(), 3);
+  EXPECT_EQ(t.narrow(0, 2, 2).narrow(2, 1, 1).offset(), 13);
+  EXPECT_EQ(t.select(0, -1).offset(), 18);
+}
+
+TEST(View, ExpandKeepsTheStridesOfWhatItDoesNotRepeat) {
+  const Tensor t = counting({2, 1, 3}).transpose(0, 2);  // [3, 1, 2], strides [1, 3, 3]
+  EXPECT_EQ(t.expand({3, 1, 2}).strides(), (Shape{1, 3, 3}));
+  EXPECT_EQ(t.expand({3, 4, 2}).strides(), (Shape{1, 0, 3}));
+  EXPECT_EQ(t.expand({5, 3, 4, -1}).strides(), (Shape{0, 1, 0, 3}));
+  EXPECT_EQ(t.expand({1, 3, 1, 2}).strides(), (Shape{0, 1, 3, 3}));
+  EXPECT_EQ(t.expand({-1, -1, -1}).shape(), (Shape{3, 1, 2}));
+  EXPECT_EQ(t.expand({-1, 3, 1, 2}).shape(), (Shape{1, 3, 1, 2})) << "a new axis of -1 is 1";
+  EXPECT_EQ(t.expand({3, 0, 2}).shape(), (Shape{3, 0, 2})) << "an extent of 1 may become 0";
+  EXPECT_EQ(counting({4}).narrow(0, 2, 1).expand({3}).offset(), 2);
+  EXPECT_EQ(*counting({4}).narrow(0, 2, 1).expand({3}).data<float>(), 2);
+}
+
+// The stride of an extent of 1 says nothing about the memory.
+TEST(View, MergesAxesAroundAnExtentOfOneWithAnyStride) {
+  const Tensor t = counting({7, 2, 3, 2}).narrow(0, 0, 1).select(3, 0).transpose(0, 1);
+  ASSERT_EQ(t.shape(), (Shape{2, 1, 3}));
+  ASSERT_EQ(t.strides(), (Shape{6, 12, 2}));
+  EXPECT_EQ(t.view({6}).storage(), t.storage());
+  EXPECT_TRUE(testing::close(t.view({6}), Tensor::from<float>({6}, {0, 2, 4, 6, 8, 10}), 0));
+}
+
+TEST(View, OfNoElementsHasAnyShapeOfNone) {
+  const Tensor t = counting({2, 0, 3}).transpose(0, 2);
+  ASSERT_FALSE(t.is_contiguous());
+  EXPECT_EQ(t.view({0, 5}).shape(), (Shape{0, 5}));
+  EXPECT_EQ(t.reshape({4, 0}).shape(), (Shape{4, 0}));
+}
+
 }  // namespace
 }  // namespace vitrail

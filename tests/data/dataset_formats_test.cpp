@@ -1,0 +1,416 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which format a path has, and edges of the formats: CIFAR's pickles and names, compressed IDX files, lists.
+#include <zlib.h>
+
+#include <map>
+
+#include "tests/data/support.h"
+#include "vitrail/data/cifar_batch_internal.h"
+#include "vitrail/data/csv_layout_internal.h"
+#include "vitrail/data/dataset.h"
+#include "vitrail/data/dataset_formats_internal.h"
+
+namespace vitrail::data {
+namespace {
+
+using namespace std::string_literals;
+using Names = std::vector<std::string>;
+
+std::string gzipped(const std::string& content) {
+  std::string result(content.size() + 1000, '\0');
+  z_stream stream{};
+  deflateInit2(&stream, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(content.data()));
+  stream.avail_in = static_cast<uInt>(content.size());
+  stream.next_out = reinterpret_cast<Bytef*>(result.data());
+  stream.avail_out = static_cast<uInt>(result.size());
+  deflate(&stream, Z_FINISH);
+  result.resize(stream.total_out);
+  deflateEnd(&stream);
+  return result;
+}
+
+TEST(OpenDataset, NamesThePathAndWhatItMayBe) {
+  const fs::path root = testing::scratch_folder();
+  EXPECT_EQ(error_of([&] { open_dataset(root / "gone", {}); }),
+            (root / "gone").string() + ": expected a dataset, got No such file or directory");
+  for (const char* name : {"a.gz", "a.tarx", "a.csvx", "csv", "a", "a.zip.old", "images-idx1", "idx3-images"}) {
+    write_file(root / name, "x");
+    EXPECT_EQ(error_of([&] { open_dataset(root / name, {}); }),
+              (root / name).string() +
+                  ": expected a folder, a .zip, a .tar, a .tar.gz, a .csv, CIFAR's .bin or MNIST's "
+                  "idx3-ubyte[.gz] of images, got a file named otherwise");
+    EXPECT_TRUE(dataset_splits(root / name).empty()) << name;
+  }
+  // A file that has the name of a format is read as such, in any case.
+  for (const auto& [name, part] : {std::pair{"a.ZIP", "a.ZIP"},
+                                   {"a.Tar", "a tar archive"},
+                                   {"a.TAR.GZ", "a tar archive"},
+                                   {"a.tgz", "a tar archive"},
+                                   {"a.TSV", "got none"},
+                                   {"a.Csv", "got none"},
+                                   {"a.BIN", "records"},
+                                   {"images-idx3", "an IDX header"}}) {
+    write_file(root / name, "");
+    EXPECT_TRUE(contains(error_of([&] { open_dataset(root / name, {}); }), part)) << name;
+  }
+}
+
+TEST(OpenDataset, TellsWhatTheLabelsAreInsteadOfWhatIsAskedFor) {
+  const fs::path csv = testing::scratch_folder() / "l.csv";
+  write_file(csv, "a.png,cat|dog\n");
+  EXPECT_EQ(error_of([&] { open_dataset(csv, {.multi_label = false}); }),
+            csv.string() + ": expected a dataset of one label per image, got several labels per image");
+  EXPECT_TRUE(open_dataset(csv, {.multi_label = true})->is_multi_label());
+  const fs::path folder = testing::scratch_folder();
+  place_images(folder, {"a/1.png", "b/2.png"});
+  EXPECT_EQ(error_of([&] { open_dataset(folder, {.multi_label = true}); }),
+            folder.string() +
+                ": expected a dataset of several labels per image (a CSV list with labels as \"cat|dog\"), "
+                "got one label per image");
+  EXPECT_FALSE(open_dataset(folder, {.multi_label = false})->is_multi_label());
+}
+
+TEST(OpenDataset, ASingleFileHasNoSplit) {
+  const fs::path root = testing::scratch_folder();
+  write_file(root / "x.bin", "\x01" + std::string(3072, 'x'));
+  EXPECT_EQ(error_of([&] { open_dataset(root / "x.bin", {.split = "test"}); }),
+            (root / "x.bin").string() + ": expected a dataset with a split test, got a single file");
+  EXPECT_EQ(open_dataset(root / "x.bin", {.split = "."})->size(), 1);
+  EXPECT_EQ(open_dataset(root / "x.bin", {})->split(), "");
+}
+
+TEST(Summary, NamesClassesByTheirIndexWithoutNames) {
+  const fs::path csv = testing::scratch_folder() / "l.csv";
+  write_file(csv, "a.png,3\nb.png,1\nc.png,3\n");
+  EXPECT_EQ(summary(*open_dataset(csv, {}), "x"), "3 images of x, 2 classes: 1, 3");
+  EXPECT_EQ(summary(*open_dataset(csv, {.labels = {"a", "b", "c", "d"}}), "x"), "3 images of x, 2 classes: b, d");
+  write_file(csv, "file,label,split\na.png,3,test\n");
+  EXPECT_EQ(summary(*open_dataset(csv, {}), "x/"), "1 image of x/test, 1 class: 3");
+  EXPECT_EQ(summary(*open_dataset(csv, {}), "x"), "1 image of x/test, 1 class: 3");
+}
+
+TEST(ChooseStandardSplit, PrefersTheOneAskedFor) {
+  EXPECT_EQ(choose_standard_split("set", {.split = "dev", .default_splits = {"train"}}, {"train", "val"}), "val");
+  EXPECT_EQ(error_of([] {
+              choose_standard_split("set", {.default_splits = {"a", "b", "c"}}, {"train", "val"});
+            }),
+            "set: expected a split a or b or c, got these splits: train, val");
+}
+
+// CIFAR ---------------------------------------------------------------------------------------------------------------
+
+std::string record(char label, char value) { return std::string(1, label) + std::string(3072, value); }
+
+TEST(Cifar, HasContentsAndNamesOfItsFolder) {
+  const fs::path root = testing::scratch_folder();
+  write_file(root / "data_batch_1.bin", record(1, 'a') + record(2, 'b'));
+  write_file(root / "data_batch_3.bin", record(3, 'a'));
+  write_file(root / "test_batch.bin", record(4, 'c'));
+  const auto train = open_dataset(root, {.split = "train"});
+  ASSERT_EQ(train->size(), 3);
+  EXPECT_EQ(train->split(), "train");
+  EXPECT_EQ(train->path(2), (root / "data_batch_3.bin").string() + "#0");
+  EXPECT_EQ(train->content_size(1), 3072);
+  EXPECT_EQ(train->content_hash(0), train->content_hash(2));
+  EXPECT_NE(train->content_hash(0), train->content_hash(1));
+  EXPECT_EQ(train->image(1).height, 32);
+  EXPECT_EQ(dataset_splits(root), (Names{"test", "train"}));
+  EXPECT_EQ(train->class_names(), (Names{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"}));
+  write_file(root / "batches.meta.txt", "a\nb\nc\n");
+  EXPECT_EQ(open_dataset(root, {})->class_names().at(9), "9") << "another number of names";
+  write_file(root / "batches.meta.txt", "\na\nb\nc\n\nd\ne\nf\ng\nh\ni\nj");
+  EXPECT_EQ(open_dataset(root, {})->class_names().at(9), "j");
+  EXPECT_EQ(open_dataset(root, {.labels = {"A", "B", "C", "D", "E"}})->class_names().at(4), "E") << "the model's";
+  EXPECT_TRUE(contains(error_of([&] { open_dataset(root, {.labels = {"A", "B"}}); }), "a label below 2, got 4"));
+  fs::remove(root / "test_batch.bin");
+  EXPECT_EQ(dataset_splits(root), Names{"train"});
+}
+
+TEST(Cifar, NamesUpToAMebibyteAreRead) {
+  const fs::path root = testing::scratch_folder();
+  write_file(root / "test_batch.bin", record(1, 'a'));
+  const std::string names = "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\n";
+  write_file(root / "batches.meta.txt", names + std::string((1 << 20) - names.size(), '\n'));
+  EXPECT_EQ(open_dataset(root, {})->class_names().at(9), "j");
+  write_file(root / "batches.meta.txt", names + std::string((1 << 20) + 1 - names.size(), '\n'));
+  EXPECT_EQ(error_of([&] { open_dataset(root, {}); }),
+            (root / "batches.meta.txt").string() + ": expected at most 1048576 bytes, got 1048577");
+}
+
+TEST(Cifar, AFileOfAnotherNameIsKnownByItsRecords) {
+  const fs::path root = testing::scratch_folder();
+  write_file(root / "ten.bin", record(9, 'a') + record(3, 'b'));
+  EXPECT_EQ(open_dataset(root / "ten.bin", {})->label(0), 9);
+  write_file(root / "hundred.bin", "\x05"s + record(99, 'a') + "\x06"s + record(3, 'b'));
+  const auto hundred = open_dataset(root / "hundred.bin", {});
+  EXPECT_EQ(hundred->label(0), 99);
+  EXPECT_EQ(hundred->image(1).pixels[0], 'b');
+  EXPECT_EQ(hundred->class_names().size(), 100u);
+  write_file(root / "other.bin", std::string(3072, 'x'));
+  EXPECT_EQ(error_of([&] { open_dataset(root / "other.bin", {}); }),
+            (root / "other.bin").string() +
+                ": expected complete records of CIFAR-10 (3073 bytes) or CIFAR-100 (3074 bytes), got 3072 bytes");
+  write_file(root / "test.bin", record(1, 'x'));
+  EXPECT_EQ(error_of([&] { open_dataset(root / "test.bin", {}); }),
+            (root / "test.bin").string() + ": expected one or more records of 3074 bytes, got 3073 bytes");
+}
+
+TEST(Cifar, EachVariantIsAFolder) {
+  for (const auto& [file, split] : {std::pair{"data_batch_5.bin", "train"},
+                                    {"test_batch.bin", "test"},
+                                    {"train.bin", "train"},
+                                    {"test.bin", "test"}}) {
+    const fs::path root = testing::scratch_folder();
+    write_file(root / file, "not read");
+    EXPECT_TRUE(is_cifar_folder(root)) << file;
+    EXPECT_EQ(cifar_splits(root), Names{split}) << file;
+  }
+  for (const char* file : {"data_batch_6.bin", "train", "test", "data_batch_1", "test_batch", "other.bin"}) {
+    const fs::path root = testing::scratch_folder();
+    write_file(root / file, "no pickle");
+    EXPECT_FALSE(is_cifar_folder(root)) << file;
+    write_file(root / file, "\x80\x03."s);
+    EXPECT_EQ(is_cifar_folder(root), is_cifar_pickle(file)) << file;
+  }
+  for (const char* file : {"train", "test", "data_batch_1", "data_batch_5", "test_batch"})
+    EXPECT_TRUE(is_cifar_pickle(file)) << file;
+  for (const char* file : {"test.bin", "data_batch_0", "data_batch_6", "meta", "batches.meta", "x"})
+    EXPECT_FALSE(is_cifar_pickle(file)) << file;
+}
+
+CifarFile file_of(const std::string& bytes) {
+  const auto owner = std::make_shared<const std::string>(bytes);
+  return {"x", std::as_bytes(std::span(*owner)), owner};
+}
+
+// Pickles of protocol 2 by hand: } is a dict, ( … u its entries, ] a list, ( … e its items, K a byte, U a short string.
+TEST(Cifar, PickledLabelsAreAListOfSmallIntegers) {
+  const CifarVariant variant{.is_pickle = true, .classes = 10, .labels_key = "labels"};
+  const auto refusal = [&](const std::string& content) {
+    return error_of([&] { read_cifar_pickle(file_of("\x80\x02" + content + "."), variant); });
+  };
+  const auto labels = [](const std::string& value) { return "}(U\x06labels" + value + "u"; };
+  EXPECT_EQ(refusal("]"), "x: expected a CIFAR batch for Python: a dict with \"labels\", got none");
+  EXPECT_EQ(refusal("}(U\x04"
+                    "dataK\x01u"),
+            "x: expected a CIFAR batch for Python: a dict with \"labels\", got none");
+  EXPECT_TRUE(refusal(labels("K\x05")).starts_with("x: expected \"labels\": a list of labels, got "));
+  EXPECT_TRUE(refusal(labels("]")).starts_with("x: expected \"labels\": a list of labels, got "));
+  EXPECT_TRUE(refusal(labels("](K\x01U\x01"
+                             "2e"))
+                  .starts_with("x: expected integers as labels, got "));
+  EXPECT_EQ(refusal(labels("](K\x01K\x0a"
+                           "e")),
+            "x#1: expected a label below 10, got 10");
+  EXPECT_EQ(refusal(labels("](J\xff\xff\xff\xff"
+                           "e")),
+            "x#0: expected a label below 10, got -1");
+  EXPECT_EQ(refusal(labels("](K\x01K\x09"
+                           "e")),
+            "x: expected a CIFAR batch for Python: a dict with \"data\", got none");
+}
+
+TEST(Cifar, PickledNamesAreAListOfStrings) {
+  const auto names = [](const std::string& content) {
+    return read_pickled_names(file_of("\x80\x02" + content + "."), "n");
+  };
+  EXPECT_EQ(names("}(U\x01n](U\x01"
+                  "aU\x02"
+                  "bceu"),
+            (Names{"a", "bc"}));
+  EXPECT_TRUE(names("}(U\x01m](U\x01"
+                    "aeu")
+                  .empty())
+      << "another key";
+  EXPECT_TRUE(names("}(U\x01nK\x01u").empty()) << "no list";
+  EXPECT_TRUE(names("]").empty()) << "no dict";
+  EXPECT_TRUE(error_of([&] {
+                names(
+                    "}(U\x01n](U\x01"
+                    "aK\x02"
+                    "eu");
+              }).starts_with("x: expected strings as class names, got "));
+}
+
+// MNIST ---------------------------------------------------------------------------------------------------------------
+
+std::string big_endian(uint32_t value) {
+  return {static_cast<char>(value >> 24), static_cast<char>(value >> 16), static_cast<char>(value >> 8),
+          static_cast<char>(value)};
+}
+std::string idx_images(uint32_t n, uint32_t height, uint32_t width) {
+  std::string bytes = big_endian(0x803) + big_endian(n) + big_endian(height) + big_endian(width);
+  for (uint32_t i = 0; i < n * height * width; ++i)
+    bytes += static_cast<char>(i / (height * width) * 100 + i % (height * width));
+  return bytes;
+}
+std::string idx_labels(const std::string& labels) {
+  return big_endian(0x801) + big_endian(static_cast<uint32_t>(labels.size())) + labels;
+}
+
+TEST(Idx, ImagesAndLabelsAreCompressedOrNot) {
+  for (const bool images_gz : {false, true}) {
+    for (const bool labels_gz : {false, true}) {
+      const fs::path root = testing::scratch_folder();
+      const std::string images = idx_images(3, 2, 5), labels = idx_labels("\x01\x05\x02");
+      write_file(root / (images_gz ? "train-images-idx3-ubyte.gz" : "train-images-idx3-ubyte"),
+                 images_gz ? gzipped(images) : images);
+      write_file(root / (labels_gz ? "train-labels-idx1-ubyte.gz" : "train-labels-idx1-ubyte"),
+                 labels_gz ? gzipped(labels) : labels);
+      const auto dataset = open_dataset(root, {.split = "train", .decode = {.mode = image::ColorMode::grey}});
+      ASSERT_EQ(dataset->size(), 3);
+      EXPECT_EQ(dataset->split(), "train");
+      EXPECT_EQ(dataset->label(1), 5);
+      EXPECT_EQ(dataset->image(2).pixels.front(), 200);
+      EXPECT_EQ(dataset->image(2).pixels.back(), 209);
+      EXPECT_EQ(dataset->content_size(0), 10);
+      EXPECT_NE(dataset->content_hash(0), dataset->content_hash(2));
+      EXPECT_EQ(dataset->class_names().size(), 6u) << "up to the largest label";
+      EXPECT_TRUE(dataset->path(1).ends_with("#1"));
+      EXPECT_EQ(dataset_splits(root), Names{"train"});
+    }
+  }
+}
+
+TEST(Idx, RefusalsSayWhatIsWrong) {
+  const fs::path root = testing::scratch_folder();
+  const fs::path images = root / "images-idx3", labels = root / "labels-idx1";
+  const auto refusal = [&](const std::string& image_bytes, const std::string& label_bytes,
+                           const DatasetOptions& options = {}) {
+    write_file(images, image_bytes);
+    write_file(labels, label_bytes);
+    return error_of([&] { open_dataset(images, options); });
+  };
+  const std::string good = idx_images(2, 3, 5), in_images = images.string() + ": expected ",
+                    in_labels = labels.string() + ": expected ";
+  EXPECT_EQ(refusal(good.substr(0, 15), ""), in_images + "an IDX header of 16 bytes, got 15 bytes");
+  EXPECT_EQ(refusal(big_endian(0x802) + good.substr(4), ""), in_images + "IDX magic 2051 (bytes, 3 axes), got 2050");
+  EXPECT_EQ(refusal(good + "x", ""), in_images + "30 bytes after the header, got 31");
+  EXPECT_EQ(refusal(idx_images(2, 0, 5), ""), in_images + "at least one element, got none");
+  EXPECT_EQ(refusal(good, "1234567"), in_labels + "an IDX header of 8 bytes, got 7 bytes");
+  EXPECT_EQ(refusal(good, big_endian(0x803) + big_endian(1) + "x"),
+            in_labels + "IDX magic 2049 (bytes, 1 axes), got 2051");
+  EXPECT_EQ(refusal(good, idx_labels("abc")), in_labels + "2 labels, one per image, got 3");
+  EXPECT_EQ(refusal(good, idx_labels("\x01\x05"), {.num_classes = 5}),
+            labels.string() + "#1: expected a label below 5, got 5");
+  write_file(labels, idx_labels("\x01\x04"));
+  EXPECT_EQ(open_dataset(images, {.num_classes = 5})->size(), 2);
+  EXPECT_EQ(open_dataset(images, {.labels = {"a", "b", "c", "d", "e"}})->class_names().at(4), "e");
+  EXPECT_EQ(error_of([&] { open_dataset(images, {.split = "test"}); }),
+            images.string() + ": expected a dataset with a split test, got a single file");
+}
+
+TEST(Idx, FilesAreKnownByTheirNames) {
+  for (const char* name : {"images-idx3", "train-images.idx3-ubyte", "t10k-images-idx3-ubyte.gz", "x/my-images-idx3"})
+    EXPECT_TRUE(is_idx_images(name)) << name;
+  for (const char* name : {"idx3-images", "images", "idx3", "labels-idx1", "images-idx1", "image-idx3", "images/idx3"})
+    EXPECT_FALSE(is_idx_images(name)) << name;
+  const fs::path root = testing::scratch_folder();
+  EXPECT_FALSE(is_idx_folder(root));
+  write_file(root / "images-idx3", "x");
+  EXPECT_TRUE(is_idx_folder(root));
+  EXPECT_TRUE(idx_splits(root).empty()) << "no word of a split";
+  EXPECT_EQ(error_of([&] { open_dataset(root, {}); }),
+            root.string() + ": expected one images file of the split test, got images-idx3 ()");
+  write_file(root / "a-test-images-idx3", "x");
+  write_file(root / "b-train-images-idx3.gz", "x");
+  EXPECT_EQ(idx_splits(root), (Names{"test", "train"}));
+  write_file(root / "test-and-train-images-idx3", "x");
+  EXPECT_EQ(error_of([&] { open_dataset(root, {.split = "test"}); }),
+            root.string() +
+                ": expected one images file of the split test, got a-test-images-idx3 (test), "
+                "b-train-images-idx3.gz (train), images-idx3 (), test-and-train-images-idx3 (test)");
+}
+
+// Lists ---------------------------------------------------------------------------------------------------------------
+
+TEST(CsvLayout, EachNameOfAColumnIsKnown) {
+  for (const std::string name : {"file", "filename", "file name", "filepath", "file path", "path", "image",
+                                 "image path", "image id", "image index", "image name", "File_Name", " IMAGE "}) {
+    const CsvLayout layout = csv_layout("x", "n,label," + name + "\n0,1,a.png\n", {});
+    EXPECT_EQ(layout.file, 2u) << name;
+    EXPECT_EQ(layout.label, 1u) << name;
+  }
+  for (const std::string name : {"class index", "class id", "label", "class", "class name", "target", "category"}) {
+    const CsvLayout layout = csv_layout("x", "n,file," + name + "\n0,a.png,x;y\n", {});
+    EXPECT_EQ(layout.label, 2u) << name;
+    EXPECT_EQ(layout.separator, '\0') << name;
+  }
+  for (const std::string name : {"labels", "tags", "classes", "class names", "categories", "finding labels"}) {
+    const CsvLayout layout = csv_layout("x", "n,file," + name + "\n0,a.png,x;y\n", {});
+    EXPECT_EQ(layout.label, 2u) << name;
+    EXPECT_EQ(layout.separator, ';') << name;
+  }
+  for (const std::string name : {"split", "subset", "partition", "set", "dataset", "phase"}) {
+    const CsvLayout layout = csv_layout("x", "n,file,label," + name + "\n0,a.png,x,train\n", {});
+    EXPECT_EQ(layout.split, 3u) << name;
+  }
+  // A column of labels precedes one of several labels.
+  EXPECT_EQ(csv_layout("x", "labels,file,label\nx;y,a.png,z\n", {}).label, 2u);
+  for (const std::string name :
+       {"", "id", "index", "split", "subset", "fold", "partition", "set", "dataset", "phase", "ID"}) {
+    const CsvLayout layout = csv_layout("x", "name," + name + ",cat,dog\na.png,1,0,1\n", {});
+    EXPECT_EQ(layout.classes, (Names{"cat", "dog"})) << name;
+  }
+  EXPECT_EQ(csv_layout("x", "name,folds,cat\na.png,1,0\n", {}).classes, (Names{"folds", "cat"}));
+}
+
+TEST(CsvDataset, MessagesSayWhatARowNeeds) {
+  const fs::path csv = testing::scratch_folder() / "l.csv";
+  const auto refusal = [&](const std::string& text, const DatasetOptions& options = {}) {
+    write_file(csv, text);
+    return error_of([&] { open_dataset(csv, options); });
+  };
+  const std::string path = csv.string();
+  EXPECT_EQ(refusal("a.png,1\nb.png\n"), path + ":2: expected file,class_index, got 1 field(s)");
+  EXPECT_EQ(refusal("a.png,1\n ,2\n"), path + ":2: expected a file, got an empty field");
+  EXPECT_EQ(refusal("a.png,cat\nb.png,\n"), path + ":2: expected a class name, as in the rows before, got ''");
+  EXPECT_EQ(refusal("a.png,1\nb.png,\n"), path + ":2: expected a class index, got ''");
+  EXPECT_EQ(refusal("a.png,1\nb.png,-3\n"), path + ":2: expected a class index of at least 0, got -3");
+  EXPECT_EQ(refusal("a.png,1000000\n"),
+            path + ":1: expected a class index below 1000000, got 1000000 (is it an id of the image?)");
+  EXPECT_EQ(refusal("a.png,3\n", {.num_classes = 3}),
+            path + ":1: expected a class index below the model's 3 classes, got 3");
+  EXPECT_EQ(refusal("a.png,wolf\n", {.labels = {"cat"}}),
+            path + ": expected class indices, or class names of the model, got 'wolf'");
+  EXPECT_EQ(refusal("file,label\n"), path + ": expected rows of file,class_index, got none");
+  EXPECT_EQ(refusal("file,cat,dog\na.png,0,1\nb.png,1,x\n"), path + ":3: expected 0 or 1 for the class dog, got 'x'");
+  EXPECT_EQ(refusal("file,cat,dog\na.png,0,1\nb.png,1\n"), path + ":3: expected file,class_index, got 2 field(s)");
+  write_file(csv, "a.png,2\n");
+  EXPECT_EQ(open_dataset(csv, {.num_classes = 3})->label(0), 2);
+}
+
+// Labels of several columns are those of the model, in its order, and never contradict each other.
+TEST(CsvDataset, SeveralLabelsAreSortedAndNoContradiction) {
+  const fs::path csv = testing::scratch_folder() / "l.csv";
+  const Warnings warnings;
+  write_file(csv, "file,zebra,cat,ant\na.png,1,1,0\na.png,0,0,1\nb.png,1,0,1\n");
+  const auto own = open_dataset(csv, {});
+  EXPECT_EQ(own->class_names(), (Names{"zebra", "cat", "ant"}));
+  EXPECT_EQ(own->labels(0), (std::vector<int64_t>{0, 1}));
+  EXPECT_EQ(own->labels(2), (std::vector<int64_t>{0, 2}));
+  const auto model = open_dataset(csv, {.labels = {"ant", "x", "cat", "zebra"}});
+  EXPECT_EQ(model->labels(0), (std::vector<int64_t>{2, 3}));
+  EXPECT_EQ(model->labels(2), (std::vector<int64_t>{0, 3}));
+  write_file(csv, "a.png,dog|cat|dog\na.png,ant\n");
+  EXPECT_EQ(open_dataset(csv, {})->labels(0), (std::vector<int64_t>{1, 2}));
+  write_file(csv, "a.png,5|3|5\n");
+  EXPECT_EQ(open_dataset(csv, {})->labels(0), (std::vector<int64_t>{3, 5}));
+  EXPECT_EQ(error_of([&] { open_dataset(csv, {})->label(0); }),
+            csv.parent_path().string() + "/a.png: expected one label per image, got a list of several labels");
+  EXPECT_TRUE(warnings.messages.empty());
+}
+
+TEST(CsvDataset, AWarningTellsOfContradictingRows) {
+  const fs::path csv = testing::scratch_folder() / "l.csv";
+  const Warnings warnings;
+  write_file(csv, "b.png,1\na.png,0\nb.png,2\nb.png,1\nc.png,0\n");
+  open_dataset(csv, {});
+  EXPECT_EQ(warnings.messages,
+            Names{csv.string() +
+                  ": 1 image is in rows of different classes, such as b.png; write several labels as \"cat|dog\""});
+}
+
+}  // namespace
+}  // namespace vitrail::data

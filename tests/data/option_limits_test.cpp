@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+// The limits of all options of augmentation, mixing and loaders, with the messages that name them.
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "tests/data/augment_testing.h"
+#include "tests/data/noise_dataset.h"
+#include "tests/data/support.h"
+#include "vitrail/data/augment_checks_internal.h"
+#include "vitrail/data/auto_augment_internal.h"
+#include "vitrail/data/loader_checks_internal.h"
+#include "vitrail/data/mixup.h"
+
+namespace vitrail::data {
+namespace {
+
+using image::Filter;
+
+TEST(AugmentChecks, NameTheOptionItsRangeAndTheValue) {
+  using Change = std::function<void(AugmentOptions&)>;
+  const auto crop = [](const RandomResizedCrop& value) {
+    return [=](AugmentOptions& o) { o.random_resized_crop = value; };
+  };
+  const auto padding = [](int64_t value) { return [=](AugmentOptions& o) { o.padded_crop = PaddedCrop{value}; }; };
+  const auto affine = [](const RandomAffine& value) { return [=](AugmentOptions& o) { o.affine = value; }; };
+  const auto jitter = [](const ColorJitter& value) { return [=](AugmentOptions& o) { o.color_jitter = value; }; };
+  const auto erasing = [](const RandomErasing& value) { return [=](AugmentOptions& o) { o.erasing = value; }; };
+  const std::pair<Change, const char*> refused[] = {
+      {crop({.scale = {0, 1}}), "random_resized_crop.scale: expected 0 < low ≤ high ≤ 1, got [0, 1]"},
+      {crop({.scale = {0.5, 1.5}}), "random_resized_crop.scale: expected 0 < low ≤ high ≤ 1, got [0.5, 1.5]"},
+      {crop({.scale = {0.6, 0.5}}), "random_resized_crop.scale: expected 0 < low ≤ high ≤ 1, got [0.6, 0.5]"},
+      {crop({.ratio = {0, 1}}), "random_resized_crop.ratio: expected 0 < low ≤ high, got [0, 1]"},
+      {crop({.ratio = {2, 1}}), "random_resized_crop.ratio: expected 0 < low ≤ high, got [2, 1]"},
+      {crop({.ratio = {1, 1e7}}), "random_resized_crop.ratio: expected 0 < low ≤ high, got [1, 1e+07]"},
+      {crop({.interpolation = {}}), "random_resized_crop.interpolation: expected a filter, got none"},
+      {padding(-1), "padded_crop.padding: expected 0 to 10000 pixels, got -1"},
+      {padding(10001), "padded_crop.padding: expected 0 to 10000 pixels, got 10001"},
+      {affine({.degrees = -0.5}), "affine.degrees: expected 0 to 180, got -0.5"},
+      {affine({.degrees = 180.5}), "affine.degrees: expected 0 to 180, got 180.5"},
+      {affine({.shift = {-0.1, 0}}), "affine.shift: expected two fractions from 0 to 1, got [-0.1, 0]"},
+      {affine({.shift = {0, 1.1}}), "affine.shift: expected two fractions from 0 to 1, got [0, 1.1]"},
+      {affine({.scale = {0, 1}}), "affine.scale: expected 0 < low ≤ high, got [0, 1]"},
+      {affine({.scale = {2, 1}}), "affine.scale: expected 0 < low ≤ high, got [2, 1]"},
+      {affine({.scale = {1, 1000001}}), "affine.scale: expected 0 < low ≤ high, got [1, 1e+06]"},
+      {affine({.interpolation = Filter::box}), "affine.interpolation: expected nearest, bilinear or bicubic, got box"},
+      {[](auto& o) { o.policy_share = -0.25; }, "policy_share: expected 0 to 1, got -0.25"},
+      {[](auto& o) { o.policy_share = 1.25; }, "policy_share: expected 0 to 1, got 1.25"},
+      {jitter({.brightness = -1}), "color_jitter.brightness: expected at least 0, got -1"},
+      {jitter({.contrast = 101}), "color_jitter.contrast: expected at least 0, got 101"},
+      {jitter({.saturation = -0.5}), "color_jitter.saturation: expected at least 0, got -0.5"},
+      {jitter({.hue = -0.1}), "color_jitter.hue: expected 0 to 0.5, got -0.1"},
+      {jitter({.hue = 0.51}), "color_jitter.hue: expected 0 to 0.5, got 0.51"},
+      {jitter({.probability = 1.5}), "color_jitter.probability: expected 0 to 1, got 1.5"},
+      {erasing({.probability = -1}), "erasing.probability: expected 0 to 1, got -1"},
+      {erasing({.area = {0, 1}}), "erasing.area: expected 0 < low ≤ high ≤ 1, got [0, 1]"},
+      {erasing({.area = {0.1, 1.1}}), "erasing.area: expected 0 < low ≤ high ≤ 1, got [0.1, 1.1]"},
+      {erasing({.ratio = {3, 2}}), "erasing.ratio: expected 0 < low ≤ high, got [3, 2]"},
+      {erasing({.ratio = {1, 1e7}}), "erasing.ratio: expected 0 < low ≤ high, got [1, 1e+07]"},
+      {erasing({.count = {0, 1}}), "erasing.count: expected 1 ≤ low ≤ high ≤ 1000, got [0, 1]"},
+      {erasing({.count = {3, 2}}), "erasing.count: expected 1 ≤ low ≤ high ≤ 1000, got [3, 2]"},
+      {erasing({.count = {1, 1001}}), "erasing.count: expected 1 ≤ low ≤ high ≤ 1000, got [1, 1001]"},
+      {[](auto& o) { o.views = -1; }, "views: expected at least 0, got -1"},
+      {[](auto& o) {
+         o.fill = {1, 2};
+       },
+       "fill: expected 1 or 3 values, got 2"},
+      {[](auto& o) {
+         o.fill = {1, 2, 3, 4};
+       },
+       "fill: expected 1 or 3 values, got 4"},
+      {[](auto& o) {
+         o.fill = {1, -2, 3};
+       },
+       "fill: expected 0 to 255, got -2"},
+      {[](auto& o) { o.fill = {256}; }, "fill: expected 0 to 255, got 256"},
+      {[](auto& o) { o.padded_crop.emplace(), o.random_resized_crop.emplace(); },
+       "padded_crop: expected one kind of crop, got random_resized_crop as well"}};
+  for (const auto& [change, message] : refused) {
+    AugmentOptions options;
+    change(options);
+    EXPECT_EQ(error_of([&] { check(options, transform(8)); }), std::string("augment.") + message);
+  }
+  const Change accepted[] = {
+      crop({.scale = {1e-6, 1}, .ratio = {1e6, 1e6}}),
+      crop({.scale = {0.5, 0.5}, .ratio = {1e-6, 1e-6}}),
+      padding(0),
+      padding(10000),
+      affine({.degrees = 180, .shift = {1, 1}, .scale = {1e6, 1e6}}),
+      affine({.degrees = 0, .shift = {0, 0}, .scale = {1e-6, 1e-6}, .interpolation = Filter::nearest}),
+      affine({.interpolation = Filter::bicubic}),
+      [](auto& o) { o.policy_share = 0; },
+      jitter({.brightness = 100, .contrast = 100, .saturation = 100, .hue = 0.5, .probability = 0}),
+      erasing({.probability = 1, .area = {1, 1}, .ratio = {1e6, 1e6}, .count = {1000, 1000}}),
+      [](auto& o) {
+        o.views = 0, o.fill = {0, 255, 3};
+      },
+      [](auto& o) { o.fill = {255}; }};
+  for (const Change& change : accepted) {
+    AugmentOptions options;
+    change(options);
+    EXPECT_NO_THROW(check(options, transform(8)));
+  }
+}
+
+TEST(AugmentChecks, NameWhatTheTransformLacks) {
+  const auto refusal = [](const auto& change) {
+    image::EvalTransform changed = transform(8);
+    change(changed);
+    return error_of([&] { check({}, changed); });
+  };
+  EXPECT_EQ(refusal([](auto& t) { t.mean = {}; }), "augment.mean: expected 1 or 3 values, got 0");
+  EXPECT_EQ(refusal([](auto& t) { t.mean = {1, 2}; }), "augment.mean: expected 1 or 3 values, got 2");
+  EXPECT_EQ(refusal([](auto& t) { t.mean = {1, 2, 3, 4}; }), "augment.mean: expected 1 or 3 values, got 4");
+  EXPECT_EQ(refusal([](auto& t) { t.size = {0, 5}; }), "augment.size: expected 1 to 65536, got 0");
+  EXPECT_EQ(refusal([](auto& t) { t.size = {5, 65537}; }), "augment.size: expected 1 to 65536, got 65537");
+  image::EvalTransform large = transform(8), processor = transform(8);
+  large.size = {65536, 1};
+  EXPECT_NO_THROW(check({}, large));
+  processor.processor.emplace();
+  EXPECT_NO_THROW(check({}, processor));
+  for (const bool padded : {true, false}) {
+    AugmentOptions options;
+    if (padded) options.padded_crop.emplace();
+    if (!padded) options.random_resized_crop.emplace();
+    EXPECT_EQ(error_of([&] { check(options, processor); }),
+              "augment: expected a timm transform (size, mean, std) for random crops, got a Hugging Face processor");
+  }
+}
+
+TEST(PolicyNames, RefusalsSayWhatIsWrong) {
+  const auto refusal = [](const std::string& name) { return error_of([&] { policy_from_name(name); }); };
+  EXPECT_EQ(refusal("augmix"),
+            "policy: expected rand-…, randaugment-…, trivialaugment, autoaugment-cifar10 or autoaugment-imagenet "
+            "(docs/augmentation.md), got 'augmix'");
+  EXPECT_EQ(refusal("rand-m9-x3"), "policy rand-m9-x3: expected the sections m, n, p, mstd, mmax, inc, got 'x3'");
+  EXPECT_EQ(refusal("rand-m9-q"), "policy rand-m9-q: expected sections like m9, got 'q'");
+  EXPECT_EQ(refusal("rand-m9-n2-m8"), "policy rand-m9-n2-m8: expected each section once, got m twice");
+  EXPECT_EQ(refusal("rand-m1.5"), "policy rand-m1.5: expected an integer from 0 to 1000 for m, got 1.5");
+  EXPECT_EQ(refusal("rand-n101"), "policy rand-n101: expected an integer from 1 to 100 for n, got 101");
+  EXPECT_EQ(refusal("rand-n16-tweights"), "policy rand-n16-tweights: expected an integer from 1 to 15 for n, got 16");
+  EXPECT_EQ(refusal("rand-mmax0"), "policy rand-mmax0: expected an integer from 1 to 1000 for mmax, got 0");
+  EXPECT_EQ(refusal("rand-inc2"), "policy rand-inc2: expected an integer from 0 to 1 for inc, got 2");
+  EXPECT_EQ(refusal("rand-p1.5"), "policy rand-p1.5: expected a probability p of at most 1, got 1.5");
+  EXPECT_EQ(refusal("randaugment-q1"), "policy randaugment-q1: expected the sections n, m, b, got 'q1'");
+  EXPECT_EQ(refusal("randaugment-m31"), "policy randaugment-m31: expected an integer from 0 to 30 for m, got 31");
+  EXPECT_EQ(refusal("randaugment-b1001"),
+            "policy randaugment-b1001: expected an integer from 2 to 1000 for b, got 1001");
+  EXPECT_EQ(refusal("trivialaugment-n1"), "policy trivialaugment-n1: expected the sections b, got 'n1'");
+  for (const Filter filter : {Filter::box, Filter::hamming, Filter::lanczos}) {
+    EXPECT_EQ(error_of([&] {
+                policy_from_name("rand", {Filter::nearest, filter});
+              }),
+              std::string("policy: expected the filter nearest, bilinear or bicubic, got ") + image::name_of(filter));
+  }
+  EXPECT_NO_THROW(policy_from_name("rand", {Filter::nearest, Filter::bilinear, Filter::bicubic}));
+}
+
+TEST(MixupChecks, NameTheOptionItsRangeAndTheValue) {
+  const double nan = std::nan("");
+  using Change = std::function<void(MixupOptions&)>;
+  const std::pair<Change, const char*> refused[] = {
+      {[](auto& o) { o.mixup_alpha = -0.5; }, "mixup_alpha: expected at least 0, got -0.5"},
+      {[=](auto& o) { o.mixup_alpha = nan; }, "mixup_alpha: expected at least 0, got nan"},
+      {[](auto& o) { o.cutmix_alpha = -1; }, "cutmix_alpha: expected at least 0, got -1"},
+      {[](auto& o) { o.probability = -0.5; }, "probability: expected 0 to 1, got -0.5"},
+      {[](auto& o) { o.probability = 1.5; }, "probability: expected 0 to 1, got 1.5"},
+      {[](auto& o) { o.switch_probability = 2; }, "switch_probability: expected 0 to 1, got 2"},
+      {[](auto& o) { o.label_smoothing = -0.1; }, "label_smoothing: expected 0 to 1, got -0.1"},
+      {[](auto& o) { o.label_smoothing = 1.1; }, "label_smoothing: expected 0 to 1, got 1.1"},
+      {[](auto& o) { o.mixup_alpha = 1, o.classes = 1; }, "classes: expected at least 2, got 1"},
+      {[](auto& o) { o.cutmix_alpha = 1, o.classes = 0; }, "classes: expected at least 2, got 0"}};
+  for (const auto& [change, message] : refused) {
+    MixupOptions options;
+    options.classes = 5;
+    change(options);
+    EXPECT_EQ(error_of([&] { check(options); }), std::string("mix.") + message);
+  }
+  const Change accepted[] = {[](auto& o) { o.mixup_alpha = o.cutmix_alpha = 1, o.classes = 2; },
+                             [](auto& o) { o.probability = o.switch_probability = o.label_smoothing = 1; },
+                             [](auto& o) { o.probability = o.switch_probability = o.label_smoothing = 0; },
+                             [](auto& o) { o.classes = 0; }};
+  for (const Change& change : accepted) {
+    MixupOptions options;
+    change(options);
+    EXPECT_NO_THROW(check(options));
+  }
+}
+
+TEST(MixupOptions, AreOffByDefaultAndActiveUntilTheirLastEpoch) {
+  MixupOptions options;
+  EXPECT_EQ(options.probability, 1);
+  EXPECT_EQ(options.switch_probability, 0.5);
+  EXPECT_EQ(options.mode, MixupOptions::Mode::batch);
+  EXPECT_EQ(options.label_smoothing, 0);
+  EXPECT_FALSE(options.any());
+  EXPECT_FALSE(options.active(0));
+  options.cutmix_alpha = 0.1;
+  EXPECT_TRUE(options.any());
+  EXPECT_TRUE(options.active(1'000'000)) << "never off by default";
+  options.off_epoch = 2;
+  EXPECT_TRUE(options.active(1));
+  EXPECT_FALSE(options.active(2));
+  options.off_epoch = 0;
+  EXPECT_FALSE(options.active(0));
+  options = {.mixup_alpha = 0.1};
+  EXPECT_TRUE(options.any());
+}
+
+TEST(LoaderChecks, NameTheOptionItsRangeAndTheValue) {
+  using Change = std::function<void(LoaderOptions&)>;
+  const std::pair<Change, const char*> refused[] = {
+      {[](auto& o) { o.batch_size = 0; }, "batch_size: expected at least 1, got 0"},
+      {[](auto& o) { o.batch_size = (1 << 24) + 1; }, "batch_size: expected at least 1, got 16777217"},
+      {[](auto& o) { o.ranks = 0; }, "ranks: expected at least 1, got 0"},
+      {[](auto& o) { o.rank = -1; }, "rank: expected 0 to 0, got -1"},
+      {[](auto& o) { o.ranks = o.rank = 3; }, "rank: expected 0 to 2, got 3"},
+      {[](auto& o) { o.ranks = 2, o.batch_size = 7; },
+       "batch_size: expected an even number if there are several ranks, got 7"},
+      {[](auto& o) { o.threads = 0; }, "threads: expected 1 to 1024, got 0"},
+      {[](auto& o) { o.threads = 1025; }, "threads: expected 1 to 1024, got 1025"},
+      {[](auto& o) { o.in_flight = 0; }, "in_flight: expected 1 to 1024, got 0"},
+      {[](auto& o) { o.in_flight = 1025; }, "in_flight: expected 1 to 1024, got 1025"},
+      {[](auto& o) { o.repeats = 0; }, "repeats: expected at least 1, got 0"},
+      {[](auto& o) { o.channels = 2; }, "channels: expected 1 or 3, got 2"},
+      {[](auto& o) { o.channels = 4; }, "channels: expected 1 or 3, got 4"},
+      {[](auto& o) { o.mix = {.cutmix_alpha = 1, .classes = 2}, o.unreadable = Unreadable::leave_out; },
+       "unreadable: expected error or replace with mixup or CutMix, got leave_out"}};
+  for (const auto& [change, message] : refused) {
+    LoaderOptions options;
+    change(options);
+    EXPECT_EQ(error_of([&] { check(options); }), std::string("loader.") + message);
+  }
+  const Change accepted[] = {
+      [](auto& o) { o.batch_size = 1, o.threads = 1, o.in_flight = 1, o.channels = 1; },
+      [](auto& o) { o.batch_size = 1 << 24, o.threads = 1024, o.in_flight = 1024; },
+      [](auto& o) { o.ranks = 3, o.rank = 2, o.batch_size = 2; }, [](auto& o) { o.unreadable = Unreadable::leave_out; },
+      [](auto& o) { o.mix = {.mixup_alpha = 1, .classes = 2}, o.unreadable = Unreadable::replace; }};
+  for (const Change& change : accepted) {
+    LoaderOptions options;
+    change(options);
+    EXPECT_NO_THROW(check(options));
+  }
+  LoaderOptions mixed;
+  mixed.mix.probability = 7;
+  EXPECT_EQ(error_of([&] { check(mixed); }), "mix.probability: expected 0 to 1, got 7");
+}
+
+TEST(LoaderChecks, NameTheSampleThatDoesNotFit) {
+  const Noise dataset(20);  // labels 0 to 3
+  const auto refusal = [&](const auto& change, const std::vector<int64_t>& samples) {
+    LoaderOptions options;
+    options.batch_size = 3;
+    change(options);
+    return error_of([&] { check(options, samples, dataset); });
+  };
+  const auto nothing = [](LoaderOptions&) {};
+  EXPECT_EQ(refusal(nothing, {0, 1, 20}), "loader.subset: expected samples below 20, got 20");
+  EXPECT_EQ(refusal(nothing, {0, 1, -2}), "loader.subset: expected samples below 20, got -2");
+  EXPECT_EQ(refusal(nothing, {4, 5}), "loader.batch_size: expected at most the 2 samples of the dataset, got 3");
+  EXPECT_EQ(refusal([](auto& o) { o.ranks = 2, o.batch_size = 2; }, {1, 2, 3}),
+            "loader.batch_size: expected at most the 3 samples of the dataset, over all ranks, got 4");
+  EXPECT_EQ(refusal([](auto& o) { o.mix = {.mixup_alpha = 1, .classes = 3}; }, {0, 1, 3}),
+            "loader.mix.classes: expected more than the label 3 of noise/3, got 3");
+  LoaderOptions options;
+  options.batch_size = 3;
+  EXPECT_NO_THROW(check(options, {0, 19, 5}, dataset));
+  options.drop_last = false, options.batch_size = 100;
+  EXPECT_NO_THROW(check(options, {0}, dataset));
+  options.mix = {.mixup_alpha = 1, .classes = 4};
+  EXPECT_NO_THROW(check(options, {3}, dataset));
+}
+
+TEST(LoaderOptions, HaveTheirDefaults) {
+  const LoaderOptions options;
+  EXPECT_EQ(options.batch_size, 64);
+  EXPECT_EQ(options.rank, 0);
+  EXPECT_EQ(options.ranks, 1);
+  EXPECT_EQ(options.seed, 0u);
+  EXPECT_EQ(options.threads, 1);
+  EXPECT_EQ(options.in_flight, 3);
+  EXPECT_TRUE(options.shuffle && options.drop_last);
+  EXPECT_FALSE(options.balance || options.augment || options.mix.any());
+  EXPECT_EQ(options.repeats, 1);
+  EXPECT_EQ(options.classes, 0);
+  EXPECT_EQ(options.channels, 3);
+  EXPECT_EQ(options.unreadable, Unreadable::error);
+}
+
+}  // namespace
+}  // namespace vitrail::data
