@@ -4,9 +4,11 @@
 
 #include <cmath>
 #include <cstring>
+#include <memory>
 
 #include "vitrail/infer/compile_internal.h"
 #include "vitrail/ops/linear.h"
+#include "vitrail/tensor/quantized_tensor.h"
 
 namespace vitrail::infer {
 namespace {

@@ -94,5 +94,31 @@ TEST(PackedWeights, ExceptionsHaveTheirOwnPrecision) {
   EXPECT_TRUE(c.is_meta());
 }
 
+TEST(PackedWeights, TakeWeightsAndBiasesOfAnyTypeAndLayout) {
+  const Tensor w = Tensor::randn({6, 8}, 1).to(DType::bf16).to(DType::f32), x = Tensor::randn({3, 8}, 2);
+  const Tensor bias = Tensor::randn({6, 2}, 3).to(DType::bf16).to(DType::f32).select(1, 1);
+  const Tensor want = ops::linear(x, w, bias.contiguous());
+  PackedWeights weights;
+  EXPECT_TRUE(testing::close(run(weights.get(w.to(DType::bf16), bias.to(DType::bf16)), x, 6), want, 1e-5));
+  EXPECT_TRUE(testing::close(run(weights.get(w.transpose(0, 1).contiguous().transpose(0, 1), bias), x, 6), want, 1e-5));
+  EXPECT_TRUE(testing::close(run(weights.get(w.to(DType::f64), {}), x, 6), ops::linear(x, w, {}), 1e-5));
+}
+
+// Row by row as quantising the fp32 copy, whatever the common factor of the values.
+TEST(PackedWeights, RowsOfACommonFactorHaveTheBitsOfTheirDequantizedCopy) {
+  for (const int factor : {1, 2, 3, 5, 20, 63}) {
+    for (const int sign : {1, -1}) {
+      const Tensor values = Tensor::zeros({3, 11}, DType::i8), scales = Tensor::from<float>({3}, {0.02F, 0.013F, 3.5F});
+      for (int i = 0; i < 33; ++i) values.data<int8_t>()[i] = static_cast<int8_t>(sign * factor * (i * 7 % 5 - 2));
+      const QuantizedTensor rows{values, scales};
+      const Tensor x = Tensor::randn({4, 11}, 1);
+      PackedWeights kept(kernels::Precision::int8), dense(kernels::Precision::int8);
+      EXPECT_TRUE(testing::close(run(kept.get(Tensor::from_quantized(rows), {}), x, 3),
+                                 run(dense.get(dequantize(rows), {}), x, 3), 0))
+          << sign * factor;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace vitrail::infer
