@@ -395,5 +395,45 @@ TEST(AttentionBackward, OfAMaskedQueryIsZero) {
   });
 }
 
+// Results that depend on no query or key have gradients of 0, which are written like others.
+TEST(AttentionBackward, WithoutKeysOrQueriesIsZero) {
+  testing::for_each_isa([](Isa) {
+    for (const Sizes& sizes : {Sizes{2, 3, 4, 0, 5}, Sizes{2, 3, 0, 2, 5}}) {
+      Problem problem(sizes);
+      problem.run();
+      EXPECT_EQ(problem.grad_q, std::vector<float>(problem.q.size())) << sizes.keys << " keys";
+      EXPECT_EQ(problem.grad_k, std::vector<float>(problem.k.size())) << sizes.keys << " keys";
+      EXPECT_EQ(problem.grad_v, std::vector<float>(problem.v.size())) << sizes.keys << " keys";
+    }
+  });
+}
+
+// A term that is lost beside 10⁸ in its own chunk of rows counts in another: each chunk is summed before the chunks.
+TEST(SumRows, SumsChunksOf128Rows) {
+  testing::for_each_isa([](Isa) {
+    std::vector<float> x(2 * 256, 1.0f), sums(2);
+    x[0] = 1e8f;
+    for (const int threads : {1, 2}) {
+      const ThreadCount count(threads);
+      sum_rows(x.data(), nullptr, 256, 2, sums.data());
+      EXPECT_EQ(sums, (std::vector<float>{1e8f + 128, 256})) << threads;
+      sum_rows(x.data(), std::vector<float>(2 * 256, 1.0f).data(), 256, 2, sums.data());
+      EXPECT_EQ(sums, (std::vector<float>{1e8f + 128, 256})) << threads;
+    }
+  });
+}
+
+TEST(LayerNormBackward, SumsChunksOf64Rows) {
+  testing::for_each_isa([](Isa) {
+    std::vector<float> x(2 * 128), grad(2 * 128, 1.0f), grad_x(2 * 128), grad_gamma(2), grad_beta(2);
+    for (size_t i = 0; i < x.size(); i += 2) x[i] = 1;  // x̂ is 1 and −1
+    for (size_t i = 1; i < x.size(); i += 2) x[i] = -1;
+    grad[0] = 1e8f;
+    layer_norm_backward(x.data(), nullptr, 0, grad.data(), 128, 2, grad_x.data(), grad_gamma.data(), grad_beta.data());
+    EXPECT_EQ(grad_beta, (std::vector<float>{1e8f + 64, 128}));
+    EXPECT_EQ(grad_gamma, (std::vector<float>{1e8f + 64, -128}));
+  });
+}
+
 }  // namespace
 }  // namespace vitrail::kernels
