@@ -202,5 +202,35 @@ TEST(Executor, StatesTheBytesOfItsPackedWeights) {
   EXPECT_EQ(Executor(doubling(), std::move(weights), {}).packed_bytes(), bytes);
 }
 
+// Stores the number of threads that its loops have.
+Tensor thread_counting(const Tensor& x, std::atomic<int>* threads) {
+  const Tensor y = ops::symbolic_result(x.shape(), x.dtype());
+  ops::CustomOperation step{.name = "threads"};
+  step.compute = [threads](const float* const*, float* const*) { *threads = num_threads(); };
+  ops::record(ops::OpKind::custom, {x}, {y}, {.custom = std::make_shared<const ops::CustomOperation>(std::move(step))});
+  return y;
+}
+
+TEST(Executor, RunsAndProfilesPartsOnTheirThreads) {
+  std::atomic<int> threads = 0;
+  const Executor executor([&](uint64_t, const Inputs& in) -> Inputs { return {thread_counting(in[0], &threads)}; },
+                          PackedWeights(), {.threads = 2, .split_batch = true});
+  for (const auto& [batch, want] : {std::pair<int64_t, int>{1, 2}, {2, 1}, {4, 1}}) {
+    const auto plan = executor.plan(0, batch_of(batch, 3));
+    const Tensor x = Tensor::zeros({batch, 3});
+    executor.run(*plan, {&x, 1});
+    EXPECT_EQ(threads, want) << "a run of " << batch;
+    threads = 0;
+    executor.profile(*plan, {&x, 1}, [](size_t, double) {});
+    EXPECT_EQ(threads, want) << "a profile of " << batch;
+  }
+  const auto plan = executor.plan(0, batch_of(3, 3));
+  const Tensor x = Tensor::zeros({3, 3});
+  executor.run(*plan, {&x, 1});
+  EXPECT_EQ(threads, 2) << "both threads share the last sample";
+  executor.profile(*plan, {&x, 1}, [](size_t, double) {});
+  EXPECT_EQ(threads, 1) << "a part of one thread";
+}
+
 }  // namespace
 }  // namespace vitrail::infer

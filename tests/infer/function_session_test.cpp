@@ -462,5 +462,31 @@ TEST(FunctionSession, RetainedWeightsKeepTheirMemoryAndOthersDoNot) {
   EXPECT_GE(session.packed_bytes(), 2u * 48u * 64u * sizeof(float));
 }
 
+// Custom operations run in the precision of attention, on every processor.
+TEST(FunctionSession, CustomOperationsHaveThePrecisionOfAttention) {
+  const auto run = [](const FunctionOptions& options) {
+    RandomParams random(1);
+    nn::Linear layer(4, 4, true, ParamSource(random));
+    const FunctionSession session(
+        layer,
+        [](const NamedTensors& in) -> NamedTensors {
+          const Tensor y = ops::symbolic_result({1}, DType::f32);
+          ops::CustomOperation step{.name = "step"};
+          step.compute = [](const float* const*, float* const* out) { out[0][0] = 32; };
+          step.compute_half = [](const float* const*, float* const* out) { out[0][0] = 16; };
+          ops::record(ops::OpKind::custom, {in[0].tensor}, {y},
+                      {.custom = std::make_shared<const ops::CustomOperation>(std::move(step))});
+          return {{"y", y}};
+        },
+        options);
+    return session.run({{"x", Tensor::zeros({1})}})[0].tensor.data<float>()[0];
+  };
+  EXPECT_EQ(run({}), 32);
+  EXPECT_EQ(run({.excluded_precision = Precision::half}), 32);
+  EXPECT_EQ(run({.precision = Precision::half, .excluded_precision = Precision::fp32}), 16);
+  EXPECT_EQ(run({.precision = Precision::int8}), 16) << "the default of excluded layers";
+  EXPECT_EQ(run({.precision = Precision::int8, .excluded_precision = Precision::fp32}), 32);
+}
+
 }  // namespace
 }  // namespace vitrail::infer

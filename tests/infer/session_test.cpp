@@ -466,6 +466,37 @@ TEST(Session, TheLastBlockComputesTheTokensThatARequestReads) {
   EXPECT_EQ(rows({.output = Output::logits_and_features, .tokens = Tokens::patch}), 18);
 }
 
+// The arithmetic of the linear layers, in the order of the program: patch embedding, two blocks, head.
+TEST(Session, LayersHaveThePrecisionOfTheirPlace) {
+  using kernels::Arithmetic;
+  using kernels::Precision;
+  const auto arithmetics = [](const char* fixture, const SessionOptions& options) {
+    const Session session(model_of(fixture), options);
+    const auto& config = session.config();
+    std::string text;
+    const auto program = session.program({1, config.in_chans, config.img_size[0], config.img_size[1]});
+    for (const Step& step : program->steps()) {
+      if (step.text.starts_with("linear")) text += step.kernel.arithmetic == Arithmetic::int8 ? 'i' : 'f';
+    }
+    return text;
+  };
+  EXPECT_EQ(arithmetics("timm_token", {}), "ffffffffff");
+  EXPECT_EQ(arithmetics("timm_token", {.precision = Precision::int8, .excluded_precision = Precision::fp32}),
+            "fiiiiiiiif");
+  EXPECT_EQ(arithmetics("timm_token", {.precision = Precision::int8, .excluded_precision = Precision::int8}),
+            "iiiiiiiiif")
+      << "the head is fp32";
+  EXPECT_EQ(arithmetics("timm_token", {.precision = Precision::int8,
+                                       .excluded_layers = {"blocks.0.mlp.fc1", "blocks.1.attn.qkv"},
+                                       .excluded_precision = Precision::fp32}),
+            "fiififiiif");
+  EXPECT_EQ(arithmetics("timm_token", {.precision = Precision::fp32, .excluded_precision = Precision::int8}),
+            "ffffffffff");
+  EXPECT_EQ(arithmetics("timm_map", {.precision = Precision::int8, .excluded_precision = Precision::int8}),
+            "iiiiiiiiiiffff")
+      << "keys and values are int8; the projection, an MLP and the head are not";
+}
+
 TEST(Session, StatesItsOptions) {
   const Session session(model_of("timm_token"), {.threads = 3, .precision = kernels::Precision::half});
   EXPECT_EQ(session.threads(), 3);

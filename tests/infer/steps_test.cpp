@@ -331,6 +331,34 @@ TEST(Program, RunsItsStepsInOrderAndReportsEach) {
   EXPECT_EQ(program.outputs()[0].offset, 8u);
 }
 
+TEST(Compile, ErrorsNameWhatAProgramNeeds) {
+  const Tensor x = meta({2, 3, 4}), ids = meta({2, 3}, DType::i64);
+  const auto message = [](const std::vector<Tensor>& inputs, const auto& compute) {
+    return testing::error_of([&] { program_of(inputs, compute); });
+  };
+  EXPECT_EQ(message({x}, [](In in) -> Results { return in; }),
+            "compile: expected outputs that an operation computes, got another tensor");
+  EXPECT_EQ(message({x}, [](In in) -> Results { return {ops::add(in[0], in[0]).transpose(0, 1)}; }),
+            "compile: expected contiguous outputs, got [3, 2, 4]");
+  EXPECT_EQ(message({meta({2}, DType::bf16)}, [](In in) -> Results { return {ops::add(in[0], in[0])}; }),
+            "compile: expected f32 operands (integer inputs are for embedding), got bf16");
+  EXPECT_EQ(message({x, meta({2, 3, 4}, DType::i64)}, [](In in) -> Results { return {ops::add(in[0], in[1])}; }),
+            "compile: expected f32 operands (integer inputs are for embedding), got i64");
+  EXPECT_EQ(message({x}, [](In in) -> Results { return {ops::layer_norm(in[0], meta({4}), {}, 1)}; }),
+            "compile: expected operations that read inputs or earlier results, got a read of [4], which nothing has "
+            "written");
+  EXPECT_EQ(message({ids},
+                    [](In in) -> Results {
+                      return {ops::embedding(in[0].transpose(0, 1), ones({5, 4}))};
+                    }),
+            "compile: expected an embedding of ids that are an input of the function, got [3, 2]");
+  EXPECT_EQ(message({meta({2, 3}, DType::i32)},
+                    [](In in) -> Results {
+                      return {ops::embedding(in[0], ones({5, 4}))};
+                    }),
+            "compile: expected an embedding of ids that are an input of the function, got [2, 3]");
+}
+
 TEST(Compile, AnIdOutsideTheTableIsAnErrorOfTheRun) {
   const Program program = program_of({meta({3}, DType::i64)}, [](In in) -> Results {
     return {ops::embedding(in[0], Tensor::from<float>({2, 2}, {1, 2, 3, 4}))};

@@ -178,5 +178,16 @@ TEST(Activation, TanhMatchesTheDoubleReferenceOnEveryIsa) {
   });
 }
 
+TEST(Activation, SiluKeepsItsRelativePrecisionFarBelowZero) {
+  testing::for_each_isa([](Isa) {
+    std::vector<float> x;
+    for (int i = 1; i <= 172; ++i) x.push_back(-0.5f * static_cast<float>(i));  // down to −86
+    std::vector<float> y(x.size());
+    activate(Activation::silu, x.data(), y.data(), static_cast<int64_t>(x.size()));
+    const std::vector<double> want = reference(Activation::silu, x);
+    testing::expect_close(y, want, [&](int64_t i) { return 1e-5 * std::abs(want[i]); });
+  });
+}
+
 }  // namespace
 }  // namespace vitrail::kernels

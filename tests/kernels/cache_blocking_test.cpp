@@ -102,6 +102,14 @@ TEST(CacheBlocking, TheLargestBlockHoldsThatOfEveryMicrokernel) {
   EXPECT_EQ(kAmxRows.few, 64);
   EXPECT_EQ(kAmxRows.alignment, 16);
   EXPECT_EQ(RowBlocking{}.max, 192);
+  EXPECT_EQ(RowBlocking{}.few, 48);
+  EXPECT_EQ(RowBlocking{}.tile, 6);
+  EXPECT_EQ(RowBlocking{}.alignment, 1);
+  EXPECT_EQ(kMaxBlockColumns, 128);
+  EXPECT_EQ(kAvx512Columns, 32);
+  EXPECT_EQ(kNeonMatrixPanel.columns, 8);
+  EXPECT_EQ(kNeonMatrixPanel.interleaved_groups, 2);
+  EXPECT_EQ(PanelLayout{7}.interleaved_groups, 1);
 }
 
 // Tiles of `rows` rows, each complete but the last.

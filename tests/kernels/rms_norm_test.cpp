@@ -118,5 +118,16 @@ TEST(RmsNormBackward, TakesNullWeightsAndSums) {
   });
 }
 
+// A term that is lost beside 10⁸ in its own chunk of rows counts in another.
+TEST(RmsNormBackward, SumsChunksOf64Rows) {
+  testing::for_each_isa([](Isa) {
+    const std::vector<float> x(2 * 128, 1.0f);  // x̂ is 1
+    std::vector<float> grad(2 * 128, 1.0f), grad_x(2 * 128), grad_gamma(2);
+    grad[0] = 1e8f;
+    rms_norm_backward(x.data(), nullptr, 0, grad.data(), 128, 2, grad_x.data(), grad_gamma.data());
+    EXPECT_EQ(grad_gamma, (std::vector<float>{1e8f + 64, 128}));
+  });
+}
+
 }  // namespace
 }  // namespace vitrail::kernels
