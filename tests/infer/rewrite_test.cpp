@@ -177,6 +177,8 @@ TEST(Rewrite, OtherPartsOfAConcatenationAreCopied) {
     return sum;
   })) << "an output";
   EXPECT_TRUE(copied([&](std::vector<Tensor>&) { return ops::add(x, bias).narrow(1, 0, 2); })) << "a part";
+  const Tensor turned = meta({3, 2, 4});
+  EXPECT_TRUE(copied([&](std::vector<Tensor>&) { return ops::add(turned, bias).transpose(0, 1); })) << "transposed";
 }
 
 }  // namespace

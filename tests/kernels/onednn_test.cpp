@@ -93,7 +93,10 @@ TEST_F(OneDnn, ComputesOnTheCallingThreadAndLeavesTheCountOfOpenMp) {
     return std::distance(std::filesystem::directory_iterator("/proc/self/task"), std::filesystem::directory_iterator());
   };
   auto* const openmp_threads = reinterpret_cast<int (*)()>(::dlsym(RTLD_DEFAULT, "omp_get_max_threads"));
+  auto* const set_openmp_threads = reinterpret_cast<void (*)(int)>(::dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
   const auto openmp_count = [&] { return openmp_threads ? openmp_threads() : 0; };
+  const int at_first = openmp_count();
+  if (set_openmp_threads) set_openmp_threads(3);
   const ThreadCount one(1);
   const auto before = threads();
   const int count = openmp_count();
@@ -107,6 +110,7 @@ TEST_F(OneDnn, ComputesOnTheCallingThreadAndLeavesTheCountOfOpenMp) {
                 y.data(), kSize);
   EXPECT_EQ(threads(), before);
   EXPECT_EQ(openmp_count(), count);
+  if (set_openmp_threads) set_openmp_threads(at_first);
 }
 
 TEST_F(OneDnn, SgemmOfSizesThatDoNotFitIsAnError) {

@@ -333,5 +333,33 @@ TEST(ActivationScales, OfThePatchEmbeddingAreForModelsThatReadPixels) {
   }
 }
 
+// An outlier of the class token counts as one of every other token would: its weight keeps it in the range.
+TEST(ActivationScales, KeepOutliersOfTheTokensThatTheHeadReads) {
+  models::VisionTransformer model = model_of("timm_token");
+  model.requires_grad(true);  // makes parameters that are a mapped file's writable
+  model.requires_grad(false);
+  model.parameter("cls_token").data<float>()[3] += 300;
+  const Tensor images = input_of("timm_token");
+  Tensor traced;
+  {
+    const nn::TraceScope scope([&](const std::string& point, const Tensor& x) {
+      if (point == "blocks.0.norm1") traced = x.clone();
+    });
+    model.forward_features(images);
+  }
+  const Tensor weight = model.parameter("blocks.0.attn.qkv.weight");
+  std::vector<float> importance(18);
+  for (int64_t i = 0; i < weight.numel(); ++i) importance[i % 18] += weight.data<float>()[i] * weight.data<float>()[i];
+  const auto scale_with = [&](float weight_of_class) {
+    ActivationHistogram histogram(importance);
+    for (int64_t row = 0; row < traced.size(0) * 17; ++row) {
+      histogram.add(traced.data<float>() + row * 18, 1, row % 17 == 0 ? weight_of_class : 1);
+    }
+    return histogram.quantization(DType::i8).scale;
+  };
+  const float got = activation_scales(model, {images}, DType::i8).at("blocks.0.attn.qkv").scale;
+  EXPECT_NEAR(got, scale_with(16), 0.03 * scale_with(16));
+}
+
 }  // namespace
 }  // namespace vitrail::quantize
