@@ -4,9 +4,11 @@
 
 #include <cmath>
 #include <cstring>
+#include <memory>
 
 #include "vitrail/infer/compile_internal.h"
 #include "vitrail/ops/linear.h"
+#include "vitrail/tensor/quantized_tensor.h"
 
 namespace vitrail::infer {
 namespace {
@@ -74,6 +76,59 @@ TEST(ClassToken, ChangesNothingInOtherPrecisions) {
     const Tensor with = multiplied(precision, true, false), without = multiplied(precision, false, false);
     EXPECT_EQ(distance(with, without), 0);
   }
+}
+
+// The error of the weight is multiplied by the tokens that the heads read, and by the mean of the others of their
+// image.
+TEST(WeightCorrection, IsForTheTokensOfTheHeadsAndTheMeanOfTheOthers) {
+  constexpr int64_t kHeadTokens = 2;
+  const Tensor error = Tensor::randn({kOut, kIn}, 7);
+  const auto multiplied_by = [&](Precision precision, bool annotated) {
+    const ops::Recorder recorder;
+    const Tensor input = Tensor::empty({kImages, kTokens, kIn}, DType::f32, Device::meta);
+    if (annotated) ops::annotate_tokens(input, {.head_tokens = kHeadTokens});
+    QuantizedTensor quantized{Tensor::empty({kOut, kIn}, DType::i8), Tensor::full({kOut}, 0.125)};
+    for (int64_t i = 0; i < kOut * kIn; ++i) {
+      quantized.values.data<int8_t>()[i] = static_cast<int8_t>(8 * weight().data<float>()[i]);
+    }
+    QuantizedTensor of_error{Tensor::empty({kOut, kIn}, DType::i8), Tensor::full({kOut}, 5.0 / 127)};
+    for (int64_t i = 0; i < kOut * kIn; ++i) {
+      of_error.values.data<int8_t>()[i] = static_cast<int8_t>(std::lround(error.data<float>()[i] * 127 / 5));
+    }
+    quantized.correction = std::make_shared<const QuantizedTensor>(of_error);
+    const Tensor result = ops::linear(input, Tensor::from_quantized(quantized), Tensor());
+    PackedWeights weights(precision);
+    const Program program = compile(recorder, {input}, {result}, weights, {});
+    const auto workspace = Storage::allocate(program.workspace_bytes());
+    const Tensor x = tokens();
+    program.run({.workspace = workspace->data(), .inputs = {x.raw()}});
+    const Tensor copy = Tensor::empty(result.shape());
+    std::memcpy(copy.data<float>(), workspace->data() + program.outputs()[0].offset, sizeof(float) * copy.numel());
+    return copy;
+  };
+  const Tensor x = tokens(), w = weight();
+  const Tensor got = multiplied_by(Precision::int8, true), dense = multiplied_by(Precision::fp32, true);
+  double squares = 0, effect = 0;
+  for (int64_t i = 0; i < got.numel(); ++i) {
+    const int64_t image = i / (kTokens * kOut), token = i / kOut % kTokens, out = i % kOut;
+    double product = 0, correction = 0, exact = 0;
+    for (int64_t p = 0; p < kIn; ++p) {
+      const double value = x.data<float>()[(image * kTokens + token) * kIn + p];
+      double mean = 0;
+      for (int64_t t = kHeadTokens; t < kTokens; ++t) {
+        mean += x.data<float>()[(image * kTokens + t) * kIn + p] / static_cast<double>(kTokens - kHeadTokens);
+      }
+      product += w.data<float>()[out * kIn + p] * value;
+      correction += error.data<float>()[out * kIn + p] * (token < kHeadTokens ? value : mean);
+      exact += error.data<float>()[out * kIn + p] * value;
+    }
+    squares += std::pow(got.data<float>()[i] - product - correction, 2);
+    effect += correction * correction;
+    EXPECT_NEAR(dense.data<float>()[i], product + exact, 0.6) << "fp32 corrects each token";
+  }
+  // What is left is the rounding of x, with a scale of about 5 / 255, and of E.
+  EXPECT_LT(std::sqrt(squares / static_cast<double>(got.numel())), 0.25);
+  EXPECT_GT(std::sqrt(effect / static_cast<double>(got.numel())), 1);
 }
 
 }  // namespace

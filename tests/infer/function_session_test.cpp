@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cmath>
+#include <memory>
 
 #include "tests/support/golden.h"
 #include "tests/support/messages.h"
@@ -19,6 +20,7 @@
 #include "vitrail/ops/attention.h"
 #include "vitrail/ops/elementwise.h"
 #include "vitrail/ops/embedding.h"
+#include "vitrail/ops/recorder.h"
 #include "vitrail/ops/residual_add.h"
 #include "vitrail/ops/tokens.h"
 
@@ -401,6 +403,89 @@ TEST_P(CrossAttention, AResidualMayBeTheInputOfItsLayer) {
                                 {.precision = GetParam()});
   const Tensor x = Tensor::randn({2, 150, 300}, 1);
   EXPECT_LE(relative_error(session.run({{"x", x}})[0].tensor, function(reference, x)), fp32 ? 1e-6 : 0.01);
+}
+
+TEST(FunctionSession, ErrorsListTheNamesOfInputs) {
+  nn::MultiheadAttention layer = cross_attention();
+  const FunctionSession session(layer, attend_to_context(layer));
+  const NamedTensors inputs = inputs_of(1, 4, 8);
+  session.run(inputs);
+  const auto message = [&](const NamedTensors& given) { return testing::error_of([&] { session.run(given); }); };
+  EXPECT_EQ(message({inputs[1], inputs[0]}),
+            "session: expected inputs queries, context, in this order as in the first call, got context, queries");
+  EXPECT_EQ(message({inputs[0]}),
+            "session: expected inputs queries, context, in this order as in the first call, got queries");
+  EXPECT_EQ(message({}), "session: expected 1 to 8 inputs, got 0");
+}
+
+// Each excluded layer keeps its precision, in int8 sessions alone.
+TEST(FunctionSession, ExcludedLayersHaveTheirOwnPrecision) {
+  const auto make = [] {
+    RandomParams random(3);
+    return nn::Mlp({.in_features = 48, .hidden_features = 64}, ParamSource(random));
+  };
+  const Tensor x = Tensor::randn({5, 48}, 1);
+  const auto run = [&](const FunctionOptions& options) {
+    nn::Mlp layer = make();
+    const FunctionSession session(
+        layer,
+        [&layer](const NamedTensors& in) -> NamedTensors {
+          return {{"y", layer.forward(in[0].tensor)}};
+        },
+        options);
+    return session.run({{"x", x}})[0].tensor;
+  };
+  const Tensor exact = run({});
+  const Tensor int8 = run({.precision = Precision::int8});
+  EXPECT_FALSE(testing::close(int8, exact, 1e-6));
+  const Tensor one =
+      run({.precision = Precision::int8, .excluded_layers = {"fc1"}, .excluded_precision = Precision::fp32});
+  EXPECT_FALSE(testing::close(one, exact, 1e-6));
+  EXPECT_FALSE(testing::close(one, int8, 1e-6));
+  EXPECT_TRUE(testing::close(
+      run({.precision = Precision::int8, .excluded_layers = {"fc1", "fc2"}, .excluded_precision = Precision::fp32}),
+      exact, 0));
+  EXPECT_TRUE(testing::close(run({.excluded_layers = {"fc1"}, .excluded_precision = Precision::int8}), exact, 0));
+}
+
+TEST(FunctionSession, RetainedWeightsKeepTheirMemoryAndOthersDoNot) {
+  RandomParams random(3);
+  nn::Mlp layer({.in_features = 48, .hidden_features = 64}, ParamSource(random));
+  const FunctionSession session(layer,
+                                [&layer](const NamedTensors& in) -> NamedTensors {
+                                  return {{"y", layer.forward(in[0].tensor)}};
+                                },
+                                {.retained_layers = {"fc2"}});
+  session.run({{"x", Tensor::randn({5, 48}, 1)}});
+  EXPECT_TRUE(layer.parameter("fc1.weight").is_meta());
+  EXPECT_FALSE(layer.parameter("fc2.weight").is_meta());
+  EXPECT_GE(session.packed_bytes(), 2u * 48u * 64u * sizeof(float));
+}
+
+// Custom operations run in the precision of attention, on every processor.
+TEST(FunctionSession, CustomOperationsHaveThePrecisionOfAttention) {
+  const auto run = [](const FunctionOptions& options) {
+    RandomParams random(1);
+    nn::Linear layer(4, 4, true, ParamSource(random));
+    const FunctionSession session(
+        layer,
+        [](const NamedTensors& in) -> NamedTensors {
+          const Tensor y = ops::symbolic_result({1}, DType::f32);
+          ops::CustomOperation step{.name = "step"};
+          step.compute = [](const float* const*, float* const* out) { out[0][0] = 32; };
+          step.compute_half = [](const float* const*, float* const* out) { out[0][0] = 16; };
+          ops::record(ops::OpKind::custom, {in[0].tensor}, {y},
+                      {.custom = std::make_shared<const ops::CustomOperation>(std::move(step))});
+          return {{"y", y}};
+        },
+        options);
+    return session.run({{"x", Tensor::zeros({1})}})[0].tensor.data<float>()[0];
+  };
+  EXPECT_EQ(run({}), 32);
+  EXPECT_EQ(run({.excluded_precision = Precision::half}), 32);
+  EXPECT_EQ(run({.precision = Precision::half, .excluded_precision = Precision::fp32}), 16);
+  EXPECT_EQ(run({.precision = Precision::int8}), 16) << "the default of excluded layers";
+  EXPECT_EQ(run({.precision = Precision::int8, .excluded_precision = Precision::fp32}), 32);
 }
 
 }  // namespace

@@ -94,5 +94,58 @@ TEST(PackedWeights, ExceptionsHaveTheirOwnPrecision) {
   EXPECT_TRUE(c.is_meta());
 }
 
+// The weight, and what it lacks of its original, which the program adds for a few rows.
+TEST(PackedWeights, ACorrectionIsPackedBesideAnInt8WeightOnly) {
+  const auto corrected = [] {  // packing releases the values
+    QuantizedTensor result = weight();
+    result.correction = std::make_shared<const QuantizedTensor>(
+        QuantizedTensor{Tensor::full({kOut, kIn}, 3, DType::i8), Tensor::full({kOut}, 1e-4)});
+    return result;
+  };
+  const Tensor bias = Tensor::randn({kOut}, 5), x = Tensor::randn({kRows, kIn}, 1);
+  PackedWeights int8(kernels::Precision::int8);
+  const auto packed = int8.get(Tensor::from_quantized(corrected()), bias);
+  ASSERT_NE(packed.correction, nullptr);
+  EXPECT_EQ(int8.bytes(), packed.weight->packed_bytes() + packed.correction->packed_bytes());
+  // Both have the bias, because one of them alone is applied to a row's correction.
+  EXPECT_TRUE(testing::close(run({packed.correction, nullptr}, x, kOut),
+                             ops::linear(x, Tensor::full({kOut, kIn}, 3e-4), bias), 1e-4));
+  EXPECT_TRUE(testing::close(run(packed, x, kOut), ops::linear(x, dequantize(weight()), bias), 2e-2));
+  PackedWeights fp32(kernels::Precision::fp32);
+  const auto dense = fp32.get(Tensor::from_quantized(corrected()), bias);
+  EXPECT_EQ(dense.correction, nullptr);
+  EXPECT_EQ(dense.weight->arithmetic(), kernels::Arithmetic::fp32);
+  EXPECT_TRUE(testing::close(run(dense, x, kOut), ops::linear(x, dequantize(corrected()), bias), 1e-5))
+      << "the correction is a part of the weight";
+  PackedWeights plain(kernels::Precision::int8);
+  EXPECT_EQ(plain.get(Tensor::from_quantized(weight()), bias).correction, nullptr);
+}
+
+TEST(PackedWeights, TakeWeightsAndBiasesOfAnyTypeAndLayout) {
+  const Tensor w = Tensor::randn({6, 8}, 1).to(DType::bf16).to(DType::f32), x = Tensor::randn({3, 8}, 2);
+  const Tensor bias = Tensor::randn({6, 2}, 3).to(DType::bf16).to(DType::f32).select(1, 1);
+  const Tensor want = ops::linear(x, w, bias.contiguous());
+  PackedWeights weights;
+  EXPECT_TRUE(testing::close(run(weights.get(w.to(DType::bf16), bias.to(DType::bf16)), x, 6), want, 1e-5));
+  EXPECT_TRUE(testing::close(run(weights.get(w.transpose(0, 1).contiguous().transpose(0, 1), bias), x, 6), want, 1e-5));
+  EXPECT_TRUE(testing::close(run(weights.get(w.to(DType::f64), {}), x, 6), ops::linear(x, w, {}), 1e-5));
+}
+
+// Row by row as quantising the fp32 copy, whatever the common factor of the values.
+TEST(PackedWeights, RowsOfACommonFactorHaveTheBitsOfTheirDequantizedCopy) {
+  for (const int factor : {1, 2, 3, 5, 20, 63}) {
+    for (const int sign : {1, -1}) {
+      const Tensor values = Tensor::zeros({3, 11}, DType::i8), scales = Tensor::from<float>({3}, {0.02F, 0.013F, 3.5F});
+      for (int i = 0; i < 33; ++i) values.data<int8_t>()[i] = static_cast<int8_t>(sign * factor * (i * 7 % 5 - 2));
+      const QuantizedTensor rows{values, scales};
+      const Tensor x = Tensor::randn({4, 11}, 1);
+      PackedWeights kept(kernels::Precision::int8), dense(kernels::Precision::int8);
+      EXPECT_TRUE(testing::close(run(kept.get(Tensor::from_quantized(rows), {}), x, 3),
+                                 run(dense.get(dequantize(rows), {}), x, 3), 0))
+          << sign * factor;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace vitrail::infer

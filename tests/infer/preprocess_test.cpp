@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <array>
+
 #include "vitrail/infer/preprocess.h"
 
 #include "tests/support/golden.h"
@@ -72,6 +74,46 @@ TEST(Preprocess, ImagesHaveTheChannelsOfTheModel) {
   EXPECT_EQ(color_mode_of(3), image::ColorMode::rgb);
   EXPECT_EQ(color_mode_of(1), image::ColorMode::grey);
   for (const int64_t channels : {0, 2, 4}) EXPECT_THROW(color_mode_of(channels), Error) << channels;
+}
+
+TEST(Preprocess, TheErrorListsTheMissingOptionsInOrder) {
+  EXPECT_EQ(testing::error_of([] { transform_of({}, "model.safetensors"); }),
+            "model.safetensors: expected preprocessing settings in the model's configuration, or the options --mean "
+            "--std --interpolation --crop-pct --image-size (or --preset imagenet|inception|cifar10|mnist), got none");
+  models::Preprocessing settings;
+  settings.mean = {0.1}, settings.std = {0.5};
+  settings.crop_pct = 0.9;
+  settings.input_size = {4, 6};
+  EXPECT_EQ(testing::error_of([&] { transform_of(settings, "m"); }),
+            "m: expected preprocessing settings in the model's configuration, or the options --interpolation (or "
+            "--preset imagenet|inception|cifar10|mnist), got none");
+  EXPECT_EQ(testing::error_of([] { color_mode_of(2); }), "images: expected a model of 1 or 3 input channels, got 2");
+}
+
+// timm's settings stay out of a processor's steps.
+TEST(Preprocess, AProcessorHasNoCropAndNoResizeUnlessConfigured) {
+  models::Preprocessing settings;
+  settings.rule = models::ResizeRule::huggingface;
+  settings.input_size = {4, 6};
+  settings.interpolation = "bilinear";
+  settings.mean = {0.1}, settings.std = {0.5};
+  settings.crop_pct = 0.5;
+  settings.crop_mode = "squash";
+  settings.rescale_factor = 0.25;
+  const image::EvalTransform transform = transform_of(settings, "test");
+  ASSERT_TRUE(transform.processor.has_value());
+  EXPECT_FALSE(transform.processor->crop.has_value());
+  EXPECT_EQ(transform.processor->rescale, 0.25);
+  EXPECT_EQ(transform.processor->resize, image::ProcessorSteps::Resize::none);
+  EXPECT_EQ(transform.crop_pct, image::EvalTransform{}.crop_pct) << "timm's steps are not used";
+  EXPECT_EQ(transform.crop_mode, image::EvalTransform{}.crop_mode);
+  EXPECT_EQ(transform.size, (std::array<int64_t, 2>{4, 6}));
+  EXPECT_EQ(transform.interpolation, image::filter_from_name("bilinear"));
+  settings.center_crop = {3, 5};
+  settings.resize_to = {7, 9};
+  const auto steps = transform_of(settings, "test").processor;
+  EXPECT_EQ(steps->crop, (std::array<int64_t, 2>{3, 5}));
+  EXPECT_EQ(steps->size, (std::array<int64_t, 2>{7, 9}));
 }
 
 }  // namespace

@@ -139,5 +139,36 @@ TEST(Roofline, MeasuresTheRatesThatStepsNeed) {
   EXPECT_EQ(roofline.gemm_rate(Arithmetic::bf16), roofline.gemm_rate(Arithmetic::int16)) << "both of half";
 }
 
+TEST(Roofline, LimitsHaveTheirNames) {
+  EXPECT_STREQ(name_of(Limit::compute), "compute");
+  EXPECT_STREQ(name_of(Limit::cache), "cache");
+  EXPECT_STREQ(name_of(Limit::memory), "memory");
+}
+
+// A step of one byte more than the last-level cache is bound by memory; a step without arithmetic by its transfer.
+TEST(Roofline, TheCacheEndsAtItsLastByte) {
+  Roofline roofline(1);
+  const auto cache = static_cast<double>(last_level_cache_bytes());
+  EXPECT_EQ(roofline.bound_of(step_of(0, cache)).limit, Limit::cache);
+  EXPECT_EQ(roofline.bound_of(step_of(0, cache + 1)).limit, Limit::memory);
+  const StepBound nothing = roofline.bound_of(step_of(0, 0));
+  EXPECT_EQ(nothing.seconds, 0);
+  EXPECT_EQ(nothing.limit, Limit::cache);
+  // Equal bounds count as the transfer's.
+  const double flops = 1e6, seconds = flops / roofline.gemm_rate(Arithmetic::fp32);
+  const StepBound compute = roofline.bound_of(step_of(flops, 0.5 * seconds * roofline.cache_rate()));
+  EXPECT_EQ(compute.limit, Limit::compute);
+  EXPECT_EQ(compute.seconds, seconds);
+  const StepBound transfer = roofline.bound_of(step_of(flops, 2 * seconds * roofline.cache_rate()));
+  EXPECT_NE(transfer.limit, Limit::compute);
+  // Each rate is measured once.
+  const double fp32 = roofline.gemm_rate(Arithmetic::fp32), cache_rate = roofline.cache_rate();
+  EXPECT_EQ(roofline.gemm_rate(Arithmetic::fp32), fp32);
+  EXPECT_EQ(roofline.cache_rate(), cache_rate);
+  EXPECT_EQ(roofline.memory_rate(), roofline.memory_rate());
+  EXPECT_EQ(roofline.gemm_rates().size(), 1u);
+  EXPECT_EQ(roofline.gemm_rates().at(Arithmetic::fp32), fp32);
+}
+
 }  // namespace
 }  // namespace vitrail::infer

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <memory>
 #include <thread>
 
 #include "tests/support/golden.h"
@@ -346,6 +348,174 @@ TEST(Session, TakesImagesOfAnyTypeAndLayout) {
   const Tensor result = Tensor::zeros({2, 10});
   session.run_into(channels_last, {}, {result});
   EXPECT_TRUE(testing::close(result, want, 0));
+}
+
+// Each kind of request has a program of its own, which the next such request finds.
+TEST(Session, RequestsThatDifferHaveOtherPrograms) {
+  const Session session(model_of("timm_reg_tokens"));
+  const Shape shape{1, 3, 32, 32};
+  std::vector<Request> requests{{},
+                                {.output = Output::attention},
+                                {.output = Output::attention, .layer = 0},
+                                {.output = Output::attention, .all_layers = true},
+                                {.output = Output::logits_and_features},
+                                {.output = Output::logits_and_features, .tokens = Tokens::all},
+                                {.output = Output::features, .layers = {0}},
+                                {.output = Output::features, .layers = {1}},
+                                {.output = Output::features, .layers = {0, 1}},
+                                {.output = Output::features, .normalize = false, .layers = {0, 1}},
+                                {.output = Output::features, .tokens = Tokens::all, .layers = {0, 1}}};
+  for (const Tokens tokens : {Tokens::pooled, Tokens::cls, Tokens::patch, Tokens::grid, Tokens::all}) {
+    for (const int64_t layer : {-2, -1, 0, 1}) {
+      for (const bool normalize : {false, true}) {
+        requests.push_back({.output = Output::features, .tokens = tokens, .layer = layer, .normalize = normalize});
+      }
+    }
+  }
+  std::vector<std::shared_ptr<const Program>> programs;
+  for (const Request& request : requests) {
+    programs.push_back(session.program(shape, request));
+    EXPECT_EQ(session.program(shape, request), programs.back());
+    for (size_t i = 0; i + 1 < programs.size(); ++i) EXPECT_NE(programs[i], programs.back()) << i;
+  }
+}
+
+// Against the eager model, for each part of the request.
+TEST(Session, FeaturesAreThoseOfTheEagerModel) {
+  const models::VisionTransformer eager = model_of("timm_reg_tokens");
+  const Session session(model_of("timm_reg_tokens"));
+  const Tensor input = images(2, 9);
+  const int64_t prefix = eager.num_prefix_tokens();
+  ASSERT_GT(prefix, 1);
+  for (const int64_t layer : {-2, -1, 0, 1}) {
+    for (const bool normalize : {false, true}) {
+      const Tensor all = eager.intermediate(input, {.layer = layer, .normalize = normalize});
+      const auto got = [&](Tokens tokens) {
+        return session.run(input,
+                           {.output = Output::features, .tokens = tokens, .layer = layer, .normalize = normalize})[0];
+      };
+      EXPECT_TRUE(testing::close(got(Tokens::all), all, kTolerance, kTolerance)) << layer;
+      EXPECT_TRUE(testing::close(got(Tokens::cls), all.select(1, 0).contiguous(), kTolerance, kTolerance)) << layer;
+      EXPECT_TRUE(testing::close(got(Tokens::patch), all.narrow(1, prefix, all.size(1) - prefix).contiguous(),
+                                 kTolerance, kTolerance))
+          << layer;
+      EXPECT_TRUE(testing::close(got(Tokens::pooled), eager.pool(all), kTolerance, kTolerance)) << layer;
+    }
+  }
+  for (const int64_t layer : {-2, -1, 0, 1}) {
+    const Tensor map = session.run(input, {.output = Output::attention, .layer = layer})[0];
+    EXPECT_TRUE(testing::close(map, eager.attention_maps(input, layer).at(0), kTolerance, kTolerance)) << layer;
+  }
+}
+
+TEST(Session, ErrorsNameTheRequest) {
+  const Session session(model_of("timm_token")), no_class(model_of("timm_avg_no_class_token")),
+      merging(model_of("timm_token"), {.merged_per_block = 2});
+  const Tensor input = images(1, 1);
+  const auto message = [](const Session& of, const Tensor& x, const Request& request) {
+    return testing::error_of([&] { of.run(x, request); });
+  };
+  EXPECT_EQ(message(session, Tensor::zeros({3, 32, 32}), {}), "session: expected images [B, C, H, W], got [3, 32, 32]");
+  EXPECT_EQ(message(session, Tensor::zeros({0, 3, 32, 32}), {}),
+            "session: expected at least one image, got an empty batch");
+  EXPECT_EQ(message(session, input, {.output = Output::logits_and_features, .layer = 0}),
+            "session: expected features of the last block with the final norm, as the head reads them, got block 0");
+  EXPECT_EQ(message(session, input, {.output = Output::logits_and_features, .normalize = false}),
+            "session: expected features of the last block with the final norm, as the head reads them, got block -1 "
+            "without the norm");
+  EXPECT_EQ(message(merging, input, {.output = Output::attention}),
+            "session: expected a model without token merging (the request needs one token per patch), got 2 merged "
+            "tokens per block");
+  const auto& config = no_class.config();
+  const Tensor other = Tensor::randn({1, config.in_chans, config.img_size[0], config.img_size[1]}, 1);
+  EXPECT_EQ(message(no_class, other, {.output = Output::features, .tokens = Tokens::cls}),
+            "tokens: expected patch, pooled or all (the model has no class token), got cls");
+  EXPECT_EQ(testing::error_of([] { Session(model_of("timm_token"), {.merged_per_block = -1}); }),
+            "session: expected 0 or more merged tokens, got -1");
+}
+
+// Merging is no obstacle for what reads single tokens.
+TEST(Session, MergingLeavesLogitsAndPooledFeatures) {
+  const Session session(model_of("timm_token"), {.merged_per_block = 2});
+  const Tensor input = images(2, 1);
+  const std::vector<Tensor> both = session.run(input, {.output = Output::logits_and_features});
+  EXPECT_TRUE(testing::close(both[0], session.logits(input), 1e-5, 1e-5));
+  EXPECT_TRUE(testing::close(both[1], session.run(input, {.output = Output::features})[0], 1e-5, 1e-5));
+}
+
+// The rows of the last block's MLP: those of the tokens that the request reads.
+TEST(Session, TheLastBlockComputesTheTokensThatARequestReads) {
+  const Session session(model_of("timm_distilled"));
+  const auto& config = session.config();
+  const Shape shape{1, config.in_chans, config.img_size[0], config.img_size[1]};
+  const auto rows = [&](const Request& request) {
+    std::string last;
+    const auto program = session.program(shape, request);
+    for (const Step& step : program->steps()) {
+      if (step.text.starts_with("linear+gelu")) last = step.text;
+    }
+    const size_t result = last.rfind("[1, ");
+    return std::stoll(last.substr(result + 4));
+  };
+  EXPECT_EQ(rows({}), 2) << "the class and the distillation token";
+  EXPECT_EQ(rows({.output = Output::features, .tokens = Tokens::pooled}), 2);
+  EXPECT_EQ(rows({.output = Output::features, .tokens = Tokens::cls}), 1);
+  EXPECT_EQ(rows({.output = Output::logits_and_features, .tokens = Tokens::cls}), 2) << "the heads read both";
+  EXPECT_EQ(rows({.output = Output::features, .tokens = Tokens::all}), 18);
+  EXPECT_EQ(rows({.output = Output::features, .tokens = Tokens::patch}), 18);
+  EXPECT_EQ(rows({.output = Output::logits_and_features, .tokens = Tokens::patch}), 18);
+}
+
+// The arithmetic of the linear layers, in the order of the program: patch embedding, two blocks, head.
+TEST(Session, LayersHaveThePrecisionOfTheirPlace) {
+  using kernels::Arithmetic;
+  using kernels::Precision;
+  const auto arithmetics = [](const char* fixture, const SessionOptions& options) {
+    const Session session(model_of(fixture), options);
+    const auto& config = session.config();
+    std::string text;
+    const auto program = session.program({1, config.in_chans, config.img_size[0], config.img_size[1]});
+    for (const Step& step : program->steps()) {
+      if (step.text.starts_with("linear")) text += step.kernel.arithmetic == Arithmetic::int8 ? 'i' : 'f';
+    }
+    return text;
+  };
+  EXPECT_EQ(arithmetics("timm_token", {}), "ffffffffff");
+  EXPECT_EQ(arithmetics("timm_token", {.precision = Precision::int8, .excluded_precision = Precision::fp32}),
+            "fiiiiiiiif");
+  EXPECT_EQ(arithmetics("timm_token", {.precision = Precision::int8, .excluded_precision = Precision::int8}),
+            "iiiiiiiiif")
+      << "the head is fp32";
+  EXPECT_EQ(arithmetics("timm_token", {.precision = Precision::int8,
+                                       .excluded_layers = {"blocks.0.mlp.fc1", "blocks.1.attn.qkv"},
+                                       .excluded_precision = Precision::fp32}),
+            "fiififiiif");
+  EXPECT_EQ(arithmetics("timm_token", {.precision = Precision::fp32, .excluded_precision = Precision::int8}),
+            "ffffffffff");
+  EXPECT_EQ(arithmetics("timm_map", {.precision = Precision::int8, .excluded_precision = Precision::int8}),
+            "iiiiiiiiiiffff")
+      << "keys and values are int8; the projection, an MLP and the head are not";
+}
+
+TEST(Session, StatesItsOptions) {
+  const Session session(model_of("timm_token"), {.threads = 3, .precision = kernels::Precision::half});
+  EXPECT_EQ(session.threads(), 3);
+  EXPECT_EQ(session.precision(), kernels::Precision::half);
+  EXPECT_EQ(session.model().merged_per_block(), 0);
+  EXPECT_FALSE(session.model().training());
+  EXPECT_EQ(session.threads_at_work({2, 3, 32, 32}), 3);
+  EXPECT_EQ(session.threads_at_work({3, 3, 32, 32}), 1);
+  EXPECT_EQ(Session(model_of("timm_token"), {.merged_per_block = 2}).model().merged_per_block(), 2);
+  const SessionOptions defaults;
+  EXPECT_EQ(defaults.precision, kernels::Precision::fp32);
+  EXPECT_EQ(defaults.excluded_precision, kernels::Precision::half);
+  EXPECT_EQ(defaults.threads, 0);
+  const Request request;
+  EXPECT_EQ(request.output, Output::logits);
+  EXPECT_EQ(request.tokens, Tokens::pooled);
+  EXPECT_EQ(request.layer, -1);
+  EXPECT_TRUE(request.normalize);
+  EXPECT_FALSE(request.all_layers);
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 #include "vitrail/kernels/rowwise/activation.h"
 
 #include <limits>
+#include <string>
+#include <utility>
 
 #include "tests/kernels/kernel_testing.h"
 #include "vitrail/base/error.h"
@@ -139,6 +141,52 @@ TEST(Activation, NamesAreReadAndWrongOnesAreListed) {
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("quick_gelu"), std::string::npos);
   }
+}
+
+TEST(Activation, HasTheNamesOfConfigurations) {
+  const std::vector<std::pair<Activation, std::string>> names{{Activation::none, "none"},
+                                                              {Activation::gelu, "gelu"},
+                                                              {Activation::gelu_tanh, "gelu_tanh"},
+                                                              {Activation::quick_gelu, "quick_gelu"},
+                                                              {Activation::relu, "relu"},
+                                                              {Activation::silu, "silu"},
+                                                              {Activation::tanh, "tanh"}};
+  for (const auto& [kind, name] : names) {
+    EXPECT_STREQ(name_of(kind), name.c_str());
+    if (kind != Activation::none) {
+      EXPECT_EQ(activation_from_name(name), kind) << name;
+    }
+  }
+  EXPECT_EQ(name_of(static_cast<Activation>(names.size())), nullptr) << "there is no other";
+  for (const std::string wrong : {"none", "GELU", ""}) {
+    try {
+      activation_from_name(wrong);
+      FAIL() << wrong;
+    } catch (const Error& error) {
+      EXPECT_EQ(std::string(error.what()),
+                "activation: expected gelu, gelu_tanh, quick_gelu, relu, silu or tanh, got '" + wrong + "'");
+    }
+  }
+}
+
+TEST(Activation, TanhMatchesTheDoubleReferenceOnEveryIsa) {
+  const std::vector<float> x = grid();
+  testing::for_each_isa([&](Isa) {
+    std::vector<float> y(x.size());
+    activate(Activation::tanh, x.data(), y.data(), static_cast<int64_t>(x.size()));
+    testing::expect_close(y, reference(Activation::tanh, x), [](int64_t) { return 3 * kEps; });
+  });
+}
+
+TEST(Activation, SiluKeepsItsRelativePrecisionFarBelowZero) {
+  testing::for_each_isa([](Isa) {
+    std::vector<float> x;
+    for (int i = 1; i <= 172; ++i) x.push_back(-0.5f * static_cast<float>(i));  // down to −86
+    std::vector<float> y(x.size());
+    activate(Activation::silu, x.data(), y.data(), static_cast<int64_t>(x.size()));
+    const std::vector<double> want = reference(Activation::silu, x);
+    testing::expect_close(y, want, [&](int64_t i) { return 1e-5 * std::abs(want[i]); });
+  });
 }
 
 }  // namespace

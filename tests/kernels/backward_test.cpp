@@ -294,5 +294,146 @@ TEST(AttentionBackward, ThreadsDoNotChangeABit) {
   EXPECT_EQ(one.grad_v, three.grad_v);
 }
 
+// Without gamma and for the gradient of x alone, and with one of the two sums.
+TEST(LayerNormBackward, TakesNullWeightsAndSums) {
+  testing::for_each_isa([](Isa) {
+    for (const int64_t cols : {1, 7, 33}) {
+      const int64_t rows = 65;
+      const std::vector<float> x = random_floats(rows * cols, 1), gamma = random_floats(cols, 2),
+                               grad = random_floats(rows * cols, 3);
+      const auto wide_x = widened(x), wide_gamma = widened(gamma), wide_grad = widened(grad);
+      for (const bool scaled : {false, true}) {
+        std::vector<double> want_x(rows * cols), want_gamma(cols), want_beta(cols);
+        scalar::layer_norm_backward<double>(wide_x.data(), scaled ? wide_gamma.data() : nullptr, 0.1f, wide_grad.data(),
+                                            rows, cols, want_x.data(), want_gamma.data(), want_beta.data());
+        for (const int sums : {0, 1, 2}) {
+          Buffer grad_x(rows * cols, 1), grad_gamma(cols, 1), grad_beta(cols, 1);
+          layer_norm_backward(x.data(), scaled ? gamma.data() : nullptr, 0.1f, grad.data(), rows, cols, grad_x.data(),
+                              sums == 1 ? grad_gamma.data() : nullptr, sums == 2 ? grad_beta.data() : nullptr);
+          for (const Buffer* buffer : {&grad_x, &grad_gamma, &grad_beta}) buffer->check();
+          const double tolerance = 40 * kEps * (4 + static_cast<double>(cols) / 8);
+          testing::expect_close(grad_x.values(), want_x, [&](int64_t) { return tolerance; });
+          if (sums == 1) {
+            testing::expect_close(grad_gamma.values(), want_gamma, [&](int64_t) { return 20 * tolerance; });
+          }
+          if (sums == 2) {
+            testing::expect_close(grad_beta.values(), want_beta, [&](int64_t) { return 20 * tolerance; });
+          }
+        }
+      }
+    }
+  });
+}
+
+// Without a bias, or with one for each sample and head; strides of the gradients other than those of the operands.
+TEST(AttentionBackward, TakesEveryKindOfBiasAndStride) {
+  testing::for_each_isa([](Isa) {
+    constexpr int64_t kBatch = 2, kHeads = 3, kQueries = 14, kKeys = 19, kDim = 5, kPairs = kBatch * kHeads;
+    const auto q = random_floats(kPairs * kQueries * kDim, 1), k = random_floats(kPairs * kKeys * kDim, 2),
+               v = random_floats(kPairs * kKeys * kDim, 3), grad = random_floats(kPairs * kQueries * kDim, 4),
+               bias = random_floats(kPairs * kQueries * kKeys, 5);
+    for (const bool biased : {false, true}) {
+      constexpr int64_t kLd = kDim + 2, kOfQueries = kQueries * kLd, kOfKeys = kKeys * kLd;
+      std::vector<float> grad_q(kPairs * kOfQueries, 7.0f), grad_k(kPairs * kOfKeys, 7.0f), grad_v = grad_k;
+      AttentionGradArgs args;
+      args.forward = {.batch = kBatch,
+                      .heads = kHeads,
+                      .queries = kQueries,
+                      .keys = kKeys,
+                      .head_dim = kDim,
+                      .q = {q.data(), kHeads * kQueries * kDim, kQueries * kDim, kDim},
+                      .k = {k.data(), kHeads * kKeys * kDim, kKeys * kDim, kDim},
+                      .v = {v.data(), kHeads * kKeys * kDim, kKeys * kDim, kDim},
+                      .scale = 0.4f};
+      if (biased) args.forward.bias = {bias.data(), kHeads * kQueries * kKeys, kQueries * kKeys, kKeys};
+      args.grad = {grad.data(), kHeads * kQueries * kDim, kQueries * kDim, kDim};
+      args.grad_q = {grad_q.data(), kHeads * kOfQueries, kOfQueries, kLd};
+      args.grad_k = {grad_k.data(), kHeads * kOfKeys, kOfKeys, kLd};
+      args.grad_v = {grad_v.data(), kHeads * kOfKeys, kOfKeys, kLd};
+      attention_backward(args);
+      const auto wq = widened(q), wk = widened(k), wv = widened(v), wg = widened(grad), wb = widened(bias);
+      for (int64_t pair = 0; pair < kPairs; ++pair) {
+        std::vector<double> want_q(kQueries * kDim), want_k(kKeys * kDim), want_v(kKeys * kDim), weights(kKeys),
+            slopes(kKeys), out(kDim);
+        for (int64_t t = 0; t < kQueries; ++t) {
+          const int64_t row = pair * kQueries + t;
+          scalar::attention_row<double>(&wq[row * kDim], &wk[pair * kKeys * kDim], kDim, &wv[pair * kKeys * kDim], kDim,
+                                        kKeys, kDim, double{0.4f}, biased ? &wb[row * kKeys] : nullptr, weights.data(),
+                                        out.data());
+          scalar::attention_row_backward<double>(&wq[row * kDim], &wk[pair * kKeys * kDim], kDim,
+                                                 &wv[pair * kKeys * kDim], kDim, kKeys, kDim, double{0.4f},
+                                                 weights.data(), &wg[row * kDim], slopes.data(), &want_q[t * kDim],
+                                                 want_k.data(), kDim, want_v.data(), kDim);
+        }
+        for (int64_t t = 0; t < kQueries; ++t) {
+          for (int64_t e = 0; e < kLd; ++e) {
+            const float got = grad_q[pair * kOfQueries + t * kLd + e];
+            EXPECT_NEAR(got, e < kDim ? want_q[t * kDim + e] : 7, 2e-5) << pair << " " << t;
+          }
+        }
+        for (int64_t s = 0; s < kKeys; ++s) {
+          for (int64_t e = 0; e < kDim; ++e) {
+            EXPECT_NEAR(grad_k[pair * kOfKeys + s * kLd + e], want_k[s * kDim + e], 2e-5) << pair << " " << s;
+            EXPECT_NEAR(grad_v[pair * kOfKeys + s * kLd + e], want_v[s * kDim + e], 2e-5) << pair << " " << s;
+          }
+          EXPECT_EQ(grad_k[pair * kOfKeys + s * kLd + kDim], 7.0f);
+          EXPECT_EQ(grad_v[pair * kOfKeys + s * kLd + kDim], 7.0f);
+        }
+      }
+    }
+  });
+}
+
+TEST(AttentionBackward, OfAMaskedQueryIsZero) {
+  testing::for_each_isa([](Isa) {
+    Problem problem({1, 1, 5, 9, 4});
+    std::fill_n(problem.bias.begin() + 2 * 9, 9, -std::numeric_limits<float>::infinity());
+    problem.run();
+    for (int64_t e = 0; e < 4; ++e) EXPECT_EQ(problem.grad_q[2 * 4 + e], 0) << e;
+    for (int64_t s = 0; s < 9; ++s) EXPECT_EQ(problem.grad_scores[2 * 9 + s], 0) << s;
+    EXPECT_NE(problem.grad_q[3 * 4], 0);
+  });
+}
+
+// Results that depend on no query or key have gradients of 0, which are written like others.
+TEST(AttentionBackward, WithoutKeysOrQueriesIsZero) {
+  testing::for_each_isa([](Isa) {
+    for (const Sizes& sizes : {Sizes{2, 3, 4, 0, 5}, Sizes{2, 3, 0, 2, 5}}) {
+      Problem problem(sizes);
+      problem.run();
+      EXPECT_EQ(problem.grad_q, std::vector<float>(problem.q.size())) << sizes.keys << " keys";
+      EXPECT_EQ(problem.grad_k, std::vector<float>(problem.k.size())) << sizes.keys << " keys";
+      EXPECT_EQ(problem.grad_v, std::vector<float>(problem.v.size())) << sizes.keys << " keys";
+    }
+  });
+}
+
+// A term that is lost beside 10⁸ in its own chunk of rows counts in another: each chunk is summed before the chunks.
+TEST(SumRows, SumsChunksOf128Rows) {
+  testing::for_each_isa([](Isa) {
+    std::vector<float> x(2 * 256, 1.0f), sums(2);
+    x[0] = 1e8f;
+    for (const int threads : {1, 2}) {
+      const ThreadCount count(threads);
+      sum_rows(x.data(), nullptr, 256, 2, sums.data());
+      EXPECT_EQ(sums, (std::vector<float>{1e8f + 128, 256})) << threads;
+      sum_rows(x.data(), std::vector<float>(2 * 256, 1.0f).data(), 256, 2, sums.data());
+      EXPECT_EQ(sums, (std::vector<float>{1e8f + 128, 256})) << threads;
+    }
+  });
+}
+
+TEST(LayerNormBackward, SumsChunksOf64Rows) {
+  testing::for_each_isa([](Isa) {
+    std::vector<float> x(2 * 128), grad(2 * 128, 1.0f), grad_x(2 * 128), grad_gamma(2), grad_beta(2);
+    for (size_t i = 0; i < x.size(); i += 2) x[i] = 1;  // x̂ is 1 and −1
+    for (size_t i = 1; i < x.size(); i += 2) x[i] = -1;
+    grad[0] = 1e8f;
+    layer_norm_backward(x.data(), nullptr, 0, grad.data(), 128, 2, grad_x.data(), grad_gamma.data(), grad_beta.data());
+    EXPECT_EQ(grad_beta, (std::vector<float>{1e8f + 64, 128}));
+    EXPECT_EQ(grad_gamma, (std::vector<float>{1e8f + 64, -128}));
+  });
+}
+
 }  // namespace
 }  // namespace vitrail::kernels

@@ -9,6 +9,7 @@
 
 #include "tests/kernels/kernel_testing.h"
 #include "vitrail/base/dtype.h"
+#include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
 #include "vitrail/kernels/gemm/linear.h"
 #include "vitrail/kernels/rowwise/bf16_conversion.h"
@@ -98,6 +99,43 @@ TEST(Precision, NamesGoBothWaysAndOthersAreRefused) {
     EXPECT_EQ(precision_from_name(name_of(precision)), precision);
   EXPECT_EQ(precision_from_name("bf16"), Precision::half);
   EXPECT_ANY_THROW(precision_from_name("fp8"));
+}
+
+// Such a result needs no multiplication, and every processor gives it.
+TEST(Bf16Gemm, OfNoTermsIsTheBias) {
+  const std::vector<float> bias{1, 2, 3};
+  std::vector<float> wide(2 * 5, 9.0f);
+  gemm(false, true, 2, 3, 0, static_cast<const BFloat16*>(nullptr), 0, static_cast<const BFloat16*>(nullptr), 0,
+       bias.data(), wide.data(), 5);
+  EXPECT_EQ(wide, (std::vector<float>{1, 2, 3, 9, 9, 1, 2, 3, 9, 9}));
+  std::vector<BFloat16> narrow(2 * 4, BFloat16(9.0f));
+  gemm(false, true, 2, 3, 0, static_cast<const BFloat16*>(nullptr), 0, static_cast<const BFloat16*>(nullptr), 0,
+       nullptr, narrow.data(), 4);
+  for (size_t i = 0; i < 8; ++i) EXPECT_EQ(static_cast<float>(narrow[i]), i % 4 == 3 ? 9.0f : 0.0f) << i;
+}
+
+TEST(Bf16Gemm, NeedsTheInstructionsOfTheProcessor) {
+  testing::for_each_isa([](Isa isa) {
+    if (!features_of(isa).has(Feature::avx512_bf16) && !features_of(isa).has(Feature::neon_bf16)) {
+      EXPECT_FALSE(multiplies_bf16());
+    }
+  });
+}
+
+TEST(Precision, NamesAreThoseOfTheCommand) {
+  EXPECT_STREQ(name_of(Precision::fp32), "fp32");
+  EXPECT_STREQ(name_of(Precision::half), "half");
+  EXPECT_STREQ(name_of(Precision::int8), "int8");
+  EXPECT_STREQ(name_of(Arithmetic::fp32), "fp32");
+  EXPECT_STREQ(name_of(Arithmetic::int16), "int16");
+  EXPECT_STREQ(name_of(Arithmetic::bf16), "bf16");
+  EXPECT_STREQ(name_of(Arithmetic::int8), "int8");
+  try {
+    precision_from_name("fp8");
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "precision: expected fp32, half or int8, got 'fp8'");
+  }
 }
 
 }  // namespace

@@ -102,5 +102,23 @@ TEST(OneDnnGemm, TilesOfALargeLayerMatchOurOwnKernels) {
   });
 }
 
+// Tiles are pairs of blocks of 8 rows and 48 columns, divided so that a tile packs the fewest rows and columns.
+TEST(GemmTiles, HaveEdgesAtRegisterTilesAndTheFewestPackedBlocks) {
+  const ThreadCount two(2);
+  const int64_t k = 1 << 16;
+  EXPECT_EQ(tiles_of(100, 100, k), (Tiles{{0, 48, 0, 48}, {0, 48, 48, 52}, {48, 52, 0, 48}, {48, 52, 48, 52}}));
+  EXPECT_EQ(tiles_of(5, 1000, k), (Tiles{{0, 5, 0, 240}, {0, 5, 240, 240}, {0, 5, 480, 240}, {0, 5, 720, 280}}));
+  EXPECT_EQ(tiles_of(100, 3, k), (Tiles{{0, 24, 0, 3}, {24, 24, 0, 3}, {48, 24, 0, 3}, {72, 28, 0, 3}}));
+}
+
+// A tile has at least a million operations.
+TEST(GemmTiles, AreHalvedUntilEachHasEnoughToDo) {
+  const ThreadCount two(2);
+  EXPECT_EQ(tiles_of(100, 100, 200).size(), 4u) << "4,000,000 operations";
+  EXPECT_EQ(tiles_of(100, 100, 199).size(), 2u);
+  EXPECT_EQ(tiles_of(100, 100, 100).size(), 2u) << "2,000,000 operations";
+  EXPECT_EQ(tiles_of(100, 100, 99).size(), 1u);
+}
+
 }  // namespace
 }  // namespace vitrail::kernels

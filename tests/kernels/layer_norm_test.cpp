@@ -133,5 +133,33 @@ TEST(ResidualLayerNorm, BitsDoNotDependOnThreads) {
   });
 }
 
+TEST(ResidualLayerNorm, ShiftsByBetaWithAndWithoutGamma) {
+  testing::for_each_isa([](Isa) {
+    const int64_t rows = 3, cols = 21;
+    const std::vector<float> x = random_floats(rows * cols, 7), y = random_floats(rows * cols, 8),
+                             gamma = random_floats(cols, 9), beta = random_floats(cols, 10);
+    for (const bool scaled : {false, true}) {
+      std::vector<float> out(x.size()), norm(x.size());
+      residual_layer_norm(x.data(), y.data(), nullptr, scaled ? gamma.data() : nullptr, beta.data(), 0.5f, out.data(),
+                          norm.data(), rows, cols);
+      std::vector<double> want(x.size());
+      const auto wide = widened(out), g = widened(gamma), b = widened(beta);
+      scalar::layer_norm<double>(wide.data(), cols, scaled ? g.data() : nullptr, b.data(), 0.5, want.data(), cols, rows,
+                                 cols);
+      testing::expect_close(norm, want, [&](int64_t) { return tolerance(cols); });
+    }
+  });
+}
+
+TEST(ResidualLayerNorm, MayWriteOverItsSecondOperand) {
+  testing::for_each_isa([](Isa) {
+    const std::vector<float> x = random_floats(2 * 13, 1), scale = random_floats(13, 2);
+    std::vector<float> y = random_floats(2 * 13, 3), out(y.size());
+    residual_layer_norm(x.data(), y.data(), scale.data(), nullptr, nullptr, 1, out.data(), nullptr, 2, 13);
+    residual_layer_norm(x.data(), y.data(), scale.data(), nullptr, nullptr, 1, y.data(), nullptr, 2, 13);
+    EXPECT_EQ(y, out);
+  });
+}
+
 }  // namespace
 }  // namespace vitrail::kernels

@@ -4,7 +4,9 @@
 #include <atomic>
 #include <limits>
 #include <map>
+#include <stdexcept>
 #include <thread>
+#include <utility>
 
 #include "tests/kernels/linear_problem.h"
 #include "vitrail/base/parallel.h"
@@ -255,6 +257,77 @@ TEST(Gemm, MatchesTheDoubleReferenceInEveryTransposition) {
       }
     }
   });
+}
+
+// Panels are complete; a quantised weight has a scale, a bias and, in int8, a compensation for each of their columns.
+TEST(PackedGemm, StatesItsBytes) {
+  constexpr int64_t kOut = 21, kIn = 10;
+  const Problem problem(1, kIn, kOut);
+  EXPECT_EQ(make_scalar_gemm(problem.weight.data(), nullptr, kOut, kIn)->packed_bytes(), (210u + 21u) * 4u);
+  EXPECT_EQ(make_scalar_int8_gemm(problem.weight.data(), nullptr, kOut, kIn)->packed_bytes(), 210u + 2u * 21u * 4u);
+  testing::for_each_isa([&](Isa isa) {
+    if (isa == Isa::scalar) return;
+    const int64_t width = int8_panel_columns(), columns = (kOut + width - 1) / width * width;
+    const auto fp32 = make_fp32_gemm(problem.weight.data(), nullptr, kOut, kIn);
+    EXPECT_EQ(fp32->packed_bytes(), static_cast<size_t>(columns * (kIn + 1) * 4));
+    EXPECT_EQ(fp32->scratch_bytes({.count = 9}), 0u);
+    EXPECT_EQ(fp32->arithmetic(), Arithmetic::fp32);
+    EXPECT_EQ(fp32->library(), nullptr);
+    EXPECT_FALSE(fp32->takes_correction());
+    const auto int8 = make_int8_gemm(problem.weight.data(), nullptr, kOut, kIn, int8_microkernel());
+    EXPECT_EQ(int8->packed_bytes(), static_cast<size_t>(columns * (3 + 3) * 4)) << "3 groups of 4 values";
+    EXPECT_TRUE(int8->takes_correction());
+    EXPECT_EQ(int8->arithmetic(), Arithmetic::int8);
+    // A row has 3 groups behind its scale and zero point.
+    EXPECT_EQ(int8->scratch_bytes({.count = 0}), 0u);
+    EXPECT_EQ(int8->scratch_bytes({.count = 13}), 320u) << "(2 + 13 · 5) · 4, rounded up to 64";
+    EXPECT_EQ(int8->scratch_bytes({.count = 13, .two_term = {.stride = 5}}), 384u) << "three low terms";
+    const auto int16 = make_int16_gemm(problem.weight.data(), nullptr, kOut, kIn, nullptr);
+    EXPECT_EQ(int16->packed_bytes(), 32u * (5u + 2u) * 4u) << "5 groups of 2 values";
+    EXPECT_EQ(int16->arithmetic(), Arithmetic::int16);
+    EXPECT_EQ(int16->scratch_bytes({.count = 13, .two_term = {.stride = 5}}), 384u) << "(2 + 13 · 7) · 4";
+    const auto bf16 = make_bf16_gemm(problem.weight.data(), nullptr, kOut, kIn, nullptr, {8, 2}, kAmxRows);
+    EXPECT_EQ(bf16->packed_bytes(), 24u * (6u + 2u) * 4u) << "three panels, pairs of groups";
+    EXPECT_EQ(bf16->arithmetic(), Arithmetic::bf16);
+    EXPECT_FALSE(bf16->takes_correction());
+    EXPECT_EQ(bf16->scratch_bytes({.count = 2}), 192u) << "the first row begins at 16 groups, each has 16";
+  });
+}
+
+TEST(PackedLinear, TellsWhatItIsAndMoves) {
+  const Problem problem(3, 8, 5);
+  testing::for_each_isa([&](Isa isa) {
+    PackedLinear linear(problem.weight.data(), problem.bias.data(), 5, 8);
+    EXPECT_EQ(linear.out_features(), 5);
+    EXPECT_EQ(linear.in_features(), 8);
+    EXPECT_STREQ(linear.implementation(), name_of(isa));
+    EXPECT_EQ(linear.arithmetic(), Arithmetic::fp32);
+    const std::vector<float> want = testing::run(linear, problem);
+    PackedLinear moved = std::move(linear);
+    EXPECT_EQ(testing::run(moved, problem), want);
+    PackedLinear int8(problem.weight.data(), problem.bias.data(), 5, 8, Precision::int8);
+    EXPECT_TRUE(int8.takes_correction());
+    EXPECT_STREQ(int8.implementation(), name_of(isa));
+    EXPECT_NE(testing::run(int8, problem), want);
+    int8 = std::move(moved);
+    EXPECT_EQ(testing::run(int8, problem), want);
+    EXPECT_FALSE(int8.takes_correction());
+    const std::vector<int8_t> values(8, 2);
+    const float scale = 0.5f;
+    const PackedLinear given(values.data(), &scale, nullptr, 1, 8);
+    EXPECT_EQ(given.in_features(), 8);
+    EXPECT_EQ(given.out_features(), 1);
+    EXPECT_STREQ(given.implementation(), name_of(isa));
+    EXPECT_EQ(given.arithmetic(), Arithmetic::int8);
+  });
+  const std::vector<int8_t> values(1);
+  const float scale = 1;
+  try {
+    PackedLinear(values.data(), &scale, nullptr, 0, 65'001);
+    FAIL() << "no error";
+  } catch (const std::logic_error& error) {
+    EXPECT_STREQ(error.what(), "an int8 weight has more inputs than an int32 accumulator allows");
+  }
 }
 
 }  // namespace

@@ -89,5 +89,45 @@ TEST(RmsNormBackward, MatchesTheDoubleReferenceOnEveryIsaAndAnyThreads) {
   });
 }
 
+TEST(RmsNormBackward, TakesNullWeightsAndSums) {
+  testing::for_each_isa([](Isa) {
+    for (const int64_t cols : {1, 7, 33}) {
+      const int64_t rows = 65;
+      const std::vector<float> x = random_floats(rows * cols, 1), gamma = random_floats(cols, 2),
+                               grad = random_floats(rows * cols, 3);
+      const std::vector<double> wide = widened(x), wide_gamma = widened(gamma), wide_grad = widened(grad);
+      for (const bool scaled : {false, true}) {
+        std::vector<double> want_x(wide.size()), want_gamma(static_cast<size_t>(cols));
+        for (int64_t r = 0; r < rows; ++r) {
+          scalar::rms_norm_backward_row<double>(wide.data() + r * cols, scaled ? wide_gamma.data() : nullptr, 0.1,
+                                                wide_grad.data() + r * cols, cols, want_x.data() + r * cols,
+                                                want_gamma.data());
+        }
+        for (const bool summed : {false, true}) {
+          Buffer grad_x(rows * cols, 1), grad_gamma(cols, 1);
+          rms_norm_backward(x.data(), scaled ? gamma.data() : nullptr, 0.1f, grad.data(), rows, cols, grad_x.data(),
+                            summed ? grad_gamma.data() : nullptr);
+          grad_x.check();
+          testing::expect_close(grad_x.values(), want_x, [&](int64_t) { return 10 * tolerance(cols); });
+          if (summed) {
+            testing::expect_close(grad_gamma.values(), want_gamma, [&](int64_t) { return kEps * 10 * rows; });
+          }
+        }
+      }
+    }
+  });
+}
+
+// A term that is lost beside 10⁸ in its own chunk of rows counts in another.
+TEST(RmsNormBackward, SumsChunksOf64Rows) {
+  testing::for_each_isa([](Isa) {
+    const std::vector<float> x(2 * 128, 1.0f);  // x̂ is 1
+    std::vector<float> grad(2 * 128, 1.0f), grad_x(2 * 128), grad_gamma(2);
+    grad[0] = 1e8f;
+    rms_norm_backward(x.data(), nullptr, 0, grad.data(), 128, 2, grad_x.data(), grad_gamma.data());
+    EXPECT_EQ(grad_gamma, (std::vector<float>{1e8f + 64, 128}));
+  });
+}
+
 }  // namespace
 }  // namespace vitrail::kernels

@@ -133,5 +133,30 @@ TEST(Exponentials, OfAMaskedRowAreZeros) {
   });
 }
 
+// Exponentials below 2⁻¹²⁵ are cut to 0; those above keep their relative precision.
+TEST(Exponentials, AreCutWhereTheyEndToBeNormal) {
+  testing::for_each_isa([](Isa isa) {
+    std::vector<float> x{0};
+    for (int i = 1; i <= 173; ++i) x.push_back(-0.5f * static_cast<float>(i));  // down to −86.5
+    const auto n = static_cast<int64_t>(x.size());
+    std::vector<float> e(x.size());
+    const RowExponentials<float> row = exponentials(x.data(), e.data(), n);
+    EXPECT_EQ(row.max, 0);
+    double sum = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      const double want = std::exp(double{x[i]});
+      EXPECT_NEAR(e[i], want, 2e-5 * want) << x[i];
+      sum += want;
+    }
+    EXPECT_NEAR(row.sum, sum, 1e-5 * sum);
+    if (isa == Isa::scalar) return;  // takes the library's exponential
+    for (float& value : x) value -= 86.8f;
+    x[0] = 0;
+    exponentials(x.data(), e.data(), n);
+    EXPECT_EQ(e[0], 1);
+    for (int64_t i = 1; i < n; ++i) EXPECT_EQ(e[i], 0) << x[i];
+  });
+}
+
 }  // namespace
 }  // namespace vitrail::kernels

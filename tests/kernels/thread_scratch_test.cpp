@@ -34,5 +34,17 @@ TEST(ThreadScratch, IsThatOfTheThread) {
   EXPECT_NE(own, other);
 }
 
+TEST(ThreadScratch, KeepsWhatWasWrittenUntilItMustGrow) {
+  std::thread([] {
+    float* const memory = thread_scratch(1000);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(memory) % 128, 0u);
+    std::fill_n(memory, 1000, 3.0f);
+    for (const int64_t floats : {1000, 999, 1, 0, 1000}) {
+      float* const again = thread_scratch(floats);
+      EXPECT_EQ(std::count(again, again + 1000, 3.0f), 1000) << floats;
+    }
+  }).join();
+}
+
 }  // namespace
 }  // namespace vitrail::kernels

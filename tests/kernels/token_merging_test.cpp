@@ -2,6 +2,7 @@
 #include "vitrail/kernels/attention/token_merging.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "tests/kernels/kernel_testing.h"
@@ -114,6 +115,110 @@ TEST(TokenMergingKernel, OfEqualTokensTheFirstAreMerged) {
       const std::vector<float> keys(static_cast<size_t>(kHeads * 12 * kDim), 1.0F);
       for (const int64_t merged : {1, 2, 4}) expect_definition(12, merged, prefix, keys);
     }
+  });
+}
+
+TEST(TokenMergingKernel, AtMostHalfOfTheTokensBehindThePrefixDisappear) {
+  EXPECT_EQ(max_mergeable(8, 0), 4);
+  EXPECT_EQ(max_mergeable(7, 0), 3);
+  EXPECT_EQ(max_mergeable(8, 1), 3);
+  EXPECT_EQ(max_mergeable(7, 5), 1);
+  EXPECT_EQ(max_mergeable(6, 5), 0);
+  EXPECT_EQ(max_mergeable(5, 5), 0);
+  EXPECT_EQ(max_mergeable(3, 5), 0);
+}
+
+// Samples of a batch, keys in a fused projection [B, N, 3, H, D], and no sizes: as each sample alone.
+TEST(TokenMergingKernel, SamplesAreMergedByTheirOwnKeys) {
+  for_each_isa([](Isa) {
+    constexpr int64_t kBatch = 3, kTokens = 11, kMerged = 3, kPrefix = 1, kLeft = kTokens - kMerged;
+    constexpr int64_t kToken = 3 * kHeads * kDim;
+    const std::vector<float> qkv = testing::random_floats(kBatch * kTokens * kToken, 1),
+                             x = testing::random_floats(kBatch * kTokens * kWidth, 2);
+    std::vector<float> out(kBatch * kLeft * kWidth), sizes(kBatch * kLeft), log_sizes(kBatch * kLeft);
+    merge_tokens({.batch = kBatch,
+                  .tokens = kTokens,
+                  .width = kWidth,
+                  .merged = kMerged,
+                  .prefix = kPrefix,
+                  .heads = kHeads,
+                  .head_dim = kDim,
+                  .keys = {qkv.data() + kHeads * kDim, kTokens * kToken, kDim, kToken},
+                  .x = x.data(),
+                  .out = out.data(),
+                  .out_sizes = sizes.data(),
+                  .out_log_sizes = log_sizes.data()});
+    for (int64_t b = 0; b < kBatch; ++b) {
+      std::vector<float> keys;
+      for (int64_t h = 0; h < kHeads; ++h) {
+        for (int64_t t = 0; t < kTokens; ++t) {
+          const auto at = qkv.begin() + (b * kTokens + t) * kToken + (kHeads + h) * kDim;
+          keys.insert(keys.end(), at, at + kDim);
+        }
+      }
+      const std::vector<float> own(x.begin() + b * kTokens * kWidth, x.begin() + (b + 1) * kTokens * kWidth);
+      const MergedRows want =
+          merged_by_definition(kTokens, kMerged, kPrefix, keys, own, std::vector<float>(kTokens, 1.0F));
+      for (int64_t i = 0; i < kLeft; ++i) {
+        EXPECT_EQ(sizes[b * kLeft + i], want.sizes[i]) << b << " " << i;
+        EXPECT_NEAR(log_sizes[b * kLeft + i], std::log(want.sizes[i]), 1e-6) << b << " " << i;
+      }
+      for (int64_t i = 0; i < kLeft * kWidth; ++i) {
+        EXPECT_NEAR(out[b * kLeft * kWidth + i], want.rows[i], 1e-5) << b << " " << i;
+      }
+    }
+  });
+}
+
+// A key of zeros has the similarity 0 to all, which is above that of keys in opposite directions.
+TEST(TokenMergingKernel, AKeyOfZerosIsLikeNoOther) {
+  for_each_isa([](Isa) {
+    constexpr int64_t kTokens = 6;
+    const std::vector<float> keys{-1, 0, 1, 0, 0, 0, 2, 0, 3, 0, 1, 0};  // token 0 has the cosine −1, 2 has 0, 4 has 1
+    const std::vector<float> x{10, 11, 12, 13, 14, 15};
+    for (const int64_t merged : {1, 2}) {
+      std::vector<float> out(kTokens - merged), sizes(kTokens - merged), log_sizes(kTokens - merged);
+      merge_tokens({.batch = 1,
+                    .tokens = kTokens,
+                    .width = 1,
+                    .merged = merged,
+                    .heads = 1,
+                    .head_dim = 2,
+                    .keys = {keys.data(), 0, 0, 2},
+                    .x = x.data(),
+                    .out = out.data(),
+                    .out_sizes = sizes.data(),
+                    .out_log_sizes = log_sizes.data()});
+      if (merged == 1) {  // token 4 joins the first of its equals, token 1
+        EXPECT_EQ(out, (std::vector<float>{10, 12, 12.5F, 13, 15}));
+        EXPECT_EQ(sizes, (std::vector<float>{1, 1, 2, 1, 1}));
+      } else {
+        EXPECT_EQ(out[0], 10) << "the opposite key stays";
+        EXPECT_NEAR(out[1], 37.0 / 3, 1e-5);  // tokens 1, 2 and 4
+        EXPECT_EQ(sizes, (std::vector<float>{1, 3, 1, 1}));
+      }
+    }
+  });
+}
+
+TEST(TokenMergingKernel, KeysThatAreNotANumberMergeLast) {
+  for_each_isa([](Isa) {
+    std::vector<float> keys(6, 1.0F);
+    keys[0] = std::numeric_limits<float>::quiet_NaN();
+    const std::vector<float> x{10, 11, 12, 13, 14, 15};
+    std::vector<float> out(5), sizes(5), log_sizes(5);
+    merge_tokens({.batch = 1,
+                  .tokens = 6,
+                  .width = 1,
+                  .merged = 1,
+                  .heads = 1,
+                  .head_dim = 1,
+                  .keys = {keys.data(), 0, 0, 1},
+                  .x = x.data(),
+                  .out = out.data(),
+                  .out_sizes = sizes.data(),
+                  .out_log_sizes = log_sizes.data()});
+    EXPECT_EQ(out, (std::vector<float>{10, 14, 11.5F, 13, 15})) << "token 2 joins token 1";
   });
 }
 

@@ -7,6 +7,7 @@
 #include "tests/kernels/linear_problem.h"
 #include "vitrail/base/parallel.h"
 #include "vitrail/kernels/gemm/linear.h"
+#include "vitrail/kernels/gemm/weight_correction_internal.h"
 #include "vitrail/kernels/rowwise/row_sum_internal.h"
 
 namespace vitrail::kernels {
@@ -123,6 +124,66 @@ TEST(WeightCorrection, IsSupportedByInt8Only) {
   for (const Precision precision : {Precision::fp32, Precision::half}) {
     EXPECT_FALSE(PackedLinear(problem.weight.data(), nullptr, 8, 8, precision).takes_correction());
   }
+}
+
+// Two groups of 20 rows.  The first two are individual, so that a group has three biases.
+TEST(WeightCorrectionPass, DividesGroupsIntoChunksAndStatesItsScratch) {
+  const Problem problem(1, 10, 70);
+  const PackedLinear error(problem.weight.data(), nullptr, 70, 10, Precision::int8);
+  const WeightCorrectionPass pass(
+      {.count = 40, .correction = {.error = &error, .group_rows = 20, .individual_rows = 2}});
+  ASSERT_TRUE(pass.enabled());
+  ASSERT_EQ(pass.num_chunks(), 16);
+  int64_t row = 0;
+  for (int64_t c = 0; c < 16; ++c) {
+    const auto [first, last] = pass.chunk(c);
+    EXPECT_EQ(first, row) << c;
+    EXPECT_GE(last - first, 2) << c;
+    EXPECT_LE(last - first, 3) << c;
+    row = last;
+    if (c == 7) {
+      EXPECT_EQ(last, 20) << "chunks do not cross groups";
+    }
+  }
+  EXPECT_EQ(row, 40);
+  // 16 sums and 6 inputs of 10 floats, 6 biases of 128 floats, each array a multiple of 64 bytes.
+  EXPECT_EQ(pass.scratch_bytes(), 640u + 256u + 3072u + error.scratch_bytes({.count = 6}));
+  const WeightCorrectionPass few({.count = 6, .correction = {.error = &error, .group_rows = 3, .individual_rows = 5}});
+  EXPECT_EQ(few.num_chunks(), 6) << "none is empty";
+  EXPECT_EQ(few.scratch_bytes(), 256u + 256u + 3072u + error.scratch_bytes({.count = 6})) << "all rows are individual";
+  const WeightCorrectionPass none({.count = 6});
+  EXPECT_FALSE(none.enabled());
+  EXPECT_EQ(none.scratch_bytes(), 0u);
+  EXPECT_EQ(none.row_biases({}, nullptr).data, nullptr);
+}
+
+TEST(RowBias, IteratesOverTheBiasesOfRows) {
+  const std::vector<float> memory(100);
+  const RowBias biases{memory.data(), 10, 4, 2};  // rows 0, 1, then 2 for the two others
+  EXPECT_TRUE(biases.has_shared_bias());
+  EXPECT_EQ(biases.biases_per_group(), 3);
+  const std::vector<int64_t> want{0, 1, 2, 2, 3, 4, 5, 5, 6};
+  for (int64_t first = 0; first < 9; ++first) {
+    RowBiasIterator iterator(biases, first);
+    for (int64_t row = first; row < 9; ++row) EXPECT_EQ(iterator.next(), memory.data() + 10 * want[row]) << row;
+  }
+  const RowBias individual{memory.data(), 10, 2, 2};
+  EXPECT_FALSE(individual.has_shared_bias());
+  EXPECT_EQ(individual.biases_per_group(), 2);
+  RowBiasIterator iterator(individual, 3);
+  EXPECT_EQ(iterator.next(), memory.data() + 30);
+  EXPECT_EQ(iterator.next(), memory.data() + 40);
+}
+
+TEST(RowSum, MultipliesByItsFactorAndOverwritesOrAdds) {
+  const std::vector<float> x{1, 2, 3, 9, 4, 5, 6, 9};
+  testing::for_each_isa([&](Isa) {
+    std::vector<float> to(3, 100);
+    sum_of_rows(x.data(), 4, 2, 3, 0.5F, to.data());
+    EXPECT_EQ(to, (std::vector<float>{2.5F, 3.5F, 4.5F}));
+    add_rows(x.data(), 4, 2, 3, to.data());
+    EXPECT_EQ(to, (std::vector<float>{7.5F, 10.5F, 13.5F}));
+  });
 }
 
 }  // namespace

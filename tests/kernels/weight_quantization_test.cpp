@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <utility>
+#include <vector>
 
 #include "tests/kernels/kernel_testing.h"
 #include "vitrail/kernels/gemm/scalar_gemm_internal.h"
@@ -57,6 +59,59 @@ TEST(WeightQuantization, ScaleIsZeroForARowOfZerosAndNaNForARowThatIsNotFinite) 
     EXPECT_EQ(values, std::vector<int8_t>(20));
     row[13] = std::numeric_limits<float>::infinity();
     EXPECT_TRUE(std::isnan(quantize_weight_row(row.data(), 20, values.data())));
+  });
+}
+
+// Rounded to nearest with ties to even; the largest value, or sum of a pair, becomes 127.
+TEST(WeightQuantization, RoundsToTheScaleOfTheLargestValueOrPair) {
+  struct Case {
+    std::vector<float> row;
+    float scale;
+    std::vector<int8_t> values;
+  };
+  for (const auto& [row, scale, values] :
+       {Case{{0.3F, -1.27F, 0.0071F}, 0.01F, {30, -127, 1}},                   // 127 / 1.27
+        Case{{1.27F, 1.2F, 0.013F, -0.5077F}, 2.47F / 127, {65, 62, 1, -26}},  // 127 / (1.27 + 1.2)
+        Case{{1, -1.27F, 0.0149F}, 0.01F, {100, -127, 1}},                     // signs differ: no larger pair
+        Case{{0.7077F, 0.0123F, 1.27F}, 0.01F, {71, 1, 127}}}) {               // the last value has no partner
+    testing::for_each_isa([&, &row = row, &values = values, scale = scale](Isa) {
+      std::vector<int8_t> got(row.size());
+      EXPECT_FLOAT_EQ(quantize_weight_row(row.data(), static_cast<int64_t>(row.size()), got.data()), scale);
+      EXPECT_EQ(got, values);
+    });
+  }
+}
+
+// Integers are recovered up to the largest value of 127 and the largest pair of 254.  Smaller ones are multiplied by
+// what the range of the values allows.
+TEST(WeightQuantization, KeepsIntegersOfAnySize) {
+  struct Case {
+    int first, second, multiple;
+  };
+  for (const auto& [first, second, multiple] :
+       {Case{127, 127, 1}, Case{127, 126, 1}, Case{-127, -127, 1}, Case{-127, 3, 1}, Case{64, 0, 1}, Case{63, 0, 2},
+        Case{43, -1, 2}, Case{42, 7, 3}, Case{33, 0, 3}, Case{16, 0, 7}}) {
+    std::vector<int8_t> want(20), got(20);
+    std::vector<float> row;
+    for (int i = 0; i < 20; ++i) {
+      const int value = i == 6 ? first : i == 7 ? second : i % 7 - 3;
+      row.push_back(0.02F * static_cast<float>(value));
+      want[i] = static_cast<int8_t>(multiple * value);
+    }
+    testing::for_each_isa([&, multiple = multiple](Isa) {
+      EXPECT_NEAR(quantize_weight_row(row.data(), 20, got.data()), 0.02 / multiple, 1e-8);
+      EXPECT_EQ(got, want) << want[6] << " " << want[7];
+    });
+  }
+}
+
+TEST(WeightQuantization, PairsAreLimitedWhereSumsOf16BitsSaturate) {
+  EXPECT_EQ(kMaxInt8, 127);
+  EXPECT_EQ(kSaturationLimit, 128);
+  testing::for_each_isa([](Isa isa) {
+    const FeatureSet features = features_of(isa);
+    const bool exact = features.has(Feature::avx512_vnni) || features.has(Feature::neon);
+    EXPECT_EQ(max_int8_pair(), exact ? 254 : 128);
   });
 }
 

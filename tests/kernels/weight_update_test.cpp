@@ -162,5 +162,120 @@ TEST(WeightUpdate, NonFiniteGradientsReachTheWeights) {
   });
 }
 
+// One step of each rule on elements that are all alike, by hand.
+template <class T>
+struct OneStep {
+  static constexpr int64_t kCount = 11;
+  std::vector<T> w, g, m, v;
+  OneStep(T w, T g, T m, T v = 0) : w(kCount, w), g(kCount, g), m(kCount, m), v(kCount, v) {}
+  static void expect(const std::vector<T>& values, double want) {
+    for (const T value : values) EXPECT_NEAR(value, want, (sizeof(T) == 8 ? 1e-14 : 1e-6) * (1 + std::abs(want)));
+  }
+};
+
+template <class T>
+void expect_steps_by_hand() {
+  using Step = OneStep<T>;
+  constexpr int64_t n = Step::kCount;
+  // m: 1 + ¼ (2 − 1), v: ½ 14 + ½ 2², √v / ½ + ¼ = 6¼
+  const AdamStep adam{.gradient_scale = 0.5,
+                      .beta1 = 0.75,
+                      .beta2 = 0.5,
+                      .eps = 0.25,
+                      .bias_correction1 = 0.5,
+                      .sqrt_bias_correction2 = 0.5,
+                      .rate = 0.1,
+                      .weight_decay = 0.3};
+  Step a(2, 4, 1, 14);
+  adamw(a.w.data(), a.g.data(), a.m.data(), a.v.data(), n, adam);
+  Step::expect(a.m, 1.25);
+  Step::expect(a.v, 9);
+  Step::expect(a.w, 2 * 0.97 - 0.04);
+  Step l(2, 4, 1, 14);
+  const LambSquares squares = lamb_moments(l.w.data(), l.g.data(), l.m.data(), l.v.data(), n, adam);
+  Step::expect(l.m, 1.25);
+  Step::expect(l.v, 9);
+  Step::expect(l.w, 2);
+  EXPECT_NEAR(squares.weight, 4 * n, 1e-5);
+  EXPECT_NEAR(squares.update, n, 1e-5) << "0.4 + 0.3 · 2 each";
+  lamb_apply(l.w.data(), l.m.data(), l.v.data(), n, 0.7, adam);
+  Step::expect(l.w, 2 - 0.1 * 0.7);
+  for (const bool nesterov : {false, true}) {
+    const SgdStep sgd_step{
+        .gradient_scale = 0.5, .rate = 0.1, .weight_decay = 0.25, .momentum = 0.5, .nesterov = nesterov};
+    Step s(2, 4, 3);  // d = 2.5
+    sgd(s.w.data(), s.g.data(), s.m.data(), n, sgd_step);
+    Step::expect(s.m, 4);
+    Step::expect(s.w, nesterov ? 2 - 0.1 * 4.5 : 2 - 0.1 * 4);
+    Step alone(2, 4, 3);
+    sgd(alone.w.data(), alone.g.data(), nullptr, n, sgd_step);
+    Step::expect(alone.w, 2 - 0.25);
+  }
+  const LionStep lion_step{.gradient_scale = 0.5, .beta1 = 0.75, .beta2 = 0.5, .rate = 0.1, .weight_decay = 0.3};
+  Step up(2, -4, 1);  // the direction is 1 + ¼ (−2 − 1) > 0
+  lion(up.w.data(), up.g.data(), up.m.data(), n, lion_step);
+  Step::expect(up.w, 2 * 0.97 - 0.1);
+  Step::expect(up.m, -0.5);
+  Step down(2, -10, 1);  // 1 + ¼ (−5 − 1) < 0
+  lion(down.w.data(), down.g.data(), down.m.data(), n, lion_step);
+  Step::expect(down.w, 2 * 0.97 + 0.1);
+  Step::expect(down.m, -2);
+  Step near(1, 5, 0), far(1, 5, 0), there(1, 5, 0);
+  lerp(near.w.data(), near.g.data(), n, 0.25);
+  Step::expect(near.w, 2);
+  lerp(far.w.data(), far.g.data(), n, 0.75);
+  Step::expect(far.w, 4);
+  lerp(there.w.data(), there.g.data(), n, 1);
+  EXPECT_EQ(there.w, there.g);
+  scale(near.w.data(), n, -1.5);
+  Step::expect(near.w, -3);
+  EXPECT_NEAR(sum_of_squares(near.w.data(), n), 9 * n, 1e-4);
+}
+
+TEST(WeightUpdate, StepsAreTheirFormulasInF64) { expect_steps_by_hand<double>(); }
+
+TEST(WeightUpdate, StepsAreTheirFormulasOnEveryIsa) {
+  testing::for_each_isa([](Isa) { expect_steps_by_hand<float>(); });
+}
+
+TEST(WeightUpdate, StepsHaveTheDefaultsOfTheirPapers) {
+  const AdamStep adam;
+  EXPECT_EQ(adam.beta1, 0.9);
+  EXPECT_EQ(adam.beta2, 0.999);
+  EXPECT_EQ(adam.eps, 1e-8);
+  EXPECT_EQ(adam.gradient_scale, 1);
+  EXPECT_EQ(adam.bias_correction1, 1);
+  EXPECT_EQ(adam.sqrt_bias_correction2, 1);
+  EXPECT_EQ(adam.rate, 0);
+  EXPECT_EQ(adam.weight_decay, 0);
+  const LionStep lion;
+  EXPECT_EQ(lion.beta1, 0.9);
+  EXPECT_EQ(lion.beta2, 0.99);
+  EXPECT_EQ(lion.gradient_scale, 1);
+  const SgdStep sgd;
+  EXPECT_EQ(sgd.gradient_scale, 1);
+  EXPECT_EQ(sgd.momentum, 0);
+  EXPECT_FALSE(sgd.nesterov);
+}
+
+// At ½ from b; from a the result would be another double.
+TEST(WeightUpdate, LerpTurnsToTheOtherEndAtOneHalf) {
+  EXPECT_EQ(scalar::lerp(-5.0, -1.8, 0.5), -1.8 - (-1.8 - -5.0) * 0.5);
+  EXPECT_NE(scalar::lerp(-5.0, -1.8, 0.5), -5.0 + 0.5 * (-1.8 - -5.0));
+  EXPECT_EQ(scalar::lerp(3.0f, 5.0f, 0.0f), 3.0f);
+  EXPECT_EQ(scalar::lerp(1e30f, 5.0f, 1.0f), 5.0f);
+  EXPECT_EQ(scalar::sign(-2.5), -1);
+  EXPECT_EQ(scalar::sign(0.0), 0);
+  EXPECT_EQ(scalar::sign(1e-300), 1);
+  EXPECT_TRUE(std::isnan(scalar::sign(std::numeric_limits<double>::quiet_NaN())));
+}
+
+TEST(SumOfSquares, FitsF64WhereItExceedsF32) {
+  testing::for_each_isa([](Isa) {
+    const std::vector<float> x(19, 0x1p127f);
+    EXPECT_EQ(sum_of_squares(x.data(), 19), 19 * 0x1p254);
+  });
+}
+
 }  // namespace
 }  // namespace vitrail::kernels

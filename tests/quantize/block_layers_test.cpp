@@ -91,5 +91,32 @@ TEST(ValueProjection, IsTheLastThirdOfTheFusedWeight) {
   EXPECT_FALSE(value_projection(testing::model_of("timm_no_qkv_bias"), "blocks.0.attn").bias.defined());
 }
 
+TEST(TracedInputs, AreThePointsOfTheKindOfBlock) {
+  using Points = std::map<std::string, std::string>;
+  EXPECT_EQ(traced_inputs(testing::model_of("timm_token"), 1), (Points{{"blocks.1.attn.qkv", "blocks.1.norm1"},
+                                                                       {"blocks.1.attn.proj", "blocks.1.attn.norm"},
+                                                                       {"blocks.1.mlp.fc1", "blocks.1.norm2"},
+                                                                       {"blocks.1.mlp.fc2", "blocks.1.mlp.norm"}}));
+  const models::VisionTransformer post = testing::model_of("torch_encoder_post_norm");
+  EXPECT_EQ(traced_inputs(post, 0).at("blocks.0.attn.qkv"), "norm_pre");
+  EXPECT_EQ(traced_inputs(post, 1).at("blocks.1.attn.qkv"), "blocks.0");
+  EXPECT_EQ(traced_inputs(post, 1).at("blocks.1.mlp.fc1"), "blocks.1.norm1");
+  const models::VisionTransformer residual_post = testing::model_of("timm_post_norm");
+  EXPECT_EQ(traced_inputs(residual_post, 1).at("blocks.1.attn.qkv"), "blocks.0");
+  EXPECT_EQ(traced_inputs(residual_post, 1).at("blocks.1.mlp.fc1"), "blocks.1.residual1");
+}
+
+// EVA's value bias is a parameter of its own.
+TEST(ValueProjection, HasTheBiasOfItsKindOfAttention) {
+  for (const char* fixture : {"timm_eva02_clip_base", "timm_beit", "timm_dinov3_qkvb"}) {
+    const models::VisionTransformer model = testing::model_of(fixture);
+    ASSERT_EQ(model.config().attn_type, models::AttentionType::eva) << fixture;
+    const ValueProjection values = value_projection(model, "blocks.1.attn");
+    EXPECT_EQ(values.bias.storage(), model.parameter("blocks.1.attn.v_bias").storage()) << fixture;
+    EXPECT_EQ(values.bias.numel(), values.weight.size(0));
+    EXPECT_EQ(values.weight.offset(), 2 * values.weight.numel());
+  }
+}
+
 }  // namespace
 }  // namespace vitrail::quantize

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
+#include <numeric>
+#include <vector>
 
 #include "tests/support/golden.h"
 #include "vitrail/kernels/gemm/weight_quantization_internal.h"
@@ -112,6 +116,121 @@ TEST(Gptq, RoundsUnusedInputsAndRowsOfZeros) {
     EXPECT_TRUE(testing::close(rounded.select(0, 1), Tensor::zeros({6}), 0));
     EXPECT_TRUE(testing::close(rounded, weight, 4.0 / 127));
     EXPECT_TRUE(testing::close(dequantize(to_int8(rounded)), rounded, 0, 1e-6));
+  }
+}
+
+// The same by Frantar's updates: after each rounding, the values that are not rounded yet move by what compensates its
+// error best, which the inverse of the remaining Hessian tells.
+using Matrix = std::vector<std::vector<double>>;
+
+Matrix inverse(Matrix a) {
+  const size_t n = a.size();
+  Matrix result(n, std::vector<double>(n));
+  for (size_t i = 0; i < n; ++i) result[i][i] = 1;
+  for (size_t i = 0; i < n; ++i) {
+    const double pivot = a[i][i];
+    for (size_t k = 0; k < n; ++k) a[i][k] /= pivot, result[i][k] /= pivot;
+    for (size_t r = 0; r < n; ++r) {
+      if (r == i) continue;
+      const double factor = a[r][i];
+      for (size_t k = 0; k < n; ++k) a[r][k] -= factor * a[i][k], result[r][k] -= factor * result[i][k];
+    }
+  }
+  return result;
+}
+
+// Calls round(index) from the largest diagonal to the smallest; it returns a change of each column's error, which the
+// remaining indices compensate by move(other index, factor).
+template <class Round, class Move>
+void in_order(const Tensor& hessian, double damping, const Round& round, const Move& move) {
+  const auto n = static_cast<size_t>(hessian.size(0));
+  const auto at = [&](size_t i, size_t k) { return double{hessian.data<float>()[i * n + k]}; };
+  double mean = 0;
+  for (size_t i = 0; i < n; ++i) mean += at(i, i) / static_cast<double>(n);
+  std::vector<size_t> left(n);
+  std::iota(left.begin(), left.end(), size_t{0});
+  std::stable_sort(left.begin(), left.end(), [&](size_t a, size_t b) { return at(a, a) < at(b, b); });
+  while (!left.empty()) {
+    Matrix rest(left.size(), std::vector<double>(left.size()));
+    for (size_t i = 0; i < left.size(); ++i) {
+      for (size_t k = 0; k < left.size(); ++k) rest[i][k] = at(left[i], left[k]) + (i == k ? damping * mean : 0);
+    }
+    const Matrix covariance = inverse(rest);
+    const size_t last = left.size() - 1;
+    round(left[last], covariance[last][last]);
+    for (size_t i = 0; i < last; ++i) move(left[i], left[last], covariance[i][last] / covariance[last][last]);
+    left.pop_back();
+  }
+}
+
+// Rounds a row at a scale; returns the cost.
+double round_row(std::vector<double> row, const Tensor& hessian, double scale, std::vector<int>& values) {
+  const int n = static_cast<int>(row.size()), pair_limit = kernels::max_int8_pair();
+  std::vector<double> error(row.size());
+  values.assign(row.size(), 0);
+  double cost = 0;
+  in_order(
+      hessian, 0.003,
+      [&](size_t c, double variance) {
+        const size_t other = c ^ 1;
+        const int pair = static_cast<int>(other) < n ? values[other] : 0;
+        const int highest = std::min(127, pair_limit - std::max(pair, 0)),
+                  lowest = -std::min(127, pair_limit + std::min(pair, 0));
+        values[c] = std::clamp(static_cast<int>(std::nearbyint(row[c] / scale)), lowest, highest);
+        error[c] = row[c] - values[c] * scale;
+        cost += error[c] * error[c] / variance;
+      },
+      [&](size_t to, size_t from, double factor) { row[to] -= factor * error[from]; });
+  return cost;
+}
+
+Tensor rounded_by_updates(const Tensor& weight, const Tensor& inputs, const Tensor& outputs) {
+  const auto out = static_cast<size_t>(weight.size(0)), in = static_cast<size_t>(weight.size(1));
+  std::vector<std::vector<double>> target(out);
+  std::vector<double> scales(out);
+  std::vector<int> values;
+  for (size_t r = 0; r < out; ++r) {
+    const float* const row = weight.data<float>() + r * in;
+    target[r].assign(row, row + in);
+    std::vector<int8_t> nearest(in);
+    const float largest = kernels::quantize_weight_row(row, static_cast<int64_t>(in), nearest.data());
+    double best = std::numeric_limits<double>::infinity();
+    for (const float ratio : {1.0F, 0.93F, 0.86F, 0.79F, 0.72F, 0.65F, 0.58F}) {
+      const double cost = round_row(target[r], inputs, ratio * largest, values);
+      if (cost < best) best = cost, scales[r] = ratio * largest;
+    }
+  }
+  Tensor result = weight.clone();
+  std::vector<std::vector<double>> error(out, std::vector<double>(in));
+  in_order(
+      outputs, 0.5,
+      [&](size_t r, double) {
+        round_row(target[r], inputs, scales[r], values);
+        for (size_t c = 0; c < in; ++c) {
+          const double value = scales[r] * values[c];
+          error[r][c] = target[r][c] - value;
+          result.data<float>()[r * in + c] = static_cast<float>(value);
+        }
+      },
+      [&](size_t to, size_t from, double factor) {
+        for (size_t c = 0; c < in; ++c) target[to][c] -= factor * error[from][c];
+      });
+  return result;
+}
+
+TEST(Gptq, EqualsTheUpdatesOfTheRemainingWeights) {
+  for (const auto& [out, in] : {std::array<int64_t, 2>{1, 1}, {1, 6}, {2, 7}, {5, 4}, {7, 11}, {10, 16}, {3, 24}}) {
+    for (uint64_t seed = 1; seed <= 6; ++seed) {
+      const Tensor weight = Tensor::randn({out, in}, seed), rounded = weight.clone();
+      if (seed % 2 == 0) {  // large values of one sign, whose pairs reach the limit
+        for (int64_t i = 0; i < weight.numel(); ++i) weight.data<float>()[i] = 1 + 0.3F * weight.data<float>()[i];
+        rounded.copy_(weight);
+      }
+      const Tensor inputs = correlated_hessian(in, seed + 10), outputs = correlated_hessian(out, seed + 20);
+      gptq_round_weight(rounded, inputs, outputs);
+      EXPECT_TRUE(testing::close(rounded, rounded_by_updates(weight, inputs, outputs), 1e-6, 1e-5))
+          << out << " rows of " << in << ", seed " << seed;
+    }
   }
 }
 

@@ -5,12 +5,18 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
 
 #include "tests/support/golden.h"
 #include "tests/support/messages.h"
 #include "tests/support/models.h"
 #include "vitrail/infer/session.h"
+#include "vitrail/kernels/gemm/linear.h"
 #include "vitrail/nn/copied_params.h"
+#include "vitrail/nn/trace.h"
+#include "vitrail/quantize/block_layers_internal.h"
+#include "vitrail/quantize/gptq_internal.h"
+#include "vitrail/quantize/output_hessians_internal.h"
 
 namespace vitrail::quantize {
 using namespace infer;
@@ -127,6 +133,77 @@ TEST(WithCorrection, ReducesTheErrorOfASession) {
     EXPECT_LT(error_of(fixture, model, {.precision = Precision::int8}, weights), 0.9 * without) << fixture;
     EXPECT_LT(error_of(fixture, model, {}, weights), 0.05 * without) << fixture;
   }
+}
+
+TEST(ToInt8, ErrorsNameTheShapeAndTheElement) {
+  EXPECT_EQ(testing::error_of([] { to_int8(Tensor::zeros({3})); }), "int8 weight: expected [out, in], got [3]");
+  const Tensor weight = Tensor::randn({5, 40}, 1);
+  weight.data<float>()[4 * 40 + 39] = -std::numeric_limits<float>::infinity();
+  EXPECT_EQ(testing::error_of([&] { to_int8(weight); }), "int8 weight [4, 39]: expected a finite value, got -inf");
+}
+
+TEST(ToInt8, TakesEveryFloatingTypeAndLayout) {
+  const Tensor weight = Tensor::randn({5, 8}, 1).to(DType::bf16).to(DType::f32);
+  const QuantizedTensor want = to_int8(weight);
+  EXPECT_EQ(want.values.shape(), (Shape{5, 8}));
+  EXPECT_EQ(want.scales.shape(), (Shape{5}));
+  EXPECT_EQ(want.correction, nullptr);
+  for (const Tensor& other :
+       {weight.to(DType::bf16), weight.to(DType::f64), weight.transpose(0, 1).contiguous().transpose(0, 1)}) {
+    const QuantizedTensor got = to_int8(other);
+    EXPECT_TRUE(testing::close(got.values, want.values, 0));
+    EXPECT_TRUE(testing::close(got.scales, want.scales, 0));
+  }
+}
+
+TEST(WithCorrection, QuantizesTheRoundedWeightAndItsError) {
+  const Tensor original = Tensor::from<float>({1, 3}, {1.27F, -0.5F, 0.303F}),
+               rounded = Tensor::from<float>({1, 3}, {1.27F, -0.5F, 0.3F});
+  const QuantizedTensor weight = with_correction(original, rounded);
+  EXPECT_TRUE(testing::close(weight.values, Tensor::from<int8_t>({1, 3}, {127, -50, 30}), 0));
+  EXPECT_NEAR(weight.scales.data<float>()[0], 0.01, 1e-8);
+  ASSERT_NE(weight.correction, nullptr);
+  EXPECT_NEAR(
+      weight.correction->scales.data<float>()[0] * static_cast<float>(weight.correction->values.data<int8_t>()[2]),
+      0.003, 1e-7)
+      << "the original minus the rounded weight";
+  EXPECT_EQ(weight.correction->values.data<int8_t>()[0], 0);
+  EXPECT_EQ(original.data<float>()[2], 0.303F) << "the input is unchanged";
+}
+
+// Each layer is rounded with the Hessian of its own input and output.
+TEST(GptqRound, RoundsEachLayerByItsHessians) {
+  models::VisionTransformer rounded = model_of("timm_token"), model = writable_model_of("timm_token");
+  const Tensor images = input_of("timm_token");
+  const auto originals = gptq_round(rounded, {images});
+  std::map<std::string, Tensor> traced;
+  {
+    const nn::TraceScope scope([&](const std::string& point, const Tensor& x) { traced[point] = x.clone(); });
+    model.forward_features(images);
+  }
+  std::vector<std::string> layers;
+  for (const auto& [layer, original] : originals) layers.push_back(layer);
+  const auto outputs = output_hessians(model, {images}, layers);
+  for (int64_t block = 0; block < 2; ++block) {
+    for (const auto& [layer, point] : traced_inputs(model, block)) {
+      const Tensor x = centered_tokens(traced.at(point), model.num_head_tokens());
+      const int64_t in = x.size(2);
+      const Tensor hessian = Tensor::zeros({in, in}), weight = model.parameter(layer + ".weight").clone();
+      kernels::gemm(true, false, in, in, x.numel() / in, x.data<float>(), in, x.data<float>(), in, true,
+                    hessian.data<float>(), in);
+      gptq_round_weight(weight, hessian, outputs.at(layer));
+      EXPECT_TRUE(testing::close(rounded.parameter(layer + ".weight"), weight, 1e-6, 1e-6)) << layer;
+      EXPECT_TRUE(testing::close(originals.at(layer), model.parameter(layer + ".weight"), 0)) << layer;
+    }
+  }
+}
+
+TEST(GptqRound, TheErrorNamesTheLayerAndItsInput) {
+  models::VisionTransformer model = model_of("timm_token");
+  const Tensor images = input_of("timm_token").clone();
+  images.data<float>()[0] = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_EQ(testing::error_of([&] { gptq_round(model, {images}); }),
+            "blocks.0.attn.proj: expected finite inputs, got NaN or infinity in blocks.0.attn.norm");
 }
 
 }  // namespace

@@ -2,9 +2,12 @@
 #include "vitrail/quantize/sensitivity.h"
 
 #include <gtest/gtest.h>
+#include <cmath>
+#include <map>
 
 #include "tests/support/golden.h"
 #include "tests/support/models.h"
+#include "vitrail/base/error.h"
 #include "vitrail/infer/session.h"
 #include "vitrail/quantize/rounding.h"
 
@@ -97,6 +100,67 @@ TEST(LayersToExclude, AreNoneWithinTheToleranceAndAllWithoutOne) {
   EXPECT_EQ(layers_to_exclude(layers, 0.31), std::vector<std::string>{"b"});
   EXPECT_EQ(layers_to_exclude(layers, 0.29), (std::vector<std::string>{"b", "a"}));
   EXPECT_TRUE(layers_to_exclude({}, 0.1).empty());
+}
+
+// Multiply-adds of an image: in the last block only qkv is computed for tokens that no head reads.
+TEST(Int8Sensitivity, CostsAreTheMultiplyAddsOfAnImage) {
+  struct Case {
+    const char* fixture;
+    int64_t width, hidden, tokens, head_tokens;
+  };
+  for (const Case& each :
+       {Case{"timm_token", 18, 72, 17, 1}, Case{"timm_avg", 18, 27, 17, 0}, Case{"timm_distilled", 18, 27, 18, 2}}) {
+    const models::VisionTransformer model = model_of(each.fixture);
+    const Tensor images = input_of(each.fixture);
+    std::map<std::string, double> costs;
+    for (const Int8Sensitivity& item : int8_sensitivity(model, {images})) costs[item.layer] = item.cost;
+    ASSERT_EQ(costs.size(), 8u);
+    for (const int block : {0, 1}) {
+      const int64_t last = block == 1 && each.head_tokens > 0 ? each.head_tokens : each.tokens;
+      const auto cost = [&](const std::string& layer) { return costs.at(str("blocks.", block, layer)); };
+      EXPECT_EQ(cost(".attn.qkv"), static_cast<double>(3 * each.width * each.width * each.tokens)) << each.fixture;
+      EXPECT_EQ(cost(".attn.proj"), static_cast<double>(each.width * each.width * last)) << each.fixture;
+      EXPECT_EQ(cost(".mlp.fc1"), static_cast<double>(each.width * each.hidden * last)) << each.fixture;
+      EXPECT_EQ(cost(".mlp.fc2"), static_cast<double>(each.width * each.hidden * last)) << each.fixture;
+    }
+  }
+}
+
+// ‖ŷ − y‖ / ‖y‖ over all batches, with one layer in int8 and all others in fp32.
+TEST(Int8Sensitivity, IsTheRelativeErrorOfTheLogits) {
+  const std::vector<Tensor> images{input_of("timm_token"), Tensor::randn({3, 3, 32, 32}, 1)};
+  const std::vector<Int8Sensitivity> all = int8_sensitivity(model_of("timm_token"), images);
+  const Session exact(model_of("timm_token"));
+  for (const std::string layer : {"blocks.0.attn.qkv", "blocks.1.mlp.fc2"}) {
+    std::vector<std::string> others;
+    for (const Int8Sensitivity& item : all) {
+      if (item.layer != layer) others.push_back(item.layer);
+    }
+    ASSERT_EQ(others.size(), 7u);
+    const Session session(model_of("timm_token"), {.precision = kernels::Precision::int8,
+                                                   .excluded_layers = others,
+                                                   .excluded_precision = kernels::Precision::fp32});
+    double difference = 0, length = 0;
+    for (const Tensor& batch : images) {
+      const Tensor want = exact.logits(batch);
+      difference += testing::squared_error(session.logits(batch), want);
+      length += testing::squared_error(want, Tensor::zeros(want.shape()));
+    }
+    EXPECT_NEAR(error_of(all, layer), std::sqrt(difference / length), 1e-9) << layer;
+  }
+}
+
+TEST(LayersToExclude, ALayerOfAThousandthOfTheCostIsNegligible) {
+  EXPECT_EQ(layers_to_exclude({{"a", 0.1, 999}, {"b", 0.1, 1}}, 10), (std::vector<std::string>{"b"}));
+  EXPECT_TRUE(layers_to_exclude({{"a", 0.1, 998}, {"b", 0.1, 2}}, 10).empty());
+}
+
+// A negligible layer does not end the choice, and its error no longer counts.
+TEST(LayersToExclude, GoOnBehindLayersThatAreKept) {
+  EXPECT_EQ(layers_to_exclude({{"a", 2, 1000}, {"b", 1, 2000}, {"c", 1e-3, 1}}, 1.5),
+            (std::vector<std::string>{"a", "c"}));
+  EXPECT_EQ(layers_to_exclude({{"a", 1, 10}, {"b", 1, 10}, {"c", 1, 10}}, 1), (std::vector<std::string>{"a", "b"}))
+      << "equal layers in their order, until one is within the tolerance";
 }
 
 }  // namespace

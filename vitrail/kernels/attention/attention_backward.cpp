@@ -150,13 +150,27 @@ HeadGradScratch scratch_for(const AttentionArgs& args, int64_t width) {
   return s;
 }
 
+// Without keys or without queries, no operand has a part in the output.
+template <class T>
+void clear_gradients(const AttentionGradArgsOf<T>& args) {
+  const AttentionArgsOf<T>& forward = args.forward;
+  for (int64_t pair = 0; pair < forward.batch * forward.heads; ++pair) {
+    const HeadGrad<T> head = head_of(args, pair);
+    for (int64_t t = 0; t < head.queries; ++t) std::fill_n(head.grad_q + t * head.grad_q_stride, head.head_dim, T());
+    for (int64_t s = 0; s < head.keys; ++s) {
+      std::fill_n(head.grad_k + s * head.grad_k_stride, head.head_dim, T());
+      std::fill_n(head.grad_v + s * head.grad_v_stride, head.head_dim, T());
+    }
+  }
+}
+
 }  // namespace
 
 void attention_backward(const AttentionGradArgs& args) {
   const int64_t width = VITRAIL_DISPATCH(gradient_panel_columns)();
   auto* const backward = &VITRAIL_DISPATCH(head_backward);
   const AttentionArgs& forward = args.forward;
-  if (forward.queries == 0 || forward.keys == 0) return;
+  if (forward.queries == 0 || forward.keys == 0) return clear_gradients(args);
   if (forward.precision == Precision::half && attention_multiplies_bf16()) {
     return attention_backward_in_bf16(args);
   }
@@ -165,7 +179,8 @@ void attention_backward(const AttentionGradArgs& args) {
 
 void attention_backward(const AttentionGradArgsOf<BFloat16>& args) {
   if (!attention_multiplies_bf16()) throw std::logic_error("attention of bf16 needs AVX-512 BF16");
-  if (args.forward.queries > 0 && args.forward.keys > 0) attention_backward_in_bf16(args);
+  if (args.forward.queries == 0 || args.forward.keys == 0) return clear_gradients(args);
+  attention_backward_in_bf16(args);
 }
 
 }  // namespace vitrail::kernels
