@@ -582,6 +582,57 @@ TEST(SamParts, AnEncoderAloneMakesNoMasks) {
   EXPECT_EQ(Sam(config, params.source()).hq_head(), nullptr) << "without the layers of HQ-SAM";
 }
 
+// Keeps how each parameter is initialised.
+class Initialisers : public ParamProvider {
+ public:
+  Tensor get(const std::string& path, const Shape& shape, const Initializer& init) override {
+    initialisers[path] = init;
+    return Tensor::zeros(shape);
+  }
+  bool has(const std::string& path) const override { return !path.ends_with("c.bias"); }
+  void finish() override {}
+  // The root of the mean square of many values.
+  double size_of(const std::string& path) const {
+    Tensor x = Tensor::empty({20000});
+    initialisers.at(path)(x, 5);
+    double square = 0;
+    for (int64_t i = 0; i < x.numel(); ++i) square += double{x.data<float>()[i]} * x.data<float>()[i];
+    return std::sqrt(square / 20000);
+  }
+
+  std::map<std::string, Initializer> initialisers;
+};
+
+TEST(SamParts, ANewModelBeginsAsTheReferences) {
+  SamConfig config = small_sam();
+  config.decoder.high_quality = true;
+  Initialisers plain;
+  const Sam sam(config, ParamSource(plain));
+  for (const char* name :
+       {"prompt_encoder.pe_layer.positional_encoding_gaussian_matrix", "prompt_encoder.point_embeddings.0.weight",
+        "prompt_encoder.point_embeddings.3.weight", "prompt_encoder.not_a_point_embed.weight",
+        "prompt_encoder.no_mask_embed.weight", "mask_decoder.iou_token.weight", "mask_decoder.mask_tokens.weight",
+        "mask_decoder.hf_token.weight"}) {
+    EXPECT_NEAR(plain.size_of(name), 1, 0.05) << name;
+  }
+  for (const char* name : {"image_encoder.pos_embed", "image_encoder.blocks.0.attn.rel_pos_h",
+                           "image_encoder.blocks.1.attn.rel_pos_w", "image_encoder.neck.1.bias"}) {
+    EXPECT_EQ(plain.size_of(name), 0) << name;
+  }
+  EXPECT_EQ(plain.size_of("image_encoder.neck.3.weight"), 1);
+  Initialisers mobile;
+  const SamTinyEncoder tiny(tiny_encoder(), ParamSource(mobile));
+  EXPECT_EQ(mobile.size_of("layers.1.blocks.0.attn.attention_biases"), 0);
+  for (const auto& [name, size] : {std::pair("weight", 1.0), std::pair("bias", 0.0), std::pair("running_mean", 0.0),
+                                   std::pair("running_var", 1.0)}) {
+    EXPECT_EQ(mobile.size_of(std::string("patch_embed.seq.0.bn.") + name), size) << name;
+  }
+  // A convolution begins uniform within 1 / √n of n inputs, a third of whose square is the variance.
+  EXPECT_NEAR(mobile.size_of("patch_embed.seq.0.c.weight"), 1 / std::sqrt(3.0 * 27), 0.003);
+  EXPECT_NEAR(mobile.size_of("layers.0.blocks.0.conv1.c.weight"), 1 / std::sqrt(3.0 * 3), 0.01);
+  EXPECT_NEAR(mobile.size_of("layers.0.blocks.0.conv2.c.weight"), 1 / std::sqrt(3.0 * 9), 0.006);
+}
+
 // The decoder's layers, each on the token that belongs to it.
 TEST(SamParts, TheDecoderReadsMasksAndScoresFromTheirTokens) {
   SamConfig config = small_sam();
