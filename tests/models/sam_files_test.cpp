@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files of Segment Anything: which model they are of, their settings, and their digests.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <span>
+
+#include "tests/support/golden.h"
+#include "tests/support/messages.h"
+#include "tests/support/paths.h"
+#include "vitrail/base/crc32c_internal.h"
+#include "vitrail/base/digest_internal.h"
+#include "vitrail/models/load.h"
+#include "vitrail/models/sam/sam.h"
+#include "vitrail/weights/safetensors.h"
+
+namespace vitrail::models {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::error_of;
+using Tensors = std::map<std::string, Tensor>;
+
+fs::path file_of(const std::string& name) { return testing::fixture("sam/" + name); }
+
+Tensors tensors_of(const std::string& name) {
+  const auto checkpoint = open_weights(file_of(name));
+  Tensors tensors;
+  for (const std::string& key : checkpoint->names()) tensors[key] = checkpoint->tensor(key);
+  return tensors;
+}
+
+fs::path saved(const Tensors& tensors, const std::string& config = "") {
+  const fs::path path = testing::scratch_folder() / "model.safetensors";
+  weights::write_safetensors(path, {tensors.begin(), tensors.end()});
+  if (!config.empty()) std::ofstream(path.parent_path() / "config.json") << config;
+  return path;
+}
+
+std::string sha256_of(const std::string& text) { return sha256(std::as_bytes(std::span(text))); }
+
+TEST(SamFiles, KeyMapsAreChosenByTheNames) {
+  const auto name = [](const fs::path& path) { return sam_key_map(*open_weights(path)).name(); };
+  EXPECT_EQ(name(file_of("windows/model.pth")), "sam");
+  EXPECT_EQ(name(file_of("high_quality/model.pth")), "sam");
+  EXPECT_EQ(name(file_of("transformers/model.safetensors")), "huggingface_sam");
+  EXPECT_EQ(name(file_of("mobile/model.pth")), "mobile_sam");
+  EXPECT_EQ(name(file_of("timm_encoder/model.safetensors")), "timm_sam");
+  Tensors encoder;
+  for (const auto& [key, tensor] : tensors_of("windows/model.pth")) {
+    if (key.starts_with("image_encoder.")) encoder[key.substr(14)] = tensor;
+  }
+  EXPECT_EQ(name(saved(encoder)), "sam_encoder");
+}
+
+TEST(SamFiles, AreKnownByTheirDecoderOrTheirEncoder) {
+  const auto known = [](const std::vector<std::string>& names) {
+    Tensors tensors;
+    for (const std::string& name : names) tensors[name] = Tensor::zeros({1, 2});
+    return is_segment_anything(saved(tensors));
+  };
+  EXPECT_TRUE(known({"mask_decoder.iou_token.weight"}));
+  EXPECT_TRUE(known({"module.mask_decoder.iou_token.weight", "other"}));
+  EXPECT_FALSE(known({"mask_decoder.iou_token.weight.more"}));
+  EXPECT_FALSE(known({"mask_decoder.mask_tokens.weight"}));
+  EXPECT_TRUE(known({"image_encoder.blocks.0.attn.rel_pos_h", "image_encoder.neck.2.weight"}));
+  EXPECT_FALSE(known({"blocks.0.attn.rel_pos_h"}));
+  EXPECT_FALSE(known({"neck.2.weight"}));
+  EXPECT_FALSE(known({"blocks.1.attn.rel_pos_h", "neck.2.weight"}));
+  EXPECT_FALSE(is_segment_anything(testing::fixture("models/timm_distilled/model.safetensors")));
+}
+
+// A setting of config.json is that of the model which has it.
+TEST(SamFiles, SettingsAreThoseOfTheirModel) {
+  const Tensors windows = tensors_of("windows/model.pth");
+  const std::string ours = R"({"architecture": "segment_anything", "image_size": 96, "preprocessing": "medsam",
+                               "norm_eps": 1e-4, "mask_decoder_config": {"num_attention_heads": 4}})";
+  const SamConfig config = load_sam(saved(windows, ours)).config();
+  EXPECT_EQ(config.preprocessing, SamPreprocessing::medsam);
+  EXPECT_EQ(config.encoder.norm_eps, 1e-4);
+  EXPECT_EQ(config.decoder.num_heads, 8);
+  EXPECT_NE(config.encoder.image_size(), 96);
+  const fs::path path = saved(windows, ours);
+  EXPECT_EQ(load_sam(path, {.preprocessing = SamPreprocessing::segment_anything}).config().preprocessing,
+            SamPreprocessing::segment_anything)
+      << "an option goes before the file";
+  EXPECT_EQ(load_sam(saved(windows), {.preprocessing = SamPreprocessing::medsam}).config().preprocessing,
+            SamPreprocessing::medsam);
+  const SamConfig mobile = load_sam(saved(tensors_of("mobile/model.pth"), ours)).config();
+  EXPECT_EQ(mobile.encoder.image_size(), 96);
+  EXPECT_EQ(mobile.decoder.num_heads, 8);
+  const SamConfig transformers = load_sam(saved(tensors_of("transformers/model.safetensors"), ours)).config();
+  EXPECT_EQ(transformers.decoder.num_heads, 4);
+  EXPECT_NE(transformers.encoder.image_size(), 96);
+  // Those of timm have an ε of their own.
+  const SamConfig timm = load_sam(saved(tensors_of("timm_encoder/model.safetensors"), ours)).config();
+  EXPECT_EQ(timm.encoder.norm_eps, 1e-5);
+  EXPECT_EQ(timm.preprocessing, SamPreprocessing::medsam);
+}
+
+// Tables of embeddings name the model by this text, which therefore stays as it is.
+TEST(SamFiles, ADigestIsThatOfALineForEachTensor) {
+  const Tensors tensors{{"image_encoder.neck.0.weight", Tensor::from<float>({2, 1, 1, 1}, {1, 2})},
+                        {"image_encoder.blocks.0.attn.rel_pos_h", Tensor::from<float>({1, 2}, {3, 4})},
+                        {"mask_decoder.iou_token.weight", Tensor::from<float>({1, 2}, {5, 6})},
+                        {"mask_decoder.embedding_encoder.0.bias", Tensor::from<float>({2}, {7, 8})}};
+  std::string text;
+  for (const auto& [name, shape] :
+       {std::pair<std::string, std::string>{"image_encoder.blocks.0.attn.rel_pos_h", "[1, 2]"},
+        {"image_encoder.neck.0.weight", "[2, 1, 1, 1]"},
+        {"mask_decoder.embedding_encoder.0.bias", "[2]"}}) {
+    text += name + " f32 " + shape + " " + std::to_string(crc32c(tensors.at(name).raw(), 8)) + "\n";
+  }
+  EXPECT_EQ(sam_encoder_digest(saved(tensors)), sha256_of(text));
+}
+
+// Settings other than Segment Anything's are part of the digest.
+TEST(SamFiles, DigestsIncludeOtherSettings) {
+  const Tensors tensors = tensors_of("windows/model.pth");
+  const std::string digest = sam_encoder_digest(saved(tensors));
+  const SamLoadOptions medsam{.preprocessing = SamPreprocessing::medsam};
+  EXPECT_EQ(sam_encoder_digest(saved(tensors), medsam), sha256_of(digest + "medsam"));
+  const std::string config = R"({"architecture": "segment_anything", "norm_eps": 1e-5})";
+  EXPECT_EQ(sam_encoder_digest(saved(tensors, config)), sha256_of(digest + "1e-05"));
+  EXPECT_EQ(sam_encoder_digest(saved(tensors, config), medsam), sha256_of(digest + "medsam1e-05"));
+
+  const std::string trunk = sam_trunk_digest(load_sam(saved(tensors)));
+  EXPECT_NE(trunk, digest);
+  EXPECT_EQ(sam_trunk_digest(load_sam(saved(tensors), medsam)), sha256_of(trunk + "medsam"));
+  EXPECT_EQ(sam_trunk_digest(load_sam(saved(tensors, config), medsam)), sha256_of(trunk + "medsam1e-05"));
+}
+
+TEST(SamFiles, ErrorsNameTheSetting) {
+  const Tensors tensors = tensors_of("windows/model.pth");
+  const auto error_with = [&](const std::string& settings) {
+    const fs::path path = saved(tensors, R"({"architecture": "segment_anything", )" + settings + "}");
+    const std::string error = error_of([&] { load_sam(path); });
+    const std::string folder = path.parent_path().string() + "/";
+    EXPECT_TRUE(error.starts_with(folder)) << error;
+    return error.substr(std::min(error.size(), folder.size()));
+  };
+  EXPECT_EQ(error_with(R"("preprocessing": "imagenet")"),
+            "config.json: preprocessing: expected segment_anything or medsam, got 'imagenet'");
+  EXPECT_EQ(error_with(R"("norm_eps": 1)"), "config.json: norm_eps: expected a number in (0, 1), got 1");
+  EXPECT_EQ(error_with(R"("norm_eps": 0)"), "config.json: norm_eps: expected a number in (0, 1), got 0");
+}
+
+// The extents that all published models share.
+TEST(SamArchitectures, ShareTheirDecoder) {
+  const SamConfig config;
+  const SamEncoderConfig& encoder = config.encoder;
+  EXPECT_EQ(encoder.grid, 64);
+  EXPECT_EQ(encoder.patch_size, 16);
+  EXPECT_EQ(encoder.out_chans, 256);
+  const SamDecoderConfig& decoder = config.decoder;
+  EXPECT_EQ(decoder.dim, 256);
+  EXPECT_EQ(decoder.num_heads, 8);
+  EXPECT_EQ(decoder.depth, 2);
+  EXPECT_EQ(decoder.cross_dim, 128);
+  EXPECT_EQ(decoder.mlp_hidden, 2048);
+  EXPECT_EQ(decoder.mask_tokens, 4);
+  EXPECT_EQ(decoder.upscale_dims[0], 64);
+  EXPECT_EQ(decoder.upscale_dims[1], 32);
+  EXPECT_EQ(decoder.iou_hidden, 256);
+  EXPECT_EQ(decoder.mask_chans[0], 4);
+  EXPECT_EQ(decoder.mask_chans[1], 16);
+  EXPECT_FALSE(decoder.high_quality);
+  EXPECT_TRUE(config.has_decoder);
+  EXPECT_EQ(config.mask_size(), 256);
+  EXPECT_EQ(encoder.image_size(), 1024);
+}
+
+}  // namespace
+}  // namespace vitrail::models

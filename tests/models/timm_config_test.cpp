@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// timm's config.json: what is read in which order, what is written, and messages.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/messages.h"
+#include "tests/support/warnings.h"
+#include "vitrail/models/config_formats_internal.h"
+
+namespace vitrail::models {
+namespace {
+
+using testing::contains;
+using testing::error_of;
+
+ModelConfig parse(const std::string& json, const std::string& family_args = "", const std::string& preprocessor = "") {
+  return parse_model_config(json, preprocessor, "file", family_args);
+}
+
+std::string error(const std::string& json) {
+  return error_of([&] { parse(json); });
+}
+
+nlohmann::ordered_json written(const std::string& json) {
+  return nlohmann::ordered_json::parse(write_model_config(parse(json)));
+}
+
+// Architecture, the weights' family, the file's own fields, vitrail_args and model_args: later ones have precedence.
+TEST(TimmConfig, LaterSourcesHavePrecedence) {
+  const std::string name = R"("architecture": "vit_tiny_patch16_224")";
+  EXPECT_EQ(parse("{" + name + "}").vit.depth, 12);
+  EXPECT_EQ(parse("{" + name + "}", R"({"depth": 5})").vit.depth, 5);
+  EXPECT_EQ(parse("{" + name + R"(, "vitrail_args": {"depth": 6}})", R"({"depth": 5})").vit.depth, 6);
+  EXPECT_EQ(parse("{" + name + R"(, "model_args": {"depth": 7}, "vitrail_args": {"depth": 6}})").vit.depth, 7);
+  EXPECT_EQ(parse("{" + name + R"(, "num_classes": 3})", R"({"num_classes": 5})").vit.num_classes, 3);
+  EXPECT_EQ(parse("{" + name + R"(, "num_classes": 3, "model_args": {"num_classes": 4}})").vit.num_classes, 4);
+  EXPECT_EQ(parse("{" + name + R"(, "global_pool": "avg"})", R"({"global_pool": "map"})").vit.global_pool,
+            GlobalPool::avg);
+  EXPECT_EQ(parse("{" + name + R"(, "global_pool": "avg", "model_args": {"global_pool": ""}})").vit.global_pool,
+            GlobalPool::none);
+  EXPECT_EQ(parse(R"({"architecture": "vit"})").vit.embed_dim, 768) << "the defaults";
+  EXPECT_EQ(parse("{" + name + "}").vit.embed_dim, 192);
+}
+
+TEST(TimmConfig, ErrorsNameTheirFields) {
+  const std::string vit = R"({"architecture": "vit", )";
+  EXPECT_EQ(error(vit + R"("input_size": [224, 224]})"),
+            "file: input_size: expected [channels, height, width], got 2 numbers");
+  EXPECT_EQ(error(vit + R"("pretrained_cfg": {"input_size": [3, -1, 224]}})"),
+            "file: pretrained_cfg: input_size: expected sizes from 1 to 65536, got -1");
+  EXPECT_EQ(error(vit + R"("label_names": {"a": 1}})"), "file: label_names: expected an array of strings, got object");
+  EXPECT_EQ(error(vit + R"("label_names": ["a", 1]})"), "file: label_names: expected an array of strings, got number");
+  EXPECT_EQ(error(vit + R"("int8": {"kept": [1]}})"), "file: int8: kept: expected an array of strings, got number");
+  EXPECT_EQ(error(vit + R"("num_classes": 2, "label_names": ["a"]})"),
+            "file: expected 2 label names, as num_classes requires, got 1");
+  EXPECT_EQ(error(vit + R"("model_args": {"depth": -1}})"), "file: depth: expected a value from 0 to 4096, got -1");
+  EXPECT_TRUE(
+      error(R"({"architecture": "vit_tiny_patch16_24"})")
+          .starts_with("file: architecture: expected \"vit\" or a registered name (like vit_tiny_patch16_224, "));
+  EXPECT_TRUE(contains(error(R"({"architecture": "vit_tiny_patch16_24"})"), ", got \"vit_tiny_patch16_24\""));
+  EXPECT_EQ(error("{}"),
+            "file: expected \"architecture\" (timm), \"model_type\" (Hugging Face) or \"model_cfg\" "
+            "(OpenCLIP), got none of them");
+  EXPECT_TRUE(error_of([] {
+                parse(R"({"architecture": "vit"})", R"({"dept": 1})");
+              }).starts_with("model_args of the key map: expected one of the keys "));
+}
+
+TEST(TimmConfig, KeyMapsAreNamesPathsOrRules) {
+  EXPECT_EQ(parse(R"({"architecture": "vit"})").key_map, "");
+  EXPECT_EQ(parse(R"({"architecture": "vit", "key_map": "maps/own.json"})").key_map, "maps/own.json");
+  EXPECT_EQ(parse(R"({"architecture": "vit", "key_map": {"name": "own"}})").key_map, R"({"name":"own"})");
+  EXPECT_EQ(parse(R"({"architecture": "vit", "key_map": null})").key_map, "");
+}
+
+TEST(TimmConfig, DescriptionsNeedLabels) {
+  const auto descriptions = [](const std::string& fields) {
+    return parse(R"({"architecture": "vit", "num_classes": 2, )" + fields + "}").descriptions;
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(descriptions(R"("label_descriptions": {"a": "an a"})"), Names{});
+  EXPECT_EQ(descriptions(R"("label_names": ["a", "b"])"), Names{});
+  EXPECT_EQ(descriptions(R"("label_names": ["a", "b"], "label_descriptions": {"b": "a b", "c": "a c"})"),
+            (Names{"a", "a b"}));
+}
+
+// A processor of transformers beside a file of timm, unless that has steps of its own.
+TEST(TimmConfig, AConvertedModelKeepsItsProcessor) {
+  const std::string processor = R"({"image_processor_type": "BlipImageProcessor"})";
+  EXPECT_EQ(parse(R"({"architecture": "vit"})", "", processor).preprocessing.rule, ResizeRule::huggingface);
+  EXPECT_EQ(parse(R"({"architecture": "vit", "crop_pct": 0.5})", "", processor).preprocessing.rule, ResizeRule::timm);
+  EXPECT_EQ(error_of([] { parse(R"({"architecture": "vit"})", "", R"({"resample": 9})"); }),
+            "file (preprocessor_config.json): resample: expected a value of Pillow's Image.Resampling, 0 to 5, got 9");
+}
+
+TEST(TimmConfig, ProblemTypesAreTwo) {
+  const auto type = [](const std::string& name) {
+    return parse(R"({"architecture": "vit", "problem_type": ")" + name + "\"}").problem_type;
+  };
+  EXPECT_EQ(type("single_label_classification"), ProblemType::single_label);
+  EXPECT_EQ(type("multi_label_classification"), ProblemType::multi_label);
+  const testing::WarningsKept warnings;
+  EXPECT_EQ(type("regression"), std::nullopt);
+  ASSERT_EQ(warnings.all().size(), 1u);
+  EXPECT_TRUE(
+      contains(warnings.all()[0], "file: problem_type: \"regression\": the outputs are no probabilities of classes"));
+}
+
+TEST(TimmConfig, ClassifiersHaveAHeadOfClasses) {
+  ModelConfig config;
+  EXPECT_NO_THROW(require_classifier(config, "model"));
+  config.vit.projection_head = true;
+  EXPECT_EQ(error_of([&] { require_classifier(config, "model"); }),
+            "model: expected a model with a classifier, got a model without a head (use embed)");
+  config.text.emplace();
+  EXPECT_EQ(error_of([&] { require_classifier(config, "model"); }),
+            "model: expected a model with a classifier, got a model without a head (use embed, or zeroshot with the "
+            "names of the classes)");
+  config = {};
+  config.vit.num_classes = 0;
+  EXPECT_THROW(require_classifier(config, "model"), Error);
+  config.vit.num_classes = 1;
+  EXPECT_NO_THROW(require_classifier(config, "model"));
+  EXPECT_TRUE(gives_sigmoid(config));
+  config.problem_type = ProblemType::single_label;
+  EXPECT_TRUE(gives_sigmoid(config)) << "softmax of one class is always 1";
+}
+
+TEST(WriteConfig, ADifferenceFromTheArchitectureIsAnArgument) {
+  EXPECT_EQ(written(R"({"architecture": "vit_tiny_patch16_224"})").dump(),
+            R"({"architecture":"vit_tiny_patch16_224","num_classes":1000,"num_features":192,)"
+            R"("pretrained_cfg":{"crop_mode":"center"}})");
+  EXPECT_EQ(written(R"({"architecture": "vit_tiny_patch16_224", "num_classes": 3, "global_pool": "avg",
+      "model_args": {"depth": 5, "norm_eps": 0.5, "weight_init": "jax"}, "tag": "mine",
+      "pretrained_cfg": {"input_size": [3, 20, 30], "mean": [0.5], "std": [0.25], "crop_pct": 0.5,
+                         "interpolation": "box", "crop_mode": "border"}})")
+                .dump(),
+            R"({"architecture":"vit_tiny_patch16_224","num_classes":3,"num_features":192,"global_pool":"avg",)"
+            R"("model_args":{"global_pool":"avg","depth":5},"vitrail_args":{"norm_eps":0.5,"weight_init":"jax"},)"
+            R"("pretrained_cfg":{"input_size":[3,20,30],"interpolation":"box","crop_pct":0.5,"crop_mode":"border",)"
+            R"("mean":[0.5],"std":[0.25],"tag":"mine"}})");
+}
+
+// timm has no argument for some fields, and other names for the parameters of Eva.
+TEST(WriteConfig, WhatTimmLacksIsAVit) {
+  for (const char* field :
+       {R"("qk_scale": 0.5)", R"("norm_first": false)", R"("patch_norm": "pre")", R"("pos_embed": "none")",
+        R"("head_hidden": 3)", R"("head_dim": 32)", R"("use_rot_pos_emb": true)", R"("attn_type": "eva")",
+        R"("scale_mlp": true)", R"("projection_head": true)"}) {
+    const auto json = written(str(R"({"architecture": "vit_tiny_patch16_224", "model_args": {)", field, "}}"));
+    EXPECT_EQ(json["architecture"], "vit") << field;
+    EXPECT_EQ(json["model_args"]["embed_dim"], 192) << field;
+    EXPECT_FALSE(json.contains("vitrail_args")) << field;
+    EXPECT_FALSE(json["model_args"].contains("num_classes")) << field;
+  }
+  for (const char* field :
+       {R"("pos_interp": {"antialias": false})", R"("norm_eps": 0.5)", R"("weight_init": "moco")"}) {
+    const auto json = written(str(R"({"architecture": "vit_tiny_patch16_224", "model_args": {)", field, "}}"));
+    EXPECT_EQ(json["architecture"], "vit_tiny_patch16_224") << field;
+    EXPECT_EQ(json["vitrail_args"].size(), 1u) << field;
+    EXPECT_FALSE(json.contains("model_args")) << field;
+  }
+  for (const char* field : {R"("qkv_bias": false)",     R"("qk_norm": true)",
+                            R"("pre_norm": true)",      R"("final_norm": false)",
+                            R"("fc_norm": true)",       R"("init_values": 0.5)",
+                            R"("reg_tokens": 2)",       R"("no_embed_class": true)",
+                            R"("act_layer": "relu")",   R"("drop_rate": 0.5)",
+                            R"("pos_drop_rate": 0.5)",  R"("patch_drop_rate": 0.5)",
+                            R"("attn_drop_rate": 0.5)", R"("proj_drop_rate": 0.5)",
+                            R"("drop_path_rate": 0.5)", R"("dynamic_img_size": true)",
+                            R"("proj_bias": false)",    R"("norm_layer": "rmsnorm")",
+                            R"("in_chans": 1)",         R"("num_heads": 4)",
+                            R"("patch_size": 8)",       R"("img_size": 64)"}) {
+    const auto json = written(str(R"({"architecture": "vit_tiny_patch16_224", "model_args": {)", field, "}}"));
+    EXPECT_EQ(json["architecture"], "vit_tiny_patch16_224") << field;
+    EXPECT_EQ(json["model_args"].size(), 1u) << field;
+    EXPECT_FALSE(json.contains("vitrail_args")) << field;
+  }
+}
+
+TEST(WriteConfig, HiddenWidthsAreRatiosOfTimm) {
+  const auto args = [](const std::string& fields) {
+    return written(R"({"architecture": "vit_tiny_patch16_224", "model_args": {)" + fields + "}}")["model_args"].dump();
+  };
+  EXPECT_EQ(args(R"("mlp_hidden": 384)"), R"({"mlp_ratio":2.0})");
+  EXPECT_EQ(args(R"("mlp_hidden": 768)"), "null") << "the architecture's";
+  EXPECT_EQ(args(R"("mlp_ratio": 2.5)"), R"({"mlp_ratio":2.5})");
+}
+
+TEST(WriteConfig, OtherFieldsAreWrittenWhereTheyAreSet) {
+  ModelConfig config = parse(R"({"architecture": "vit", "num_classes": 2})");
+  config.labels = {"a", "b"};
+  config.descriptions = {"an a", "a b"};
+  config.int8 = Int8Config{{"blocks.0.mlp.fc1"}};
+  config.problem_type = ProblemType::single_label;
+  const auto json = nlohmann::json::parse(write_model_config(config));
+  EXPECT_EQ(json["label_names"].dump(), R"(["a","b"])");
+  EXPECT_EQ(json["label_descriptions"].dump(), R"({"a":"an a","b":"a b"})");
+  EXPECT_EQ(json["int8"].dump(), R"({"excluded":["blocks.0.mlp.fc1"]})");
+  EXPECT_EQ(json["problem_type"], "single_label_classification");
+  EXPECT_EQ(json["num_classes"], 2);
+  EXPECT_FALSE(json["pretrained_cfg"].contains("tag"));
+  config.preprocessing.rule = ResizeRule::huggingface;
+  EXPECT_FALSE(nlohmann::json::parse(write_model_config(config))["pretrained_cfg"].contains("crop_mode"));
+  EXPECT_TRUE(write_model_config(config).ends_with("}\n"));
+}
+
+}  // namespace
+}  // namespace vitrail::models
