@@ -120,9 +120,11 @@ TEST(CApiImage, IsDecodedInTheModelsMode) {
     expect_same(input, model.preprocess({in.views.data(), 1}));
   }
   EXPECT_OK(vitrail_image_decode(nullptr, bytes.data(), bytes.size(), 0, &rgb));
+  ASSERT_NE(rgb.handle, nullptr);
   EXPECT_EQ(rgb.handle->view.channels(), 3);
   const Segmenter by;
   EXPECT_OK(vitrail_image_decode(by.model, bytes.data(), bytes.size(), 0, &segmented));
+  ASSERT_NE(segmented.handle, nullptr);
   EXPECT_EQ(segmented.handle->view.channels(), 3);
 }
 

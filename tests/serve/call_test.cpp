@@ -140,8 +140,9 @@ TEST_F(ServeCall, GuardRespondsWithWhatAnActionThrows) {
 
 TEST_F(ServeCall, TimesAreThoseOfTheSlowestImage) {
   const CallPointer timed = call("classify");
-  timed->add_times(0.5, 0.25, 2);
-  timed->add_times(0.25, 1, 1.5);
+  timed->add_times(0.25, 0.5, 1);
+  timed->add_times(0.5, 1, 2);
+  timed->add_times(0.125, 0.25, 1.5);
   timed->respond(HttpResponse{.status = 200, .body = "abc"});
   const Headers& headers = only().headers;
   ASSERT_EQ(headers.size(), 1u);
