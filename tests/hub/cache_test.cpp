@@ -9,6 +9,7 @@
 #include "tests/support/messages.h"
 #include "tests/support/paths.h"
 #include "vitrail/base/error.h"
+#include "vitrail/hub/download_lock_internal.h"
 #include "vitrail/hub/file_list_internal.h"
 #include "vitrail/hub/layout_internal.h"
 #include "vitrail/hub/snapshot_internal.h"
@@ -129,6 +130,84 @@ TEST(Snapshot, ABlobOfAnotherSizeIsDeleted) {
     EXPECT_FALSE(has_blob(layout, file)) << content;
     EXPECT_FALSE(fs::exists(layout.blobs() / file.etag())) << content;
   }
+}
+
+TEST(Layout, HasThePathsOfHuggingfaceHub) {
+  const Layout layout("/cache", "org/name--x");
+  EXPECT_EQ(layout.cache(), "/cache");
+  EXPECT_EQ(layout.folder(), "/cache/models--org--name--x");
+  EXPECT_EQ(layout.ref("refs/pr/1"), "/cache/models--org--name--x/refs/refs/pr/1");
+  EXPECT_EQ(layout.blobs(), "/cache/models--org--name--x/blobs");
+  EXPECT_EQ(layout.snapshots(), "/cache/models--org--name--x/snapshots");
+  EXPECT_EQ(layout.snapshot("c"), "/cache/models--org--name--x/snapshots/c");
+  EXPECT_EQ(layout.tree("c"), "/cache/models--org--name--x/trees/c.json");
+  EXPECT_EQ(layout.lock("e"), "/cache/.locks/models--org--name--x/e.lock");
+  EXPECT_EQ(repository_of("models--org--name--x"), "org/name--x") << "at the first separator";
+  EXPECT_FALSE(repository_of("models--"));
+  EXPECT_FALSE(repository_of("model--org--name"));
+}
+
+TEST(Layout, ACommitEndsAtWhiteSpace) {
+  const Layout layout(testing::scratch_folder(), "org/name");
+  for (const std::string end : {"", "\n", "\r\n", " comment", "\tx"}) {
+    write(layout.ref("main"), kCommit + end);
+    EXPECT_EQ(layout.commit_of("main"), kCommit) << end;
+  }
+  write(layout.ref("main"), kCommit + "x");
+  EXPECT_EQ(testing::error_of([&] { layout.commit_of("main"); }),
+            layout.ref("main").string() + ": expected a commit of 40 hexadecimal digits, got other text");
+  EXPECT_FALSE(layout.commit_of(std::string(39, 'c'))) << "a branch that is absent";
+  EXPECT_FALSE(layout.commit_of(std::string(40, 'C')));
+}
+
+TEST(Layout, RefusalsNameBothPaths) {
+  const fs::path root = testing::scratch_folder(), cache = root / "cache", beside = root / "cache2" / "file";
+  write(beside, "x");
+  write(cache / "file", "x");
+  fs::create_symlink(beside, cache / "link");
+  EXPECT_EQ(testing::error_of([&] { require_in_cache(cache / "link", cache); }),
+            (cache / "link").string() + ": expected a link to a file in " + cache.string() + ", got a link to " +
+                fs::canonical(beside).string())
+      << "a folder whose name begins with that of the cache";
+  EXPECT_EQ(testing::error_of([&] { require_in_cache(cache / "absent", cache); }),
+            (cache / "absent").string() + ": expected a file in the cache, got No such file or directory");
+  EXPECT_NO_THROW(require_in_cache(cache / "file", cache));
+  create_folders(cache / "a/b");
+  EXPECT_TRUE(fs::is_directory(cache / "a/b"));
+  EXPECT_EQ(testing::error_of([&] { create_folders(cache / "file" / "b"); }),
+            (cache / "file" / "b").string() +
+                ": cannot be created: Not a directory. HF_HUB_CACHE names another folder for the cache");
+}
+
+TEST(Snapshot, AFileOfAnotherSizeIsReplacedByALink) {
+  const Layout layout(testing::scratch_folder(), "org/name");
+  const HubFile file = cached_file(layout);
+  const fs::path path = layout.snapshot(kCommit) / "w";
+  write(path, "cut short");
+  EXPECT_FALSE(is_in_snapshot(layout, kCommit, "w", file));
+  add_to_snapshot(layout, kCommit, "w", file, true);
+  EXPECT_EQ(fs::read_symlink(path), "../../blobs/" + file.etag());
+  EXPECT_TRUE(is_in_snapshot(layout, kCommit, "w", file));
+  add_to_snapshot(layout, kCommit, "a/b/w", file, true);
+  EXPECT_EQ(fs::read_symlink(layout.snapshot(kCommit) / "a/b/w"), "../../../../blobs/" + file.etag());
+  add_to_snapshot(layout, kCommit, "w", file, false);
+  EXPECT_TRUE(fs::is_symlink(path)) << "what is there stays";
+}
+
+TEST(Snapshot, WithoutTheBlobNothingCanBeMoved) {
+  const Layout layout(testing::scratch_folder(), "org/name");
+  const HubFile file{.size = 2, .blob_id = std::string(40, 'a'), .lfs_sha256 = {}, .xet_hash = {}};
+  EXPECT_FALSE(has_blob(layout, file));
+  EXPECT_EQ(testing::error_of([&] { add_to_snapshot(layout, kCommit, "w", file, false); }),
+            (layout.snapshot(kCommit) / "w").string() + ": cannot be written: No such file or directory");
+}
+
+TEST(DownloadLockFile, ThatCannotBeOpenedIsNamed) {
+  const fs::path folder = testing::scratch_folder();
+  fs::create_directories(folder / "a.lock");
+  EXPECT_EQ(testing::error_of([&] { DownloadLock(folder / "a.lock", "what"); }),
+            (folder / "a.lock").string() + ": cannot be opened: Is a directory");
+  EXPECT_FALSE(is_locked(folder / "absent.lock"));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // Listing, verifying and tidying the cache.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <set>
 
@@ -250,6 +251,140 @@ TEST(Snapshot, ABlobThatLeadsOutOfTheCacheIsAnError) {
   fs::create_directories(layout.snapshot(kOld));
   fs::create_symlink(outside, layout.snapshot(kOld) / "w");
   EXPECT_TRUE(contains(error_of([&] { is_in_snapshot(layout, kOld, "w", file); }), "a link to a file in"));
+}
+
+TEST_F(CachedModels, AReferenceMayBeInAFolderAndEndWithWhiteSpace) {
+  write(layout_.ref("refs/pr/1"), kOld + " \r\n");
+  write(layout_.ref("v0"), kOld);
+  write(layout_.ref("long"), std::string(257, 'x'));
+  write(layout_.ref("other"), std::string(40, 'f'));
+  const CachedModel model = only_model();
+  ASSERT_EQ(model.revisions.size(), 2u);
+  EXPECT_EQ(model.revisions[0].refs, (std::vector<std::string>{"refs/pr/1", "v0", "v1"}));
+  EXPECT_EQ(model.revisions[1].refs, std::vector<std::string>{"main"});
+  EXPECT_EQ(model.folder, layout_.folder());
+}
+
+TEST_F(CachedModels, AreSortedByName) {
+  for (const char* name : {"models--z--a", "models--a--z", "models--noslash", "other"})
+    write(cache_ / name / "refs/main", kOld);
+  std::vector<std::string> names;
+  for (const CachedModel& model : cached_models()) names.push_back(model.repository);
+  EXPECT_EQ(names, (std::vector<std::string>{"a/z", "org/name", "z/a"}));
+  EXPECT_EQ(cached_models()[0].bytes, 0);
+  EXPECT_TRUE(cached_models()[0].revisions.empty());
+}
+
+TEST_F(CachedModels, AWrongRevisionIsNamedBesideTheKnownOnes) {
+  EXPECT_EQ(error_of([&] { remove(only_model(), "v2", false); }),
+            "org/name: expected a revision in the cache (v1, main), got v2");
+  fs::remove(layout_.ref("v1"));
+  EXPECT_EQ(error_of([&] { remove(only_model(), "v1", false); }),
+            "org/name: expected a revision in the cache (" + kOld + ", main), got v1");
+  const DownloadLock lock(layout_.lock("x"), "file");
+  const std::string used = "org/name: expected a model that no process downloads, got one that a process downloads now";
+  EXPECT_EQ(error_of([&] { remove(only_model(), "main", true); }), used);
+  EXPECT_EQ(error_of([&] { prune(only_model(), true); }), used);
+}
+
+TEST_F(CachedModels, RemovingARevisionDeletesItsTreeAndAllItsReferences) {
+  write(layout_.ref("v0"), kOld);
+  write(layout_.tree(kOld), "12345");
+  write(layout_.tree(kNew), "123456");
+  EXPECT_EQ(remove(only_model(), kOld, false), 2 + 41 + 40 + 5);
+  EXPECT_FALSE(fs::exists(layout_.ref("v0")) || fs::exists(layout_.ref("v1")) || fs::exists(layout_.tree(kOld)));
+  EXPECT_TRUE(fs::exists(layout_.ref("main")) && fs::exists(layout_.tree(kNew)));
+  EXPECT_EQ(remove(only_model(), "main", false), 7 + 8 + 40 + 6);
+  EXPECT_TRUE(blobs().empty());
+}
+
+TEST_F(CachedModels, RemovingAModelGivesAllItsBytes) {
+  write(layout_.lock("x"), "123");
+  EXPECT_EQ(remove(only_model(), "", true), 2 + 7 + 8 + 40 + 41 + 3) << "blobs, references and locks";
+  EXPECT_TRUE(fs::exists(layout_.folder()) && fs::exists(layout_.lock("x"))) << "a dry run";
+  EXPECT_EQ(remove(only_model(), "", false), 2 + 7 + 8 + 40 + 41 + 3);
+  EXPECT_FALSE(fs::exists(layout_.folder()) || fs::exists(layout_.lock("x")));
+}
+
+// A file that is no link counts itself, and its blob is one that nothing uses.
+TEST_F(CachedModels, AFileOfItsOwnCountsAndKeepsNoBlob) {
+  const fs::path file = layout_.snapshot(kNew) / "config.json";
+  fs::remove(file);
+  write(file, "{\"a\": 2345}");
+  EXPECT_EQ(only_model().bytes, 2 + 7 + 8 + 11);
+  EXPECT_EQ(only_model().revisions[1].bytes, 7 + 11);
+  EXPECT_EQ(prune(only_model(), false), 8);
+  EXPECT_EQ(blobs(), (Names{name_of("{}"), name_of("weights")}));
+}
+
+TEST_F(CachedModels, VerifyingReadsWhatADigestNames) {
+  write(layout_.blobs() / std::string(41, 'a'), "no digest");
+  write(layout_.blobs() / std::string(40, 'A'), "no digest");
+  write(layout_.blobs() / (std::string(40, 'a') + ".incomplete"), "no digest");
+  const std::string sha256(64, 'a');
+  write(layout_.blobs() / sha256, "abc");
+  std::vector<int64_t> sizes;
+  const auto damaged = verify(only_model(), [&](int64_t bytes) { sizes.push_back(bytes); });
+  ASSERT_EQ(damaged.size(), 1u);
+  EXPECT_EQ(damaged[0].path, layout_.blobs() / sha256);
+  EXPECT_EQ(damaged[0].reason,
+            "its content has the digest ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad instead of " +
+                sha256);
+  std::ranges::sort(sizes);
+  EXPECT_EQ(sizes, (std::vector<int64_t>{2, 3, 7, 8}));
+}
+
+TEST_F(CachedModels, VerifyingNamesLinksThatLeadNowhereOrOut) {
+  const fs::path outside = testing::scratch_folder() / "x", link = layout_.snapshot(kOld) / "config.json";
+  write(outside, "{}");
+  fs::remove(link);
+  fs::create_symlink(outside, link);
+  fs::create_symlink("gone", layout_.snapshot(kNew) / "z");
+  const auto damaged = verify(only_model(), [](int64_t) {});
+  ASSERT_EQ(damaged.size(), 2u);
+  EXPECT_EQ(damaged[0].path, link);
+  EXPECT_EQ(damaged[0].reason, "a link to " + fs::canonical(outside).string());
+  EXPECT_EQ(damaged[1].path, layout_.snapshot(kNew) / "z");
+  EXPECT_EQ(damaged[1].reason, "No such file or directory");
+}
+
+// Content of more than one buffer, whose last part is short.
+TEST_F(CachedModels, LargeFilesAreReadToTheirEnd) {
+  std::string content(200'000, 'x');
+  add(kNew, "large", content);
+  EXPECT_TRUE(verify(only_model(), [](int64_t) {}).empty());
+  content.back() = 'y';
+  write(layout_.snapshot(kNew) / "large", content);
+  EXPECT_EQ(verify(only_model(), [](int64_t) {}).size(), 1u);
+}
+
+TEST_F(CachedModels, ASizeThatIsNotTheHubsSaysWhatToDo) {
+  write_tree(layout_, kNew, trees_[kNew]);
+  write(layout_.blobs() / name_of("weights"), "weight");
+  EXPECT_EQ(error_of([&] {
+              find_cached({"org/name", "main"});
+            }),
+            (layout_.snapshot(kNew) / "model.safetensors").string() +
+                ": expected 7 bytes, as the hub lists, got 6; vitrail cache verify org/name --remove deletes damaged "
+                "files, and vitrail pull org/name gets them again");
+}
+
+TEST_F(CachedModels, AConfigurationOfOpenClipIsOneToo) {
+  fs::rename(layout_.snapshot(kOld) / "config.json", layout_.snapshot(kOld) / "open_clip_config.json");
+  EXPECT_EQ(find_cached({"org/name", "v1"}), layout_.snapshot(kOld));
+  fs::rename(layout_.snapshot(kOld) / "open_clip_config.json", layout_.snapshot(kOld) / "other_config.json");
+  EXPECT_FALSE(find_cached({"org/name", "v1"}));
+}
+
+TEST_F(CachedModels, ConfigurationsBesideTheWeightsAreChecked) {
+  write_tree(layout_, kNew, trees_[kNew]);
+  write(layout_.blobs() / name_of("{\"a\": 1}"), "{\"a\": 12}");
+  EXPECT_TRUE(contains(error_of([&] { find_cached({"org/name", "main"}); }), "config.json: expected 8 bytes"));
+  add(kNew, "notes.txt", "1234");
+  trees_[kNew]["notes.txt"].size = 5;
+  trees_[kNew].erase("config.json");
+  write_tree(layout_, kNew, trees_[kNew]);
+  EXPECT_EQ(find_cached({"org/name", "main"}), layout_.snapshot(kNew)) << "files that a model is not opened with";
 }
 
 }  // namespace

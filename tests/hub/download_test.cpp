@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 
 #include "tests/hub/hub_server.h"
@@ -228,6 +229,41 @@ TEST(PartialName, IsThatOfADownloadInProgress) {
   for (const char* name : {"ab.vitrail-partial", "ab.vitrail-etag", "ab.incomplete"})
     EXPECT_TRUE(is_partial_name(name));
   for (const char* name : {"ab", "ab.lock", "vitrail-partial.ab", ""}) EXPECT_FALSE(is_partial_name(name)) << name;
+}
+
+TEST_F(Downloads, OnlyARangeFromTheLastByteToTheEndContinues) {
+  for (const std::string range : {"bytes 100-6998/7000", "octets 100-6999/7000", "bytes 100-6999/7000 "}) {
+    fs::remove(blob_);
+    write(".vitrail-partial", content_.substr(0, 100));
+    const HubServer server([&](const Request& request) {
+      if (request.header("Range").empty()) return Reply{200, content_};
+      return Reply{206, content_.substr(100), {{"Content-Range", range}}};
+    });
+    run(server);
+    expect_complete();
+    EXPECT_EQ(server.requests().size(), range.ends_with(' ') ? 1u : 2u) << range << ": a header's value is trimmed";
+  }
+}
+
+TEST_F(Downloads, ProgressIsTheNumberOfBytesThatAreThere) {
+  write(".vitrail-partial", content_.substr(0, 100));
+  const HubServer server([&](const Request&) { return range_from(100); });
+  run(server);
+  EXPECT_EQ(progress_.front(), 100);
+  EXPECT_EQ(progress_.back(), 7000);
+  EXPECT_TRUE(std::ranges::is_sorted(progress_));
+}
+
+TEST_F(Downloads, MessagesNameTheFile) {
+  const HubServer wrong([&](const Request&) { return Reply{200, std::string(7000, 'w')}; });
+  EXPECT_EQ(error_of([&] { run(wrong); }),
+            "org/name: file: expected content with the digest " + blob_.filename().string() +
+                ", got other content, twice; it was deleted. Does a proxy change it? HF_ENDPOINT names a mirror");
+  EXPECT_EQ(std::ranges::count(progress_, 0), 3) << "at the beginning, and after both tries";
+  const HubServer server([&](const Request&) { return Reply{200, content_}; });
+  fs::remove(blob_.string() + ".vitrail-partial");
+  fs::create_directories(blob_.string() + ".vitrail-partial");
+  EXPECT_EQ(error_of([&] { run(server); }), blob_.string() + ".vitrail-partial: cannot be written: Is a directory");
 }
 
 }  // namespace

@@ -103,5 +103,81 @@ TEST_F(Trees, OfAnotherVersionOrDamagedAreNone) {
   EXPECT_TRUE(contains(error_of([&] { read_tree(layout_, kCommit); }), "below the model's folder"));
 }
 
+TEST(ListedFiles, RefusalsNameTheReplyAndTheFile) {
+  EXPECT_EQ(refusal(entry("../a")), "reply: expected paths of files below the model's folder, got \"../a\"");
+  EXPECT_TRUE(refusal(entry(std::string(81, '.') + "/..")).ends_with(", got \"" + std::string(80, '.') + "\""));
+  EXPECT_EQ(refusal(entry("a/b", 1, "x")), "reply: expected a SHA-1 or SHA-256 of a/b, got \"x\"");
+  EXPECT_EQ(refusal(entry("a/b", -5)), "reply: expected the size of a/b, got -5");
+  FileList files;
+  EXPECT_EQ(error_of([&] { add_listed_files("{}", "reply", files); }), "reply: expected a list of files, got object");
+  EXPECT_TRUE(error_of([&] {
+                add_listed_files("[", "reply", files);
+              }).starts_with("reply: expected the hub's list of files, got "));
+  EXPECT_TRUE(files.empty());
+}
+
+TEST(ListedFiles, AreFilesAlone) {
+  json folder = entry("folder");
+  folder["type"] = "directory";
+  FileList files;
+  add_listed_files(json::array({folder, entry("a", 3), folder, entry("b", 4)}).dump(), "reply", files);
+  ASSERT_EQ(files.size(), 2u);
+  EXPECT_EQ(files["a"].size, 3);
+  EXPECT_EQ(files["a"].blob_id, kSha1);
+  EXPECT_EQ(files["a"].lfs_sha256, "");
+  EXPECT_EQ(files["a"].xet_hash, "");
+  EXPECT_EQ(files["a"].etag(), kSha1);
+  EXPECT_EQ(files["b"].size, 4);
+}
+
+TEST(ListedFiles, OfLargeFileStorageHaveItsSizeAndDigest) {
+  json lfs = entry("a", 130);
+  lfs["lfs"] = {{"oid", kSha256}, {"size", 5}};
+  lfs["xetHash"] = "xet";
+  json none = entry("b", 131);
+  none["lfs"] = none["xetHash"] = nullptr;
+  FileList files;
+  add_listed_files(json::array({lfs, none}).dump(), "reply", files);
+  EXPECT_EQ(files["a"].size, 5);
+  EXPECT_EQ(files["a"].blob_id, kSha1);
+  EXPECT_EQ(files["a"].lfs_sha256, kSha256);
+  EXPECT_EQ(files["a"].etag(), kSha256);
+  EXPECT_EQ(files["a"].xet_hash, "xet");
+  EXPECT_EQ(files["b"].size, 131);
+  EXPECT_EQ(files["b"].etag(), kSha1);
+  EXPECT_EQ(files["b"].xet_hash, "");
+}
+
+TEST_F(Trees, HaveTheSizeOfTheContent) {
+  write(R"({"format_version": 1, "files": {
+      "a": {"size": 130, "blob_id": ")" +
+        kSha1 + R"(", "lfs_sha256": ")" + kSha256 + R"("},
+      "b": {"size": 131, "blob_id": ")" +
+        kSha1 + R"(", "lfs_size": 9},
+      "c": {"size": 132, "blob_id": ")" +
+        kSha1 + R"(", "lfs_sha256": ")" + kSha256 + R"(", "lfs_size": 7, "xet_hash": "x"}}})");
+  const FileList files = read_tree(layout_, kCommit).value();
+  ASSERT_EQ(files.size(), 3u);
+  EXPECT_EQ(files.at("a").size, 130) << "an older huggingface_hub";
+  EXPECT_EQ(files.at("b").size, 131) << "not in large file storage";
+  EXPECT_EQ(files.at("b").etag(), kSha1);
+  EXPECT_EQ(files.at("c").size, 7);
+  EXPECT_EQ(files.at("c").etag(), kSha256);
+  EXPECT_EQ(files.at("c").blob_id, kSha1);
+  EXPECT_EQ(files.at("c").xet_hash, "x");
+  write(R"({"format_version": 1, "files": {"a": {"size": -1, "blob_id": ")" + kSha1 + R"("}}})");
+  EXPECT_EQ(error_of([&] { read_tree(layout_, kCommit); }),
+            layout_.tree(kCommit).string() + ": expected the size of a, got -1");
+}
+
+TEST(NeededFiles, AreConfigurationsAndTokenizers) {
+  for (const char* name : {"config.json", "preprocessor_config.json", "processor_config.json", "open_clip_config.json",
+                           "tokenizer.json", "tokenizer_config.json", "vocab.json", "merges.txt", "spiece.model",
+                           "sentencepiece.model", "bpe_simple_vocab_16e6.txt", "bpe_simple_vocab_16e6.txt.gz"})
+    EXPECT_TRUE(is_needed_beside_weights(name)) << name;
+  for (const char* name : {"", "model.safetensors", "README.md", "onnx/config.json", "Config.json", "config.json.bak"})
+    EXPECT_FALSE(is_needed_beside_weights(name)) << name;
+}
+
 }  // namespace
 }  // namespace vitrail::hub

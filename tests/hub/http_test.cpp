@@ -162,5 +162,88 @@ TEST_F(HubRequests, HeadersOfTheCallerAreSent) {
   EXPECT_EQ(server.requests().at(0).header("Range"), "bytes=3-");
 }
 
+TEST_F(HubRequests, RefusalsNameTheUrlAndTheLocation) {
+  std::string location = "/again";
+  const HubServer server([&](const Request&) { return Reply{302, "", {{"Location", location}}}; });
+  HttpClient client(settings_for(server.url()));
+  const std::string url = server.url() + "/a";
+  EXPECT_EQ(error_of([&] { client.get(url, 10); }),
+            server.url() + "/again: expected at most 10 redirections, got more");
+  location = "ftp://x";
+  EXPECT_EQ(error_of([&] { client.get(url, 10); }),
+            url + ": expected a redirection to a URL with https://, got \"ftp://x\"");
+  location = std::string(201, 'x');
+  EXPECT_EQ(error_of([&] { client.get(url, 10); }),
+            url + ": expected a redirection to a URL with https://, got \"" + std::string(200, 'x') + "\"");
+}
+
+TEST_F(HubRequests, NineRedirectionsAreFollowedToTheEnd) {
+  const HubServer server([](const Request& request) {
+    const int number = std::stoi(request.target.substr(1));
+    return number == 9 ? Reply{200, "end"} : Reply{303, "", {{"Location", "/" + std::to_string(number + 1)}}};
+  });
+  HttpClient client(settings_for(server.url()));
+  EXPECT_EQ(client.get(server.url() + "/0", 10).body, "end");
+  EXPECT_EQ(server.requests().size(), 10u);
+}
+
+TEST_F(HubRequests, SayWhoTheyAre) {
+  const HubServer server([](const Request&) { return Reply{200}; });
+  Settings settings = settings_for(server.url() + "/path");
+  settings.token = "hf_t";
+  HttpClient client(settings);
+  client.get(server.url() + "/x", 10);
+  const Request request = server.requests().at(0);
+  EXPECT_EQ(request.header("User-Agent"), "vitrail");
+  EXPECT_EQ(request.header("Accept-Encoding"), "identity");
+  EXPECT_EQ(request.header("Authorization"), "Bearer hf_t") << "the endpoint's server, whatever its path is";
+  EXPECT_EQ(client.settings().endpoint, server.url() + "/path");
+}
+
+TEST_F(HubRequests, ATransferThatIsCutGivesWhatCame) {
+  const HubServer server([](const Request&) { return Reply{200, "abc", {{"ETag", "t"}}, 9}; });
+  HttpClient client(settings_for(server.url()));
+  std::string got;
+  const HttpResponse response = client.get(server.url(), {}, [&](const HttpResponse& head, std::string_view data) {
+    EXPECT_EQ(head.status, 200);
+    EXPECT_EQ(head.header("etag"), "t");
+    got += data;
+    return true;
+  });
+  EXPECT_EQ(got, "abc");
+  EXPECT_EQ(response.result, HttpResult::cut);
+  EXPECT_NE(response.message, "");
+  EXPECT_EQ(response.body, "");
+  EXPECT_EQ(server.requests().size(), 1u);
+}
+
+TEST_F(HubRequests, OfManyHeadersTheFirstAreKept) {
+  const HubServer server([](const Request&) {
+    Reply reply{200};
+    for (int i = 0; i < 250; ++i) reply.headers.emplace_back("H" + std::to_string(i), std::to_string(i));
+    return reply;
+  });
+  HttpClient client(settings_for(server.url()));
+  const HttpResponse response = client.get(server.url(), 10);
+  EXPECT_EQ(response.headers.size(), 200u);
+  EXPECT_EQ(response.header("h0"), "0");
+  EXPECT_EQ(response.header("h198"), "198") << "behind \"Connection\"";
+  EXPECT_EQ(response.header("h199"), "");
+}
+
+// The headers and the text of a redirection are not those of the last response.
+TEST_F(HubRequests, ARedirectionLeavesNothingBehind) {
+  const HubServer server([](const Request& request) {
+    return request.target == "/end" ? Reply{404, "last"}
+                                    : Reply{302, "first", {{"Location", "/end"}, {"X-Error-Code", "Early"}}};
+  });
+  HttpClient client(settings_for(server.url()));
+  const HttpResponse response = client.get(server.url() + "/begin", 100);
+  EXPECT_EQ(response.status, 404);
+  EXPECT_EQ(response.body, "last");
+  EXPECT_EQ(response.header("x-error-code"), "");
+  EXPECT_EQ(response.header("location"), "");
+}
+
 }  // namespace
 }  // namespace vitrail::hub

@@ -48,5 +48,33 @@ TEST(HubError, HasTheTextOfTheHubUpToALimit) {
       error_for(418, {{"x-error-message", std::string(300, 'm')}}).ends_with(" (" + std::string(200, 'm') + ")"));
 }
 
+// A gated model is told from a missing one whatever the status is.
+TEST(HubError, HasTheWholeSentence) {
+  const std::string gated =
+      "org/m: expected access to the model, got a refusal, because it is gated: accept its licence at "
+      "https://hub/org/m, "
+      "then ";
+  const std::string set = "set HF_TOKEN to a token of https://hub/settings/tokens",
+                    useless = "the token in HF_TOKEN gives no access";
+  EXPECT_EQ(error_for(404, {{"x-error-code", "GatedRepo"}}), gated + set);
+  EXPECT_EQ(error_for(403, {}, "hf_x"), gated + useless);
+  const std::string missing =
+      "org/m: expected a model on https://hub, or a folder of this machine, got neither; if the model is private or "
+      "gated, ";
+  EXPECT_EQ(error_for(401, {}), missing + set);
+  EXPECT_EQ(error_for(404, {}, "hf_x"), missing + useless);
+  EXPECT_EQ(error_for(500, {{"x-error-code", "RepoNotFound"}}, "hf_x"), missing + useless);
+  EXPECT_EQ(error_for(404, {{"x-error-code", "RevisionNotFound"}}),
+            "org/m: expected a branch, tag or commit of the model, got one that it does not have: see "
+            "https://hub/org/m/commits");
+  EXPECT_EQ(error_for(404, {{"x-error-code", "EntryNotFound"}}), "org/m: expected the file on the hub, got none");
+  EXPECT_EQ(error_for(429, {}),
+            "org/m: expected a reply of the hub, got \"too many requests\": try again later; with HF_TOKEN more are "
+            "allowed");
+  EXPECT_EQ(error_for(403, {{"x-error-code", "Other"}, {"x-error-message", "why"}}),
+            "org/m: expected the status 200 of https://hub, got 403 (why)");
+  EXPECT_EQ(error_for(502, {}), "org/m: expected the status 200 of https://hub, got 502");
+}
+
 }  // namespace
 }  // namespace vitrail::hub

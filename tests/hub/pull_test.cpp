@@ -178,5 +178,126 @@ TEST_F(Pulls, OfflineNothingIsRequested) {
   EXPECT_TRUE(server_.requests().empty());
 }
 
+// Replies that no hub gives.
+TEST_F(Pulls, AReplyWithoutACommitIsAnError) {
+  for (const auto& [body, got] : {std::pair<std::string, std::string>{"text", "no JSON"},
+                                  {"[]", "none"},
+                                  {"{}", "none"},
+                                  {json{{"sha", std::string(39, 'a')}}.dump(), "none"},
+                                  {json{{"sha", std::string(41, 'a')}}.dump(), "none"},
+                                  {json{{"sha", std::string(40, 'g')}}.dump(), "none"},
+                                  {json{{"sha", 1}}.dump(), "none"}}) {
+    const HubServer server([&, text = body](const Request&) { return Reply{200, text}; });
+    const Environment environment({{"HF_HUB_CACHE", cache_.string()},
+                                   {"HF_ENDPOINT", server.url()},
+                                   {"HF_TOKEN", std::nullopt},
+                                   {"HF_HUB_OFFLINE", std::nullopt},
+                                   {"TRANSFORMERS_OFFLINE", std::nullopt}});
+    EXPECT_EQ(
+        error_of([] {
+          pull({"org/name", "v1"});
+        }),
+        server.url() + "/api/models/org/name/revision/v1: expected the commit of the model in \"sha\", got " + got);
+  }
+}
+
+TEST_F(Pulls, AModelWithoutWeightsIsNamedWithItsFiles) {
+  files_.erase("model.safetensors");
+  files_["onnx/model.safetensors"] = "x";
+  EXPECT_EQ(error_of([&] { pull_into(cache_, "v1"); }),
+            "org/name@v1: expected a model with model.safetensors, its index, or pytorch_model.bin, got one with "
+            "README.md, config.json");
+  files_.clear();
+  fs::remove_all(cache_ / "models--org--name");
+  EXPECT_EQ(error_of([&] { pull_into(cache_); }),
+            "org/name: expected a model with model.safetensors, its index, or pytorch_model.bin, got no files");
+}
+
+TEST_F(Pulls, AStatusOfTheHubIsOfTheModel) {
+  const HubServer server([](const Request&) { return Reply{404}; });
+  const Environment environment({{"HF_HUB_CACHE", cache_.string()},
+                                 {"HF_ENDPOINT", server.url()},
+                                 {"HF_TOKEN", "hf_t"},
+                                 {"HF_HUB_OFFLINE", std::nullopt},
+                                 {"TRANSFORMERS_OFFLINE", std::nullopt}});
+  EXPECT_EQ(error_of([] {
+              pull({"org/name", "v1"});
+            }),
+            "org/name@v1: expected a model on " + server.url() +
+                ", or a folder of this machine, got neither; if the model is private or gated, the token in HF_TOKEN "
+                "gives no access");
+}
+
+// The list that the cache keeps of a commit is taken.
+TEST_F(Pulls, AKnownCommitIsNotListedAgain) {
+  pull_into(cache_);
+  const auto lists = [&] {
+    size_t count = 0;
+    for (const Request& request : server_.requests()) count += contains(request.target, "/tree/");
+    return count;
+  };
+  EXPECT_EQ(lists(), 1u);
+  pull_into(cache_, "v2");
+  EXPECT_EQ(lists(), 1u);
+  EXPECT_EQ(read_text_file(layout_.ref("v2")), kCommit);
+  EXPECT_EQ(contents_requested(), 2u);
+}
+
+TEST_F(Pulls, ACacheKeepsItsTag) {
+  std::ofstream(cache_ / "CACHEDIR.TAG") << "mine";
+  pull_into(cache_);
+  EXPECT_EQ(read_text_file(cache_ / "CACHEDIR.TAG"), "mine");
+}
+
+TEST_F(Pulls, WithoutLinksFilesAreInTheSnapshot) {
+  const Environment environment({{"HF_HUB_DISABLE_SYMLINKS", std::string("1")}});
+  const fs::path snapshot = pull_into(cache_);
+  EXPECT_FALSE(fs::is_symlink(snapshot / "model.safetensors"));
+  EXPECT_EQ(read_text_file(snapshot / "model.safetensors"), "weights");
+  EXPECT_TRUE(fs::is_empty(layout_.blobs()));
+  pull_into(cache_);
+  EXPECT_EQ(contents_requested(), 2u);
+}
+
+TEST_F(Pulls, APathKeepsItsPlainCharacters) {
+  files_["model.safetensors.index.json"] = json{{"weight_map", {{"a", "aZ09-_.~é%+.safetensors"}}}}.dump();
+  files_["aZ09-_.~é%+.safetensors"] = "shard";
+  files_.erase("model.safetensors");
+  encoded_["aZ09-_.~%C3%A9%25%2B.safetensors"] = "aZ09-_.~é%+.safetensors";
+  EXPECT_EQ(read_text_file(pull_into(cache_) / "aZ09-_.~é%+.safetensors"), "shard");
+}
+
+TEST_F(Pulls, MoreBytesThanTheDiskHasAreNotBegun) {
+  const HubServer server([&](const Request& request) {
+    if (!contains(request.target, "/tree/")) return reply_to(request);
+    json weights = listed("model.safetensors", "weights");
+    weights["size"] = int64_t{1} << 50;
+    return Reply{200, json::array({weights, listed("config.json", "{}")}).dump()};
+  });
+  const Environment environment({{"HF_HUB_CACHE", cache_.string()},
+                                 {"HF_ENDPOINT", server.url()},
+                                 {"HF_TOKEN", std::nullopt},
+                                 {"HF_HUB_OFFLINE", std::nullopt},
+                                 {"TRANSFORMERS_OFFLINE", std::nullopt}});
+  const std::string message = error_of([] { pull({"org/name", "main"}); });
+  EXPECT_TRUE(message.starts_with(cache_.string() + ": expected 1125899907 MB of free space for org/name, got "))
+      << message << ": 2^50 + 2 bytes, rounded up";
+  EXPECT_TRUE(
+      message.ends_with(" MB; HF_HUB_CACHE names another folder, and vitrail cache prune deletes what is not used"))
+      << message;
+  for (const Request& request : server.requests()) EXPECT_FALSE(contains(request.target, "/resolve/"));
+}
+
+TEST_F(Pulls, OfflineTheModelIsNamed) {
+  const Environment environment(
+      {{"HF_HUB_CACHE", cache_.string()}, {"HF_ENDPOINT", server_.url()}, {"HF_HUB_OFFLINE", "1"}});
+  EXPECT_EQ(error_of([] {
+              pull({"org/name", "v1"});
+            }),
+            "org/name@v1: expected a complete model in " + cache_.string() +
+                ", because HF_HUB_OFFLINE is set, got none; vitrail pull org/name@v1 brings it there when "
+                "HF_HUB_OFFLINE is not set");
+}
+
 }  // namespace
 }  // namespace vitrail::hub

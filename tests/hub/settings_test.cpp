@@ -110,5 +110,42 @@ TEST(HubSettings, ATokenOfOtherCharactersIsAnErrorThatDoesNotShowIt) {
   }
 }
 
+TEST(HubSettings, RefusalsNameTheVariableAndItsValue) {
+  const auto refusal = [](const char* name, const char* value) {
+    return error_of([&] { settings_with({{name, value}}); });
+  };
+  EXPECT_EQ(refusal("HF_HUB_ETAG_TIMEOUT", "0"), "HF_HUB_ETAG_TIMEOUT: expected a number of seconds, got \"0\"");
+  EXPECT_EQ(refusal("HF_HUB_DOWNLOAD_TIMEOUT", "1s"),
+            "HF_HUB_DOWNLOAD_TIMEOUT: expected a number of seconds, got \"1s\"");
+  EXPECT_EQ(refusal("HF_ENDPOINT", "mirror/"), "HF_ENDPOINT: expected a URL with https:// or http://, got \"mirror\"");
+  EXPECT_EQ(refusal("HUGGING_FACE_HUB_TOKEN", "a b"),
+            "HUGGING_FACE_HUB_TOKEN: expected a token of printable characters (hf_…), got other characters");
+  const fs::path home = testing::scratch_folder();
+  std::ofstream(home / "token") << "a b";
+  EXPECT_EQ(error_of([&] {
+              settings_with({{"HF_HOME", home.string()}});
+            }),
+            (home / "token").string() + ": expected a token of printable characters (hf_…), got other characters");
+}
+
+TEST(HubSettings, TheTokensFileIsInTheHubsHome) {
+  const fs::path home = testing::scratch_folder(), other = testing::scratch_folder();
+  std::ofstream(home / "token") << "hf_home";
+  fs::create_directories(other / "huggingface");
+  std::ofstream(other / "huggingface/token") << "hf_xdg";
+  EXPECT_EQ(settings_with({{"HF_HOME", home.string()}}).token, "hf_home");
+  EXPECT_EQ(settings_with({{"XDG_CACHE_HOME", other.string()}}).token, "hf_xdg");
+  EXPECT_EQ(settings_with({{"XDG_CACHE_HOME", other.string()}, {"HF_HOME", home.string()}}).token, "hf_home");
+  EXPECT_EQ(settings_with({{"HF_HOME", "~/x"}}, home).cache, home / "x/hub");
+  EXPECT_EQ(settings_with({{"XDG_CACHE_HOME", "~/x"}}, home).cache, home / "x/huggingface/hub");
+  std::ofstream(home / "token") << " \n";
+  EXPECT_EQ(settings_with({{"HF_HOME", home.string()}}).token, "");
+}
+
+TEST(HubSettings, AnEndpointMayBePlainHttp) {
+  EXPECT_EQ(settings_with({{"HF_ENDPOINT", "https://mirror/path/"}}).endpoint, "https://mirror/path");
+  EXPECT_EQ(settings_with({{"HF_ENDPOINT", "http://mirror"}}).endpoint, "http://mirror");
+}
+
 }  // namespace
 }  // namespace vitrail::hub

@@ -4,11 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <limits>
 
 #include "tests/support/golden.h"
 #include "tests/support/messages.h"
 #include "tests/support/paths.h"
 #include "tests/support/sam_fixture.h"
+#include "vitrail/models/sam/sam.h"
 #include "vitrail/weights/safetensors.h"
 
 namespace vitrail::sam {
@@ -103,6 +105,62 @@ TEST(EmbeddingKey, IsThatOfTheContentAndTheOrientation) {
   EXPECT_EQ(key(a, false), key(std::string("abc"), false));
   EXPECT_NE(key(a, false), key(b, false));
   EXPECT_NE(key(a, false), key(a, true));
+}
+
+TEST(EmbeddingCache, MessagesNameModelsAndFields) {
+  const auto folder = testing::scratch_folder();
+  const std::string file = (folder / "key.safetensors").string();
+  const EmbeddingCache cache(folder, "abcdefghijklmnop");
+  const auto refusal = [&](const std::string& name, const std::map<std::string, std::string>& metadata) {
+    weights::write_safetensors(file, {{name, embedding().values}}, metadata);
+    return error_of([&] { cache.find("key"); });
+  };
+  EXPECT_EQ(refusal("embedding", {{"model", "qrstuvwxyz0123"}}),
+            file +
+                ": expected an embedding of this model (abcdefghijkl…), got one of another model (qrstuvwxyz01…); "
+                "each model and precision needs a cache folder of its own");
+  EXPECT_EQ(refusal("values", {{"model", "abcdefghijklmnop"}}),
+            file + ": expected a tensor \"embedding\", got none; delete the file to compute it again");
+  EXPECT_EQ(refusal("embedding", {{"model", "abcdefghijklmnop"}, {"width", "3x"}, {"height", "20"}}),
+            file + ": expected the width of an image in the metadata, got '3x'; delete the file to compute it again");
+  EXPECT_EQ(refusal("embedding", {{"model", "abcdefghijklmnop"}, {"width", "3"}, {"height", "0"}}),
+            file + ": expected the height of an image in the metadata, got '0'; delete the file to compute it again");
+  EXPECT_EQ(refusal("embedding", {{"model", "abcdefghijklmnop"}, {"width", "3"}}),
+            file + ": expected the height of an image in the metadata, got ''; delete the file to compute it again");
+  weights::write_safetensors(file, {{"embedding", embedding().values}},
+                             {{"model", "abcdefghijklmnop"}, {"width", "1"}, {"height", "2"}});
+  EXPECT_EQ(cache.find("key")->width, 1);
+  EXPECT_EQ(cache.find("key")->height, 2);
+}
+
+TEST(EmbeddingCache, ReturnsWhatItKeeps) {
+  const EmbeddingCache cache(testing::scratch_folder(), "model");
+  const ImageEmbedding added = cache.add("key", embedding());
+  EXPECT_EQ(added.width, 30);
+  EXPECT_EQ(added.height, 20);
+  EXPECT_FALSE(added.hq_features.defined());
+  EXPECT_EQ(added.values.dtype(), DType::f32);
+  EXPECT_EQ(added.values.shape(), (Shape{4, 3, 3}));
+  ImageEmbedding other = embedding();
+  other.hq_features = Tensor::full({1, 1, 1}, std::numeric_limits<float>::quiet_NaN());
+  EXPECT_EQ(error_of([&] { cache.add("nan", other); }),
+            "image embedding: expected values in the range of fp16, which the cache has, got a larger one or a NaN");
+  EXPECT_TRUE(cache.add("largest", {Tensor::full({1, 1, 1}, 65504), 1, 1}).values.defined());
+}
+
+// SHA-256 of "abc": FIPS 180-2, appendix B.1.
+TEST(EmbeddingKey, IsADigestWithTheUseOfTheOrientation) {
+  const std::string text = "abc", digest = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+  EXPECT_EQ(embedding_key(std::as_bytes(std::span(text)), false), digest);
+  EXPECT_EQ(embedding_key(std::as_bytes(std::span(text)), true), digest + "-exif");
+}
+
+TEST(EmbeddingModel, IsADigestBehindThePrecision) {
+  const std::filesystem::path path = sam_fixture("windows").model;
+  const std::string digest = models::sam_encoder_digest(path);
+  EXPECT_EQ(embedding_model(path, {}), digest);
+  for (const auto precision : {kernels::Precision::half, kernels::Precision::int8})
+    EXPECT_EQ(embedding_model(path, {.precision = precision}), std::string(kernels::name_of(precision)) + "-" + digest);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "tests/support/golden.h"
 #include "tests/support/messages.h"
+#include "tests/support/sam_fixture.h"
 #include "vitrail/models/sam/sam.h"
 
 namespace vitrail::sam {
@@ -77,6 +78,35 @@ TEST(InputFrame, LogitsOfTheImageLeaveThePaddingOut) {
   const Tensor whole = kMedSam.image_logits(mask, 8, 16);
   EXPECT_NEAR(whole.data<float>()[0], 3, 1e-4);
   EXPECT_NEAR(whole.data<float>()[8 * 16 - 1], -3, 1e-4);
+}
+
+TEST(InputFrame, AnImageThatIsTooNarrowIsNamed) {
+  EXPECT_EQ(testing::error_of([] { kSam.resized(image::make_image(4, 160, 3)); }),
+            "image: expected sides that are at least 1 pixel when the long one is resized to 16, got 4×160");
+  EXPECT_EQ(testing::error_of([] { kSam.resized(image::make_image(160, 4, 3)); }),
+            "image: expected sides that are at least 1 pixel when the long one is resized to 16, got 160×4");
+  const image::Image wide = kSam.resized(image::make_image(100, 50, 3)), tall = kMedSam.resized(wide);
+  EXPECT_EQ(wide.width, 16);
+  EXPECT_EQ(wide.height, 8);
+  EXPECT_EQ(tall.width, 16);
+  EXPECT_EQ(tall.height, 16);
+}
+
+TEST(InputFrame, IsThatOfTheModel) {
+  models::SamConfig config = models::load_sam(testing::sam_fixture("medsam").model).config();
+  EXPECT_EQ(input_frame(config).size, config.encoder.image_size());
+  EXPECT_EQ(input_frame(config).preprocessing, SamPreprocessing::medsam);
+  config.preprocessing = SamPreprocessing::segment_anything;
+  EXPECT_EQ(input_frame(config).preprocessing, SamPreprocessing::segment_anything);
+}
+
+// A logit of the frame is enlarged as a probability: between 0 and 1, log-odds of the mean.
+TEST(InputFrame, MedSamEnlargesProbabilities) {
+  const Tensor mask = Tensor::from<float>({1, 2}, {0, 4});
+  const Tensor logits = kMedSam.image_logits(mask, 1, 4);
+  const double high = 1 / (1 + std::exp(-4.0));
+  const double parts[] = {0.5, 0.75 * 0.5 + 0.25 * high, 0.25 * 0.5 + 0.75 * high, high};
+  for (int64_t i = 0; i < 4; ++i) EXPECT_NEAR(logits.data<float>()[i], std::log(parts[i] / (1 - parts[i])), 1e-4) << i;
 }
 
 }  // namespace

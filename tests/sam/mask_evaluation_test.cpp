@@ -7,10 +7,12 @@
 #include <algorithm>
 #include <fstream>
 
+#include "tests/support/messages.h"
 #include "tests/support/paths.h"
 #include "tests/support/sam_fixture.h"
 #include "vitrail/base/error.h"
 #include "vitrail/image/encode.h"
+#include "vitrail/sam/instance_datasets_internal.h"
 
 namespace vitrail::sam {
 namespace {
@@ -201,6 +203,65 @@ TEST(MaskEvaluation, TheMiddleIsFurthestFromTheOutside) {
   EXPECT_DOUBLE_EQ(intersection_over_union(other, other), 1);
   other.row(0)[0] = other.row(0)[8] = 1;
   EXPECT_DOUBLE_EQ(intersection_over_union(mask, other), 1.0 / 36);
+}
+
+TEST(MaskEvaluation, MasksOfOtherSizesAreNotCompared) {
+  EXPECT_EQ(testing::error_of([] { intersection_over_union(make_mask(3, 2), make_mask(2, 3)); }),
+            "masks: expected two of 3×2, got 2×3");
+  EXPECT_EQ(testing::error_of([] { intersection_over_union(make_mask(3, 2), make_mask(3, 1)); }),
+            "masks: expected two of 3×2, got 3×1");
+}
+
+TEST(MaskEvaluation, MiddlesAreThoseOfEveryDistance) {
+  for (int64_t i = 0; i < 60; ++i) {
+    BinaryMask mask = make_mask(1 + i % 13, 1 + i % 8);
+    for (size_t pixel = 0; pixel < mask.pixels.size(); ++pixel)
+      mask.pixels[pixel] = (pixel * 7919 + static_cast<size_t>(i) * 104729) % 9 < 7 ? 1 : 0;
+    int64_t distance = 0;
+    const Point want = farthest_inside(mask, distance), got = middle_of(mask);
+    EXPECT_EQ(got.x, want.x) << i;
+    EXPECT_EQ(got.y, want.y) << i;
+    EXPECT_EQ(got.label, 1);
+  }
+}
+
+// The photograph has 11 × 7 pixels, and 7 × 11 as its EXIF orientation says.
+TEST(MaskEvaluation, ImagesAreTurnedWhereAsked) {
+  const Predictor predictor(sam_fixture(kModel).model);
+  const auto folder = testing::scratch_folder();
+  std::filesystem::copy(testing::fixture("image/decode/exif_6.jpg"), folder / "photo.jpg");
+  for (const bool exif : {false, true}) {
+    image::Image mask = image::make_image(exif ? 7 : 11, exif ? 11 : 7, 1);
+    mask.row(3)[2] = 1;
+    image::write_png(folder / "photo.png", mask);
+    const auto dataset = open_instances(folder);
+    EXPECT_EQ(evaluate_masks(predictor, *dataset, {.exif = exif}).masks, 1);
+    EXPECT_EQ(testing::error_of([&] { evaluate_masks(predictor, *dataset, {.exif = !exif}); }),
+              (folder / "photo.png").string() + (exif ? ": expected a mask of the image's size 11×7, got 7×11"
+                                                      : ": expected a mask of the image's size 7×11, got 11×7"));
+  }
+}
+
+TEST(MaskEvaluation, OfNoMasksIsZero) {
+  const Predictor predictor(sam_fixture(kModel).model);
+  const auto dataset = parse_coco_instances(R"({"images": [], "annotations": []})", "set.json", "");
+  const MaskEvaluation result = evaluate_masks(predictor, *dataset);
+  EXPECT_EQ(result.images, 0);
+  EXPECT_EQ(result.masks, 0);
+  EXPECT_EQ(result.unreadable, 0);
+  EXPECT_EQ(result.click_best + result.click + result.three_clicks + result.box, 0);
+}
+
+TEST(MaskEvaluation, DefaultsAreAllImagesAsTheyAreStored) {
+  const MaskEvaluationOptions options;
+  EXPECT_FALSE(options.exif);
+  EXPECT_EQ(options.max_images, 0);
+  EXPECT_FALSE(options.unreadable);
+  EXPECT_FALSE(options.progress);
+  const PredictorOptions predictor;
+  EXPECT_EQ(predictor.threads, 0);
+  EXPECT_EQ(predictor.precision, kernels::Precision::fp32);
+  EXPECT_FALSE(predictor.preprocessing.has_value());
 }
 
 }  // namespace

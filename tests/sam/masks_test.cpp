@@ -194,5 +194,38 @@ TEST(PointGrid, EqualsTheReferenceToTheLastBit) {
   EXPECT_THROW(point_grid(0), Error);
 }
 
+TEST(Crops, RefusalsNameTheOption) {
+  const auto refusal = [](int64_t width, int64_t height, int64_t layers, double ratio) {
+    return error_of([&] { crops_of(width, height, layers, ratio); });
+  };
+  EXPECT_EQ(refusal(0, 5, 0, 0), "crops: expected an image of at least one pixel, got 0×5");
+  EXPECT_EQ(refusal(5, 0, 0, 0), "crops: expected an image of at least one pixel, got 5×0");
+  EXPECT_EQ(refusal(5, 4, -1, 0), "crop_n_layers: expected 0 to 8, got -1");
+  EXPECT_EQ(refusal(5, 4, 9, 0), "crop_n_layers: expected 0 to 8, got 9");
+  EXPECT_EQ(refusal(5, 4, 1, -0.25), "crop_overlap_ratio: expected 0 to 1, got -0.25");
+  EXPECT_EQ(refusal(5, 4, 1, 1.25), "crop_overlap_ratio: expected 0 to 1, got 1.25");
+  EXPECT_EQ(refusal(5, 3, 2, 0), "crop_n_layers: expected crops of at least one pixel of 5×3, got layer 2");
+  EXPECT_EQ(crops_of(256, 512, 8, 0).size(), 87381u) << "1 + 4 + 16 + … + 65536";
+  EXPECT_EQ(error_of([] { point_grid(0); }), "point grid: expected at least one point per side, got 0");
+  EXPECT_EQ(point_grid(1), (std::vector<std::array<double, 2>>{{0.5, 0.5}}));
+  EXPECT_EQ(point_grid(2),
+            (std::vector<std::array<double, 2>>{{0.25, 0.25}, {0.75, 0.25}, {0.25, 0.75}, {0.75, 0.75}}));
+}
+
+TEST(Crops, OfAllOverlapsFillTheImage) {
+  const auto boxes = [](double ratio) {
+    std::vector<PixelBox> result;
+    for (const Crop& crop : crops_of(11, 6, 1, ratio)) {
+      EXPECT_EQ(crop.layer, result.empty() ? 0 : 1);
+      result.push_back(crop.box);
+    }
+    return result;
+  };
+  EXPECT_EQ(boxes(0), (std::vector<PixelBox>{{0, 0, 11, 6}, {0, 0, 6, 3}, {0, 3, 6, 6}, {6, 0, 11, 3}, {6, 3, 11, 6}}));
+  EXPECT_EQ(boxes(1), (std::vector<PixelBox>{{0, 0, 11, 6}, {0, 0, 9, 6}, {0, 0, 9, 6}, {3, 0, 11, 6}, {3, 0, 11, 6}}));
+  EXPECT_EQ(boxes(0.4),
+            (std::vector<PixelBox>{{0, 0, 11, 6}, {0, 0, 7, 4}, {0, 2, 7, 6}, {5, 0, 11, 4}, {5, 2, 11, 6}}));
+}
+
 }  // namespace
 }  // namespace vitrail::sam

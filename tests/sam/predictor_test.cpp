@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <thread>
 
@@ -238,6 +239,99 @@ TEST(Predictor, RefusesPromptsThatMakeNoSense) {
   other.values = Tensor::zeros({32, 9, 9});
   EXPECT_TRUE(testing::contains(testing::error_of([&] { predictor.predict(other, fixture.prompts[0]); }), "embedding"));
   testing::error_of([&] { predictor.predict({}, fixture.prompts[0]); });
+}
+
+TEST(Predictor, HasTheSizesOfItsModel) {
+  const SamFixture fixture = sam_fixture("windows");
+  const Predictor predictor(fixture.model);
+  const models::SamConfig config = models::load_sam(fixture.model).config();
+  EXPECT_EQ(predictor.image_size(), 9 * config.encoder.patch_size);
+  EXPECT_EQ(predictor.mask_size(), 36);
+  EXPECT_EQ(predictor.multimask_count(), 3);
+  EXPECT_EQ(predictor.embedding_shape(), (Shape{16, 9, 9}));
+  EXPECT_TRUE(predictor.has_decoder());
+  const ImageEmbedding embedding = predictor.embed(fixture.image);
+  EXPECT_EQ(embedding.width, 24);
+  EXPECT_EQ(embedding.height, 70);
+  EXPECT_EQ(embedding.values.shape(), (Shape{16, 9, 9}));
+  EXPECT_EQ(embedding.decoder_input.shape(), (Shape{9, 9, 16}));
+  EXPECT_FALSE(embedding.hq_features.defined());
+  EXPECT_EQ(predictor.image_logits(Tensor::zeros({36, 36}), 24, 70).shape(), (Shape{70, 24}));
+}
+
+TEST(Predictor, RefusalsNameTheShapes) {
+  const SamFixture fixture = sam_fixture("windows");
+  const Predictor predictor(fixture.model);
+  const ImageEmbedding embedding = predictor.embed(fixture.image);
+  const auto with = [&](const std::function<void(ImageEmbedding&)>& change) {
+    ImageEmbedding changed = embedding;
+    change(changed);
+    return refusal(predictor, changed, fixture.prompts[0]);
+  };
+  const std::string shape = "embedding: expected [16, 9, 9], as this model computes it, got ";
+  EXPECT_EQ(with([](ImageEmbedding& e) { e.values = {}; }), shape + "none");
+  EXPECT_EQ(with([](ImageEmbedding& e) { e.values = Tensor::zeros({16, 9, 8}); }), shape + "[16, 9, 8]");
+  EXPECT_EQ(with([](ImageEmbedding& e) { e.width = 0; }), shape + "[16, 9, 9]");
+  EXPECT_EQ(with([](ImageEmbedding& e) { e.height = 0; }), shape + "[16, 9, 9]");
+  const std::string projections = embedding.projections.shape().to_string();
+  EXPECT_EQ(embedding.projections.size(0), 3);
+  EXPECT_EQ(embedding.projections.size(1), 81);
+  EXPECT_EQ(with([](ImageEmbedding& e) {
+              e.projections = Tensor::zeros({3, 81, 1});
+            }),
+            "embedding: expected projections " + projections + ", or none, got [3, 81, 1]");
+  EXPECT_EQ(with([](ImageEmbedding& e) {
+              e.decoder_input = Tensor::zeros({16, 9, 9});
+            }),
+            "embedding: expected a decoder input [9, 9, 16], or none, got [16, 9, 9]");
+  const auto of_mask = [&](const Tensor& mask, int64_t width, int64_t height) {
+    return testing::error_of([&] { predictor.image_logits(mask, width, height); });
+  };
+  const std::string logits = "mask: expected logits [36, 36] and an image of at least 1×1, got ";
+  EXPECT_EQ(of_mask(Tensor::zeros({36, 35}), 24, 70), logits + "[36, 35], 24×70");
+  EXPECT_EQ(of_mask(Tensor::zeros({36, 36}), 0, 70), logits + "[36, 36], 0×70");
+  EXPECT_EQ(of_mask(Tensor::zeros({36, 36}), 24, 0), logits + "[36, 36], 24×0");
+  EXPECT_EQ(predictor.image_logits(Tensor::zeros({36, 36}), 1, 1).shape(), (Shape{1, 1}));
+  const Prompt outside{.points = {{25, 1, 1}}};
+  EXPECT_EQ(refusal(predictor, embedding, outside), "prompt: expected coordinates in the image of 24×70, got (25, 1)");
+  const std::vector<Prompt> several{fixture.prompts[0], fixture.prompts[1], outside};
+  EXPECT_EQ(testing::error_of([&] { predictor.predict(embedding, several); }),
+            "prompt 2: expected coordinates in the image of 24×70, got (25, 1)");
+}
+
+// A box takes the place of the padding point, and a mask is of its prompt alone, among prompts of all kinds.
+TEST(Predictor, PromptsOfManyKindsKeepTheirOrder) {
+  const SamFixture fixture = sam_fixture("padded_windows");
+  const Predictor predictor(fixture.model);
+  const ImageEmbedding embedding = predictor.embed(fixture.image);
+  ImageEmbedding read = embedding;
+  read.projections = read.decoder_input = {};
+  const Tensor first = Tensor::randn({40, 40}, 3), second = Tensor::randn({40, 40}, 4);
+  const std::vector<Prompt> prompts{{.points = {{10, 20, 1}}, .mask_logits = first},
+                                    {.points = {{10, 20, 1}}},
+                                    {.points = {{10, 20, 0}}},
+                                    {.box = Box{10, 20, 50, 40}},
+                                    {.mask_logits = second},
+                                    {.points = {{10, 20, 1}}, .mask_logits = second, .multimask = false},
+                                    {.points = {{10, 20, 1}, {30, 5, 1}}},
+                                    {.points = {{10, 20, 1}}, .box = Box{10, 20, 50, 40}},
+                                    {.points = {{20, 10, 1}}}};
+  const std::vector<Masks> all = predictor.predict(embedding, prompts), computed = predictor.predict(read, prompts);
+  ASSERT_EQ(all.size(), prompts.size());
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    const Masks alone = predictor.predict(embedding, prompts[i]);
+    const double tolerance = 1e-5 * largest(alone.logits);
+    EXPECT_TRUE(testing::close(all[i].logits, alone.logits, tolerance)) << i;
+    EXPECT_TRUE(testing::close(computed[i].logits, alone.logits, tolerance)) << i;
+    EXPECT_EQ(all[i].iou.size(), prompts[i].multimask ? 3u : 1u);
+    ASSERT_EQ(all[i].iou.size(), alone.iou.size());
+    for (size_t m = 0; m < alone.iou.size(); ++m) EXPECT_NEAR(all[i].iou[m], alone.iou[m], 1e-4) << i;
+    for (size_t j = 0; j < i; ++j) {
+      if (all[j].logits.shape() == all[i].logits.shape()) {
+        EXPECT_FALSE(testing::close(all[i].logits, all[j].logits, tolerance)) << i << " is not " << j;
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <fstream>
 
 #include "tests/support/messages.h"
 #include "tests/support/paths.h"
@@ -91,6 +93,101 @@ TEST(LogitsOfMask, AreLogOddsOfTheCoveredPart) {
   EXPECT_NEAR(logits.data<float>()[1], 0, 1e-6);
   EXPECT_NEAR(logits.data<float>()[2], -limit, 1e-4);
   EXPECT_NEAR(logits.data<float>()[3], -limit, 1e-4);
+}
+
+TEST(PromptFile, EachFieldIsRead) {
+  const auto lines = parse_prompts(
+      "{\"image\": \"a\", \"points\": [[1.5, 2, 1], [3, 4.25, 0], [5, 6]], \"box\": [1, 2.5, 3, 4.75]}\n"
+      "{\"image\": \"b\", \"mask_logits\": \"m\"}\n \t\n"
+      "{\"image\": \"c\", \"points\": [[0, 0]], \"multimask\": true}",
+      "f", "d");
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_EQ(lines[0].where, "f:1");
+  EXPECT_EQ(lines[0].image, "d/a");
+  EXPECT_TRUE(lines[0].mask_logits.empty());
+  EXPECT_TRUE(lines[0].prompt.multimask);
+  ASSERT_EQ(lines[0].prompt.points.size(), 3u);
+  EXPECT_EQ(lines[0].prompt.points[0].x, 1.5);
+  EXPECT_EQ(lines[0].prompt.points[0].y, 2);
+  EXPECT_EQ(lines[0].prompt.points[0].label, 1);
+  EXPECT_EQ(lines[0].prompt.points[1].y, 4.25);
+  EXPECT_EQ(lines[0].prompt.points[1].label, 0);
+  EXPECT_EQ(lines[0].prompt.points[2].label, 1);
+  ASSERT_TRUE(lines[0].prompt.box);
+  EXPECT_EQ(lines[0].prompt.box->x0, 1);
+  EXPECT_EQ(lines[0].prompt.box->y0, 2.5);
+  EXPECT_EQ(lines[0].prompt.box->x1, 3);
+  EXPECT_EQ(lines[0].prompt.box->y1, 4.75);
+  EXPECT_EQ(lines[1].where, "f:2");
+  EXPECT_EQ(lines[1].image, "d/b");
+  EXPECT_EQ(lines[1].mask_logits, "d/m");
+  EXPECT_FALSE(lines[1].prompt.box);
+  EXPECT_EQ(lines[2].where, "f:4") << "an empty line counts";
+  EXPECT_TRUE(parse_prompts("", "f", "d").empty());
+  EXPECT_TRUE(parse_prompts("\n\n", "f", "d").empty());
+}
+
+TEST(PromptFile, MessagesNameWhatIsExpectedAndWhatIsThere) {
+  const auto refusal = [](const std::string& text) { return error_of([&] { parse_prompts("\n" + text, "f", "d"); }); };
+  const std::string point =
+      "f:2: expected a point [x, y, label] with the label 1 (in the object) or 0 (outside it), got ";
+  EXPECT_EQ(refusal(R"({"image": "a", "points": [[1]]})"), point + "[1]");
+  EXPECT_EQ(refusal(R"({"image": "a", "points": [[1,2,3,4]]})"), point + "[1,2,3,4]");
+  EXPECT_EQ(refusal(R"({"image": "a", "points": [[1,2,-1]]})"), point + "[1,2,-1]");
+  EXPECT_EQ(refusal(R"({"image": "a", "points": [[1,"2"]]})"), point + "[1,\"2\"]");
+  EXPECT_EQ(refusal(R"({"image": "a", "points": [5]})"), point + "5");
+  EXPECT_EQ(refusal(R"({"image": "a", "points": 5})"), "f:2: expected points as a list of [x, y, label], got number");
+  const std::string box = "f:2: expected a box [x0, y0, x1, y1], got ";
+  EXPECT_EQ(refusal(R"({"image": "a", "box": [1,2,3]})"), box + "[1,2,3]");
+  EXPECT_EQ(refusal(R"({"image": "a", "box": [1,2,3,4,5]})"), box + "[1,2,3,4,5]");
+  EXPECT_EQ(refusal(R"({"image": "a", "box": [1,2,3,true]})"), box + "[1,2,3,true]");
+  EXPECT_EQ(refusal(R"({"image": 1})"), "f:2: expected image as text, got number");
+  EXPECT_EQ(refusal(R"({"mask_logits": []})"), "f:2: expected mask_logits as text, got array");
+  EXPECT_EQ(refusal(R"({"image": ""})"), "f:2: expected image as a path, got \"\"");
+  EXPECT_TRUE(refusal(R"({"image": "a\u0000b"})").starts_with("f:2: expected image as a path, got "));
+  EXPECT_EQ(refusal(R"({"image": "a", "multimask": "x"})"), "f:2: expected multimask true or false, got string");
+  EXPECT_EQ(refusal(R"({"image": "a", "x": 1})"),
+            "f:2: expected image, points, box, mask_logits or multimask, got \"x\"");
+  EXPECT_EQ(refusal(R"({"box": [1,2,3,4]})"), "f:2: expected the path of an image, got none");
+  EXPECT_EQ(refusal(R"({"image": "a", "points": []})"), "f:2: expected points, a box or mask_logits, got none");
+  EXPECT_EQ(refusal("{"), "f:2: expected a JSON object, got text that is not JSON");
+  EXPECT_EQ(refusal("[]"), "f:2: expected a JSON object, got array");
+  EXPECT_EQ(refusal(R"({"image": [[[1]]]})"), "f:2: expected an object of points, a box and a mask, got more nesting");
+  EXPECT_EQ(refusal(R"({"image": [[1]]})"), "f:2: expected image as text, got array") << "three levels";
+}
+
+TEST(PromptFile, IsReadFromItsFolder) {
+  const auto folder = testing::scratch_folder();
+  std::ofstream(folder / "p.jsonl") << R"({"image": "a", "box": [1, 2, 3, 4]})";
+  const auto lines = read_prompts(folder / "p.jsonl");
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_EQ(lines[0].image, folder / "a");
+  EXPECT_EQ(lines[0].where, (folder / "p.jsonl").string() + ":1");
+  std::ofstream(folder / "p.jsonl") << "\n";
+  EXPECT_EQ(error_of([&] { read_prompts(folder / "p.jsonl"); }),
+            (folder / "p.jsonl").string() + ": expected a prompt per line, got none");
+}
+
+// Cells of 5/4 pixels, counted in quarters of a pixel: 5 × 5 in a cell.
+TEST(LogitsOfMask, OfCellsThatBeginWithinPixels) {
+  const BinaryMask mask{5,
+                        3,
+                        {1, 0, 1, 1, 0,  //
+                         0, 1, 1, 0, 0,  //
+                         1, 0, 0, 0, 1}};
+  const Tensor logits = logits_of(mask, 4);
+  ASSERT_EQ(logits.shape(), (Shape{4, 4}));
+  for (int64_t y = 0; y < 4; ++y) {
+    for (int64_t x = 0; x < 4; ++x) {
+      int covered = 0;
+      for (int64_t v = 5 * y; v < 5 * y + 5; ++v) {
+        for (int64_t u = 5 * x; u < 5 * x + 5; ++u) covered += v / 4 < 3 && mask.row(v / 4)[u / 4] != 0;
+      }
+      const double part = std::min(std::max(covered / 25.0, 0.001), 0.999);
+      EXPECT_NEAR(logits.data<float>()[4 * y + x], std::log(part / (1 - part)), 1e-5) << x << "," << y;
+    }
+  }
+  EXPECT_NEAR(logits_of({1, 2, {1, 1}}, 1).data<float>()[0], 0, 1e-6) << "half of a frame of 2 × 2";
 }
 
 }  // namespace

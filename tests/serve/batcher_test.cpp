@@ -196,6 +196,52 @@ TEST_F(ServeBatcher, AnInputThatTheModelCannotTakeIsItsError) {
   EXPECT_EQ(add(batcher, 1).get().error, "");
 }
 
+// Images of one kind run together in the order of their first one, whatever is between them.
+TEST_F(ServeBatcher, TheKindOfTheOldestImageIsFirst) {
+  const auto other_model =
+      std::make_shared<const ServedModel>(ModelSource{"small", testing::small_model()}, ModelOptions{.threads = 1});
+  const infer::Request first{.output = infer::Output::features, .layers = {0}},
+      second{.output = infer::Output::features, .layers = {1}};
+  std::vector<std::future<BatchResult>> futures;
+  Batcher batcher(options(8));
+  {
+    const Hold hold(batcher);
+    futures.push_back(add(batcher, 1, first));
+    futures.push_back(add(batcher, 2));
+    futures.push_back(add(batcher, 3, second));
+    futures.push_back(add(batcher, 4, first));
+    futures.push_back(add(batcher, 5, {}, 20));  // too small for the model
+    futures.push_back(add(batcher, 6));
+    futures.push_back(add(batcher, 7));
+    auto promise = std::make_shared<std::promise<BatchResult>>();
+    futures.push_back(promise->get_future());
+    batcher.add({.model = other_model,
+                 .request = {},
+                 .input = Tensor::full({3, 32, 32}, 8),
+                 .departed = [] { return false; },
+                 .done = [=](BatchResult result) { promise->set_value(std::move(result)); }});
+  }
+  std::vector<bool> failed;
+  for (std::future<BatchResult>& future : futures) failed.push_back(!future.get().error.empty());
+  EXPECT_EQ(failed, (std::vector<bool>{false, false, false, false, true, false, false, false}));
+  batcher.stop();
+  EXPECT_EQ(sizes, (std::vector<size_t>{2, 3, 1, 1, 1}));
+}
+
+TEST_F(ServeBatcher, ABatchWithoutClientsIsNotComputed) {
+  Batcher batcher(options(2));
+  std::future<BatchResult> alone;
+  {
+    const Hold hold(batcher);
+    for (int i = 0; i < 2; ++i) add(batcher, 1, {}, 32, true);
+    add(batcher, 1, {}, 32, true);
+    alone = add(batcher, 2);
+  }
+  EXPECT_EQ(alone.get().error, "");
+  batcher.stop();
+  EXPECT_EQ(sizes, std::vector<size_t>{1});
+}
+
 TEST(WorkerPool, UrgentTasksPrecedeOthersAndStopDropsThem) {
   WorkerPool pool(1);
   std::promise<void> entered, leave, done;

@@ -109,5 +109,58 @@ TEST(ModelStatistics, EachStageHasItsDurationAndModelsAreApart) {
   EXPECT_EQ(statistics.json("b", "1")["inference_stats"]["success"]["count"], 1);
 }
 
+// Each metric has its help, its type and then its lines, in this order.
+TEST(Metrics, TheWholeTextWithoutRequests) {
+  const std::vector<std::string> seconds{"0.001", "0.0025", "0.005", "0.01", "0.025", "0.05", "0.1", "0.25",
+                                         "0.5",   "1",      "2.5",   "5",    "10",    "30",   "+Inf"};
+  const std::vector<std::string> batches{"1", "2", "4", "8", "16", "32", "64", "128", "256", "+Inf"};
+  std::string want;
+  const auto begin = [&](const std::string& name, const std::string& type, const std::string& help) {
+    want += "# HELP vitrail_" + name + " " + help + "\n# TYPE vitrail_" + name + " " + type + "\n";
+  };
+  const auto histogram = [&](const std::string& name, const std::vector<std::string>& bounds, const std::string& help) {
+    begin(name, "histogram", help);
+    for (const std::string& bound : bounds) want += "vitrail_" + name + "_bucket{le=\"" + bound + "\"} 0\n";
+    want += "vitrail_" + name + "_sum 0\nvitrail_" + name + "_count 0\n";
+  };
+  begin("requests_total", "counter", "Responses by route and status.");
+  begin("departed_requests_total", "counter", "Requests whose client left before the response.");
+  begin("images_total", "counter", "Images by result.");
+  want += "vitrail_images_total{result=\"success\"} 0\nvitrail_images_total{result=\"error\"} 0\n";
+  begin("embedding_cache_total", "counter", "Image embeddings for /v1/segment that were known or computed.");
+  want += "vitrail_embedding_cache_total{result=\"hit\"} 0\nvitrail_embedding_cache_total{result=\"miss\"} 0\n";
+  begin("request_duration_seconds", "histogram", "From the arrival of a request to its response.");
+  histogram("decode_duration_seconds", seconds, "Decoding and preprocessing of an image.");
+  histogram("queue_duration_seconds", seconds, "Wait of an image for its batch.");
+  histogram("model_duration_seconds", seconds, "Forward pass of a batch.");
+  histogram("batch_images", batches, "Images of a batch.");
+  EXPECT_EQ(Metrics().text({}), want);
+  EXPECT_EQ(Metrics().text({{"g", "Help of g.", 0.5}, {"h", "Help of h.", 3}}),
+            want + "# HELP g Help of g.\n# TYPE g gauge\ng 0.5\n# HELP h Help of h.\n# TYPE h gauge\nh 3\n");
+}
+
+TEST(Metrics, DurationsOfARouteHaveTheirBuckets) {
+  Metrics metrics;
+  metrics.count_request("embed", 200, 0.0025);
+  metrics.count_request("embed", 200, 31);
+  const std::string text = metrics.text({});
+  for (const char* line : {"_bucket{route=\"embed\",le=\"0.001\"} 0", "_bucket{route=\"embed\",le=\"0.0025\"} 1",
+                           "_bucket{route=\"embed\",le=\"30\"} 1", "_bucket{route=\"embed\",le=\"+Inf\"} 2",
+                           "_sum{route=\"embed\"} 31.0025", "_count{route=\"embed\"} 2"})
+    EXPECT_TRUE(contains(text, str("\nvitrail_request_duration_seconds", line, "\n"))) << line;
+}
+
+TEST(ModelStatistics, AllFieldsAreThoseOfTriton) {
+  ModelStatistics statistics;
+  statistics.add_batch("a", 2, 0.5);
+  EXPECT_EQ(statistics.json("a", "3").dump(),
+            R"({"name":"a","version":"3","last_inference":0,"inference_count":2,"execution_count":1,)"
+            R"("inference_stats":{"success":{"count":0,"ns":0},"fail":{"count":0,"ns":0},"queue":{"count":0,"ns":0},)"
+            R"("compute_input":{"count":0,"ns":0},"compute_infer":{"count":0,"ns":0},)"
+            R"("compute_output":{"count":0,"ns":0},"cache_hit":{"count":0,"ns":0},"cache_miss":{"count":0,"ns":0}},)"
+            R"("response_stats":{},"batch_stats":[{"batch_size":2,"compute_input":{"count":0,"ns":0},)"
+            R"("compute_infer":{"count":1,"ns":500000000},"compute_output":{"count":0,"ns":0}}],"memory_usage":[]})");
+}
+
 }  // namespace
 }  // namespace vitrail::serve

@@ -12,6 +12,7 @@
 #include <fstream>
 
 #include "tests/serve/serve_fixture.h"
+#include "tests/support/messages.h"
 #include "tests/support/paths.h"
 #include "tests/support/sam_fixture.h"
 #include "vitrail/models/bundled.h"
@@ -175,6 +176,86 @@ TEST(ResponseSize, IsLimitedByTheProductOfItsFactors) {
   EXPECT_EQ(status_of([] { check_response_size(11, 10, 109); }), 413);
   EXPECT_EQ(status_of([] { check_response_size(1, 101, 100); }), 413);
   EXPECT_EQ(status_of([] { check_response_size(INT64_MAX, INT64_MAX); }), 413);
+}
+
+TEST(ModelRegistry, RefusalsNameTheModels) {
+  const std::string sam = testing::sam_fixture("padded_windows").model.string();
+  ModelRegistry registry(options_of({{"small", testing::small_model()}, {"masks", sam}}));
+  EXPECT_EQ(error_of([&] { registry.find("none", ModelKind::any); }),
+            "model: expected one of small, masks, got 'none'");
+  EXPECT_EQ(error_of([&] { registry.find("small", ModelKind::any); }), "the model 'small' is not loaded");
+  EXPECT_EQ(error_of([&] { registry.find(std::nullopt, ModelKind::any); }), "no model is loaded");
+  registry.load("masks");
+  EXPECT_EQ(error_of([&] { registry.find("masks", ModelKind::images); }),
+            "model: expected a Vision Transformer, got 'masks'");
+  EXPECT_EQ(error_of([&] { registry.find(std::nullopt, ModelKind::images); }),
+            "model: expected a Vision Transformer, got only those of Segment Anything");
+  registry.unload("masks");
+  registry.load("small");
+  EXPECT_EQ(error_of([&] { registry.find("small", ModelKind::segmenter); }),
+            "model: expected one of Segment Anything, got 'small'");
+  EXPECT_EQ(error_of([&] { registry.find(std::nullopt, ModelKind::segmenter); }),
+            "model: expected one of Segment Anything, got none among those served");
+  EXPECT_EQ(error_of([&] {
+              ModelRegistry(options_of({{"a", "x"}, {"b", "y"}, {"a", "z"}}));
+            }),
+            "serve: expected different names of models, as -m NAME=MODEL gives them, got 'a' twice");
+}
+
+TEST(ServedModel, KnowsItsNamePrecisionAndKind) {
+  const std::string sam = testing::sam_fixture("padded_windows").model.string();
+  const ServedModel small({"s", testing::small_model()}, {.threads = 1});
+  EXPECT_EQ(small.name(), "s");
+  EXPECT_EQ(small.precision(), kernels::Precision::fp32);
+  EXPECT_EQ(small.segmenter(), nullptr);
+  EXPECT_EQ(small.dual(), nullptr);
+  EXPECT_TRUE(small.classifies());
+  const ServedModel half({"h", testing::small_model()}, {.threads = 1, .precision = kernels::Precision::half});
+  EXPECT_EQ(half.precision(), kernels::Precision::half);
+  EXPECT_EQ(half.number(), small.number() + 1);
+  const ServedModel clip({"c", testing::clip_model()}, {.threads = 1});
+  EXPECT_NE(clip.dual(), nullptr);
+  EXPECT_FALSE(clip.classifies()) << "a projection is no classifier";
+  const ServedModel masks({"m", sam}, {.threads = 1, .precision = kernels::Precision::half});
+  EXPECT_NE(masks.segmenter(), nullptr);
+  EXPECT_EQ(masks.precision(), kernels::Precision::half);
+  EXPECT_FALSE(masks.classifies());
+}
+
+TEST(ServedModel, WithoutATokenizerItServesImagesOnly) {
+  const auto folder = testing::scratch_folder() / "clip";
+  std::filesystem::copy(testing::clip_model(), folder);
+  std::filesystem::remove(folder / "vocab.json");
+  std::filesystem::remove(folder / "merges.txt");
+  const testing::Warnings warnings;
+  const ServedModel model({"c", folder.string()}, {.threads = 1});
+  EXPECT_EQ(model.dual(), nullptr);
+  EXPECT_FALSE(model.classifies());
+  EXPECT_EQ(model.images().config().vit.embed_dim, DualModel(testing::clip_model()).images().config().vit.embed_dim);
+  ASSERT_EQ(warnings.messages.size(), 1u);
+  EXPECT_TRUE(warnings.messages[0].starts_with("c serves images only: ")) << warnings.messages[0];
+}
+
+TEST(Routes, AllHaveTheirNamesMethodsAndPaths) {
+  std::string table;
+  for (const Route& route : routes()) {
+    std::string path;
+    for (const std::string& segment : route.path) path += "/" + segment;
+    table += route.name + " " + route.method + " " + path + (route.is_public ? " public" : "") + "\n";
+  }
+  EXPECT_EQ(table,
+            "classify POST /v1/classify\nembed POST /v1/embed\nzeroshot POST /v1/zeroshot\n"
+            "attention POST /v1/attention\npca POST /v1/pca\nsegment POST /v1/segment\n"
+            "embeddings POST /v1/embeddings\nmodels GET /v1/models\nlive GET /livez public\n"
+            "ready GET /healthz public\nmetrics GET /metrics\npage GET  public\npage GET /page/* public\n"
+            "openapi GET /openapi.json public\nv2_live GET /v2/health/live public\n"
+            "v2_ready GET /v2/health/ready public\nv2_metadata GET /v2\nv2_statistics GET /v2/models/stats\n"
+            "v2_statistics GET /v2/models/*/stats\nv2_statistics GET /v2/models/*/versions/*/stats\n"
+            "v2_model GET /v2/models/*\nv2_model GET /v2/models/*/versions/*\n"
+            "v2_model_ready GET /v2/models/*/ready\nv2_model_ready GET /v2/models/*/versions/*/ready\n"
+            "v2_infer POST /v2/models/*/infer\nv2_infer POST /v2/models/*/versions/*/infer\n"
+            "v2_index POST /v2/repository/index\nv2_load POST /v2/repository/models/*/load\n"
+            "v2_unload POST /v2/repository/models/*/unload\n");
 }
 
 }  // namespace

@@ -79,5 +79,30 @@ TEST(Multipart, HeadersOfAPartHaveALimit) {
   EXPECT_THROW(parse_multipart(body(8193), kType, 1), Error);
 }
 
+TEST(Multipart, RefusalsSayWhatIsDamaged) {
+  const auto refusal = [](const std::string& body, const std::string& type, size_t parts = 9) {
+    return error_of([&] { parse_multipart(body, type, parts); });
+  };
+  const std::string damaged = "multipart: expected parts between boundaries, got ";
+  EXPECT_EQ(refusal("", "multipart/form-data"), damaged + "no boundary of 1 to 70 characters");
+  EXPECT_EQ(refusal("x", kType), damaged + "no boundary in the body");
+  EXPECT_EQ(refusal("--XX\r\nabc", kType), damaged + "no boundary at the end");
+  EXPECT_EQ(refusal("--XX abc", kType), damaged + "other characters after a boundary");
+  EXPECT_EQ(refusal("--XX\r\na: b\r\n\r\n\r\n--XX--", kType), damaged + "a part without Content-Disposition");
+  EXPECT_EQ(refusal("--XX\r\nabc\r\n--XX--", kType), damaged + "a part without headers");
+  EXPECT_EQ(refusal(part("", "a") + part("", "b") + "--XX--", kType, 1),
+            "multipart: expected at most 1 parts, got more");
+}
+
+TEST(Multipart, ParametersMayFollowEachOtherWithSpaces) {
+  const std::string body =
+      "--a b\r\nContent-Disposition:form-data ; x=y ;name= ; filename=\"\\\"\"\r\n\r\n1\r\n--a b--";
+  const std::vector<Part> parts = parse_multipart(body, "multipart/form-data;x=\"boundary=z\" ; boundary=\"a b\"", 1);
+  ASSERT_EQ(parts.size(), 1u);
+  EXPECT_EQ(parts[0].name, "");
+  EXPECT_EQ(parts[0].filename, "\"");
+  EXPECT_EQ(parts[0].content, "1");
+}
+
 }  // namespace
 }  // namespace vitrail::serve

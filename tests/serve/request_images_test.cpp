@@ -123,5 +123,56 @@ TEST(RequestImages, AMediaTypeIsInLowerCaseWithoutParameters) {
   EXPECT_EQ(media_type("Text/HTML ; charset=UTF-8"), "text/html");
 }
 
+TEST(RequestImages, RefusalsSayWhatIsExpected) {
+  const auto refusal = [](HttpRequest request, const Limits& limits = {}) {
+    RequestOptions options;
+    return error_of([&] { take_images(request, limits, options); });
+  };
+  const std::string json = "application/json";
+  EXPECT_EQ(refusal(request_of("", "")), "an empty body: send an image, a form or JSON");
+  EXPECT_EQ(refusal(request_of("Text/Plain; charset=x", "text")),
+            "Content-Type: expected an image, multipart/form-data or application/json, got text/plain");
+  EXPECT_EQ(refusal(request_of(json, R"({"images": []})")), "no image in the request");
+  EXPECT_EQ(refusal(request_of(json, R"({"images": ["a", "b", "c"]})"), {.images = 2}),
+            "at most 2 images in a request, got 3");
+  EXPECT_EQ(refusal(request_of(json, R"({"images": "a"})")), "images: expected a list of data URIs, got string");
+  EXPECT_EQ(refusal(request_of(json, R"({"images": ["data:;base64,QUI=", 1]})")),
+            "image 1: expected a data URI, got number");
+  EXPECT_EQ(refusal(request_of(json, R"({"image": 1})")), "-: expected a data URI, got number");
+  EXPECT_EQ(refusal(request_of(json, R"({"image": "http://host/a/long/path.png"})")),
+            "-: expected a data URI, data:image/…;base64,… (URLs are not fetched), got http://host/a/long/path.");
+  EXPECT_EQ(refusal(request_of(json, "{}")), "body: expected the member \"images\", got none");
+  EXPECT_EQ(refusal(request_of(json, R"({"image": "data:;base64,QUI=", "top": null})")),
+            "top: expected a text, a number, true or false, got null");
+  EXPECT_EQ(refusal(request_of(json, "[[[1]]]"), {.json_depth = 2}), "JSON that is nested more than 2 levels deep");
+}
+
+TEST(RequestImages, ABodyIsDecompressedByItsEncoding) {
+  const auto outcome = [](const std::string& encoding, const std::string& body, const Limits& limits = {}) {
+    HttpRequest request{"POST", "/", {}, body};
+    if (!encoding.empty()) request.headers.emplace_back("content-encoding", encoding);
+    try {
+      const bool changed = decompress_body(request, limits);
+      return (changed ? "changed " : "same ") + request.body;
+    } catch (const HttpError& error) {
+      return str(error.status(), " ", error.what());
+    }
+  };
+  const std::string stored(
+      "\x01\x03\x00\xfc\xff"
+      "abc",
+      8);  // a stored block of deflate (RFC 1951)
+  EXPECT_EQ(outcome("", "abc"), "same abc");
+  EXPECT_EQ(outcome("identity", "abc"), "same abc");
+  EXPECT_EQ(outcome("Identity", "abc"), "same abc");
+  EXPECT_EQ(outcome("deflate", stored), "changed abc");
+  EXPECT_EQ(outcome("DEFLATE", stored), "changed abc");
+  EXPECT_EQ(outcome("deflate", stored, {.body_bytes = 3}), "changed abc");
+  EXPECT_TRUE(outcome("deflate", stored, {.body_bytes = 2}).starts_with("413 body: expected at most 2 bytes"));
+  EXPECT_TRUE(outcome("deflate", stored.substr(0, 6)).starts_with("400 body: "));
+  EXPECT_TRUE(outcome("gzip", stored).starts_with("400 body: "));
+  EXPECT_EQ(outcome("br", "abc"), "415 Content-Encoding: expected gzip, deflate or identity");
+}
+
 }  // namespace
 }  // namespace vitrail::serve

@@ -122,5 +122,48 @@ TEST(SegmentRequest, AMaskIsAPromptByItselfAndFollowsTheImagesSize) {
   EXPECT_THROW(take({{"mask", "data:image/png;base64,QUI="}}), Error);
 }
 
+TEST(SegmentRequest, RefusalsNameTheOptionAndItsValue) {
+  EXPECT_EQ(error_of([] { take({}); }), "request: expected point, box, mask or everything, got none of them");
+  EXPECT_EQ(error_of([] { take({{"single", "1"}}); }), "single: expected point, box or mask beside it, got none");
+  EXPECT_EQ(error_of([] {
+              take({{"everything", "1"}, {"box", "1,2,3,4"}});
+            }),
+            "everything: expected no prompt beside it, got point, box or mask");
+  EXPECT_EQ(error_of([] {
+              take({{"point", "1"}});
+            }),
+            "point: expected X,Y or X,Y,LABEL in pixels, with the label 1 (in the object) or 0 (outside it), got '1'");
+  EXPECT_EQ(error_of([] {
+              take({{"everything", "1"}, {"points-per-side", "0"}});
+            }),
+            "points-per-side: expected an integer from 1 to 256, got '0'");
+  EXPECT_EQ(error_of([] {
+              take({{"everything", "1"}, {"crop-nms-thresh", "2"}});
+            }),
+            "crop-nms-thresh: expected a number from 0 to 1, got '2'");
+  const SegmentRequest none = take({{"point", "1,2"}, {"single", "false"}});
+  EXPECT_TRUE(none.prompt->multimask);
+  EXPECT_FALSE(none.prompt->box.has_value());
+  const SegmentRequest box = take({{"box", "1,2.5,3,4"}});
+  EXPECT_EQ(box.prompt->box->x0, 1);
+  EXPECT_EQ(box.prompt->box->y0, 2.5);
+  EXPECT_EQ(box.prompt->box->x1, 3);
+  EXPECT_TRUE(box.prompt->points.empty());
+}
+
+// The pixels of a mask are limited as those of an image.
+TEST(SegmentRequest, AMaskHasAtMostThePixelsOfTheLimit) {
+  image::Image mask = image::make_image(8, 4, 1);
+  mask.pixels[0] = 255;
+  const std::vector<uint8_t> png = image::encode_png(mask);
+  const auto taken = [&](int64_t max_pixels) {
+    RequestOptions options;
+    options.add("mask", std::string(png.begin(), png.end()));
+    return take_segment_request(options, max_pixels);
+  };
+  EXPECT_TRUE(taken(32).prompt.has_value());
+  EXPECT_THROW(taken(31), Error);
+}
+
 }  // namespace
 }  // namespace vitrail::serve

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <zlib.h>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -12,6 +13,7 @@
 #include "tests/support/messages.h"
 #include "tests/support/paths.h"
 #include "vitrail/text/tokenizer.h"
+#include "vitrail/text/tokenizer_json_internal.h"
 #include "vitrail/text/unicode_internal.h"
 
 namespace vitrail::text {
@@ -118,6 +120,121 @@ TEST(TokenizerJson, DeepNestingIsAnError) {
     const std::string message = error_of([&] { open_tokenizer(file); });
     EXPECT_EQ(contains(message, "at most 20 levels of nesting"), depth == 21) << message;
   }
+}
+
+TEST(VocabAndMerges, SkipsTheVersionAndEmptyLinesAlone) {
+  const fs::path folder = testing::scratch_folder();
+  std::ofstream(folder / "vocab.json") << R"({"#": 0, "<|startoftext|>": 7, "<|endoftext|>": 5})";
+  std::ofstream(folder / "merges.txt") << "#version: 0.2\n# #\n\n#v a\nb c";
+  const BpeFile file = read_vocab_and_merges(folder / "vocab.json", folder / "merges.txt");
+  EXPECT_EQ(file.merges, (Merges{{"#", "#"}, {"#v", "a"}, {"b", "c"}}));
+  EXPECT_EQ(file.vocabulary, (Vocabulary{{"#", 0}, {"<|startoftext|>", 7}, {"<|endoftext|>", 5}}));
+  EXPECT_EQ(file.end_of_word_suffix, "</w>");
+  EXPECT_FALSE(file.byte_fallback);
+  EXPECT_EQ(file.unknown_token, "");
+  ASSERT_EQ(file.added.size(), 2u);
+  EXPECT_EQ(file.added[0].content, "<|startoftext|>");
+  EXPECT_EQ(file.added[0].id, 7);
+  EXPECT_EQ(file.added[1].content, "<|endoftext|>");
+  EXPECT_EQ(file.added[1].id, 5);
+  EXPECT_FALSE(file.added[0].normalized || file.added[0].lstrip);
+}
+
+TEST(VocabAndMerges, RefusalsNameTheirFile) {
+  const fs::path folder = files_with("a\n");
+  const auto refusal = [&] {
+    return error_of([&] { read_vocab_and_merges(folder / "vocab.json", folder / "merges.txt"); });
+  };
+  EXPECT_EQ(refusal(), (folder / "merges.txt").string() + ": expected two tokens in each merge, got \"a\"");
+  std::ofstream(folder / "vocab.json") << R"({"a": 1.5})";
+  EXPECT_EQ(refusal(), (folder / "vocab.json").string() + ": expected an integer id for each token, got \"a\"");
+  std::ofstream(folder / "vocab.json") << "[]";
+  EXPECT_EQ(refusal(), (folder / "vocab.json").string() + ": expected an object of tokens with their ids, got array");
+}
+
+// The content of OpenAI's file: with gzip and without, with the line of its name and without.
+TEST(SimpleVocab, MayBeCompressedAndWithoutItsFirstLine) {
+  const fs::path folder = testing::scratch_folder();
+  const std::string merges = "t h\nth e</w>\n";
+  for (const std::string first : {"", "\"bpe_simple_vocab_16e6.txt#version: 0.2\n"}) {
+    std::ofstream(folder / "bpe_simple_vocab_16e6.txt") << first << merges;
+    gzFile zipped = ::gzopen((folder / "bpe_simple_vocab_16e6.txt.gz").c_str(), "wb");
+    ASSERT_NE(zipped, nullptr);
+    ::gzputs(zipped, (first + merges).c_str());
+    ::gzclose(zipped);
+    for (const char* name : {"bpe_simple_vocab_16e6.txt", "bpe_simple_vocab_16e6.txt.gz"}) {
+      const BpeFile file = read_simple_vocab(folder / name);
+      EXPECT_EQ(file.merges, (Merges{{"t", "h"}, {"th", "e</w>"}})) << name << first;
+      EXPECT_EQ(file.vocabulary.at("~"), 93);
+      EXPECT_EQ(file.vocabulary.at("¡"), 94);
+      EXPECT_EQ(file.vocabulary.at("ÿ"), 187);
+      EXPECT_EQ(file.vocabulary.at("Ġ"), 188 + 32);
+      EXPECT_EQ(file.vocabulary.at("Ġ</w>"), 256 + 188 + 32);
+      EXPECT_EQ(file.vocabulary.at("th"), 512);
+      EXPECT_EQ(file.vocabulary.at("the</w>"), 513);
+      EXPECT_EQ(file.vocabulary.at("<|startoftext|>"), 514);
+      EXPECT_EQ(file.vocabulary.at("<|endoftext|>"), 515);
+      EXPECT_EQ(file.vocabulary.size(), 516u);
+      ASSERT_EQ(file.added.size(), 2u);
+      EXPECT_EQ(file.added[1].content, "<|endoftext|>");
+      EXPECT_EQ(file.added[1].id, 515);
+      EXPECT_FALSE(file.added[1].normalized);
+    }
+  }
+  std::ofstream(folder / "bpe_simple_vocab_16e6.txt") << "t h e\n";
+  EXPECT_EQ(error_of([&] { read_simple_vocab(folder / "bpe_simple_vocab_16e6.txt"); }),
+            (folder / "bpe_simple_vocab_16e6.txt").string() + ": expected two tokens in each merge, got \"t h e\"");
+}
+
+TEST(TokenizerJson, OfBpeHasDefaultsAndNamesItsParts) {
+  const Json json = Json::parse(R"({"model": {"vocab": {"a": 0, "b": 1}, "merges": [], "end_of_word_suffix": "</w>"},
+                                    "added_tokens": [{"content": "b", "id": 1}]})");
+  const BpeFile file = read_tokenizer_json(json, "where");
+  EXPECT_FALSE(file.byte_fallback);
+  EXPECT_EQ(file.end_of_word_suffix, "</w>");
+  EXPECT_EQ(file.unknown_token, "");
+  EXPECT_EQ(file.vocabulary, (Vocabulary{{"a", 0}, {"b", 1}}));
+  ASSERT_EQ(file.added.size(), 1u);
+  EXPECT_EQ(file.added[0].id, 1);
+  const auto refusal = [&](const char* pointer, const Json& value) {
+    Json changed = json;
+    changed[Json::json_pointer(pointer)] = value;
+    return error_of([&] { read_tokenizer_json(changed, "where"); });
+  };
+  const std::string pairs = "\"left right\" or [left, right]";
+  EXPECT_EQ(refusal("/model/type", "WordPiece"), "where: model: expected type BPE or Unigram, got \"WordPiece\"");
+  EXPECT_EQ(refusal("/model/vocab", 1), "where: model.vocab: expected an object of tokens with their ids, got number");
+  EXPECT_EQ(refusal("/model/merges", Json::array({1})), "where: model.merges: expected " + pairs + ", got number");
+  EXPECT_EQ(refusal("/model/merges", Json::array({Json::array({"a", "b", "c"})})),
+            "where: model.merges: expected " + pairs + ", got array");
+  EXPECT_EQ(refusal("/model/merges", Json::array({Json::array({1, "b"})})),
+            "where: model.merges: expected " + pairs + ", got array");
+  EXPECT_EQ(refusal("/added_tokens/0/id", 2), "where: expected one id for each token, got 1 and 2 for \"b\"");
+  EXPECT_EQ(refusal("/added_tokens/0/id", "2"),
+            "where: added_tokens: expected content and id of each token, got another");
+  Json without_list = json;
+  without_list["model"] = {{"type", "BPE"}, {"vocab", Json::object()}, {"merges", "a b"}};
+  EXPECT_EQ(error_of([&] { read_tokenizer_json(without_list, "where"); }),
+            "where: model.merges: expected a list of merges, got string");
+}
+
+TEST(TokenizerJson, HasMembersOrNull) {
+  const Json json = Json::parse(R"({"a": 1, "b": null, "c": "text"})");
+  EXPECT_EQ(member(json, "a"), Json(1));
+  EXPECT_TRUE(member(json, "b").is_null());
+  EXPECT_TRUE(member(json, "d").is_null());
+  EXPECT_TRUE(member(Json::array({1}), "a").is_null());
+  EXPECT_TRUE(member(Json(), "a").is_null());
+  EXPECT_EQ(text_or(json["c"], "default"), "text");
+  EXPECT_EQ(text_or(json["a"], "default"), "default");
+}
+
+TEST(TokenizerJson, NamesTheTypeOfItsModel) {
+  EXPECT_EQ(model_type_of(Json::parse(R"({"model": {"type": "Unigram", "merges": []}})")), "Unigram");
+  EXPECT_EQ(model_type_of(Json::parse(R"({"model": {"merges": []}})")), "BPE");
+  EXPECT_EQ(model_type_of(Json::parse(R"({"model": {"merges": "a b"}})")), "another");
+  EXPECT_EQ(model_type_of(Json::parse(R"({"model": {}})")), "another");
+  EXPECT_EQ(model_type_of(Json::parse("[]")), "another");
 }
 
 }  // namespace

@@ -29,5 +29,12 @@ TEST(CanonicalText, IsOpenClips) {
 
 TEST(CanonicalText, OtherBytesThanUtf8AreAnError) { EXPECT_THROW(canonical_text("\xff"), Error); }
 
+TEST(CanonicalText, KeepsOtherSymbolsThanAsciiPunctuation) {
+  EXPECT_EQ(canonical_text("/0:9;@A[Z]`a{z}~"), "09azaz");
+  EXPECT_EQ(canonical_text("5\u00b0 \u00abx\u00bb \u20ac"), "5\u00b0 \u00abx\u00bb \u20ac");
+  EXPECT_EQ(canonical_text("a\u001cb\u001fc\u001bd"), "a b c\u001bd");
+  EXPECT_EQ(canonical_text("ΑΣ_ΣΑ"), "ας σα");
+}
+
 }  // namespace
 }  // namespace vitrail::text

@@ -107,5 +107,31 @@ TEST(Charsmap, AnUnitThatLeadsOutOfTheTrieIsNoReplacement) {
   EXPECT_EQ(Charsmap(bytes, "test").normalize("a"), "a");
 }
 
+// A trie that reaches to the last byte has no replacements.
+TEST(Charsmap, MayEndWithItsTrie) {
+  const std::string all = charsmap_of({{"a", "b"}});
+  EXPECT_EQ(Charsmap(all.substr(0, all.size() - 2), "test").normalize("bc"), "bc");
+}
+
+TEST(Charsmap, AReplacementMayBeWithoutItsZeroByte) {
+  const std::string all = charsmap_of({{"a", "bcd"}});
+  EXPECT_EQ(Charsmap(all.substr(0, all.size() - 1), "test").normalize("xa"), "xbcd");
+}
+
+// A zero byte has the label of a leaf and is no character of the trie.
+TEST(Charsmap, AZeroByteOfTheTextIsNotReplaced) {
+  std::string bytes = charsmap_of({{"a", "b"}});
+  const uint32_t leads_to_the_value = (256U ^ 512U) << 10 | 1U << 8;
+  std::memcpy(bytes.data() + 4 + 4 * 256, &leads_to_the_value, 4);
+  const std::string zero(1, '\0');
+  EXPECT_EQ(Charsmap(bytes, "test").normalize(zero + "a"), zero + "b");
+}
+
+TEST(Charsmap, EachCharacterHasItsOwnReplacement) {
+  const Charsmap map(charsmap_of({{"a", "1"}, {"b", "22"}, {"c", ""}, {"dd", "4"}}), "test");
+  EXPECT_EQ(map.normalize("abcabd"), "122122d");
+  EXPECT_EQ(map.normalize("dd"), "dd") << "two clusters, whose beginning alone is no sequence";
+}
+
 }  // namespace
 }  // namespace vitrail::text

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -13,6 +14,7 @@
 #include "tests/support/program.h"
 #include "vitrail/base/read_file.h"
 #include "vitrail/text/added_tokens_internal.h"
+#include "vitrail/text/tokenizer_files_internal.h"
 
 namespace vitrail::text {
 namespace {
@@ -291,6 +293,145 @@ TEST(OpenTokenizer, RefusesAVocabularyWithoutSpecialTokens) {
       R"({"model": {"type": "BPE", "vocab": {"a": 0}, "merges": [], "end_of_word_suffix": "</w>"}})";
   const std::string message = testing::error_of([&] { open_tokenizer(folder_with("tokenizer.json", content)); });
   EXPECT_TRUE(testing::contains(message, "<|startoftext|>")) << message;
+}
+
+// 40 bytes of a text are shown, and the whole of a character that begins among them.
+TEST(Tokenizer, AWarningShowsTheBeginningOfALongText) {
+  const auto tokenizer = open_tokenizer(testing::fixture("text/gemma"));
+  const std::string forty(40, 'b');
+  const std::string longest = std::string(39, 'b') + "é";
+  const std::pair<std::string, std::string> cases[] = {{forty, "\"" + forty + "\""},
+                                                       {forty + "c", "\"" + forty + "…\""},
+                                                       {longest, "\"" + longest + "\""},
+                                                       {longest + "c", "\"" + longest + "…\""}};
+  for (const auto& [text, shown] : cases) {
+    const testing::Warnings warnings;
+    const size_t ids = tokenizer->encode(text, 1000).size();
+    EXPECT_TRUE(warnings.messages.empty());
+    EXPECT_EQ(tokenizer->encode(text, static_cast<int64_t>(ids)).size(), ids);
+    EXPECT_TRUE(warnings.messages.empty()) << "it fits";
+    EXPECT_EQ(tokenizer->encode(text, 3).size(), 3u);
+    ASSERT_EQ(warnings.messages.size(), 1u);
+    EXPECT_EQ(warnings.messages[0], str(shown, ": cut to the model's context of 3 tokens, from ", ids));
+  }
+  EXPECT_EQ(testing::error_of([&] { tokenizer->encode("a", 0); }),
+            "text: expected a context of at least 1 tokens, got 0");
+  EXPECT_EQ(testing::error_of([&] { tokenizer->encode(std::string(79, 'a') + "\xff" + "b", 9); }),
+            "text: expected UTF-8, got \"" + std::string(79, 'a') + "\\xFF\"");
+}
+
+TEST(Tokenizer, HasTheSpecialTokensOfItsModel) {
+  struct Case {
+    const char* name;
+    int64_t eos, pad, size;
+    bool pads;
+  };
+  for (const auto& [name, eos, pad, size, pads] : {Case{"clip", 757, 757, 758, false},
+                                                   {"gemma", 1, 0, 511, true},
+                                                   {"siglip", 1, 1, 206, true},
+                                                   {"unigram", 1, 1, 199, true},
+                                                   {"xlm", 2, 2, 201, true}}) {
+    const auto tokenizer = open_tokenizer(testing::fixture(str("text/", name)));
+    EXPECT_EQ(tokenizer->eos_id(), eos) << name;
+    EXPECT_EQ(tokenizer->pad_id(), pad) << name;
+    EXPECT_EQ(tokenizer->vocab_size(), size) << name;
+    EXPECT_EQ(tokenizer->pads_to_context(), pads) << name;
+  }
+}
+
+// The first file of the list is read; a damaged one shows which it was.
+TEST(OpenTokenizer, ReadsTheFirstFileOfItsList) {
+  const fs::path folder = testing::scratch_folder();
+  const std::vector<std::string> names(std::begin(kTokenizerFiles), std::end(kTokenizerFiles));
+  EXPECT_EQ(names, (std::vector<std::string>{"tokenizer.json", "vocab.json", "spiece.model", "sentencepiece.model",
+                                             "bpe_simple_vocab_16e6.txt", "bpe_simple_vocab_16e6.txt.gz"}));
+  EXPECT_EQ(std::vector<std::string>(std::begin(kTokenizerCompanions), std::end(kTokenizerCompanions)),
+            (std::vector<std::string>{"merges.txt", "tokenizer_config.json"}));
+  for (const std::string& name : names) std::ofstream(folder / name) << "{";
+  const std::string expected[] = {"JSON",
+                                  "JSON",
+                                  "a SentencePiece model",
+                                  "a SentencePiece model",
+                                  "two tokens in each merge",
+                                  "two tokens in each merge"};
+  for (size_t i = 0; i < names.size(); ++i) {
+    const std::string begin = (folder / names[i]).string() + ": expected " + expected[i] + ", got ";
+    for (const fs::path& path : {folder, folder / names[i]}) {
+      const std::string message = testing::error_of([&] { open_tokenizer(path); });
+      EXPECT_EQ(message.substr(0, begin.size()), begin);
+    }
+    fs::remove(folder / names[i]);
+  }
+  EXPECT_EQ(testing::error_of([&] { open_tokenizer(folder); }),
+            folder.string() +
+                ": expected a tokenizer for texts: one of tokenizer.json, vocab.json, spiece.model, "
+                "sentencepiece.model, bpe_simple_vocab_16e6.txt, bpe_simple_vocab_16e6.txt.gz, got none "
+                "of them");
+  EXPECT_EQ(testing::error_of([&] { open_tokenizer(folder / "x.bin"); }),
+            (folder / "x.bin").string() + ": expected a tokenizer's file: .json, .model, .txt or .gz, got another");
+}
+
+TEST(OpenTokenizer, NamesTheFileOfEachRefusal) {
+  const fs::path folder =
+      folder_with("tokenizer.json", R"({"model": {"type": "BPE", "vocab": {"<|startoftext|>": 0}, "merges": [],
+                                      "end_of_word_suffix": "</w>"}})");
+  const std::string file = (folder / "tokenizer.json").string();
+  const auto refusal = [&](const std::string& model) {
+    std::ofstream(folder / "tokenizer.json") << R"({"model": {"type": "BPE", "merges": [], )" << model << "}}";
+    return testing::error_of([&] { open_tokenizer(folder); });
+  };
+  EXPECT_EQ(refusal(R"("end_of_word_suffix": "</w>", "vocab": {"<|startoftext|>": 0})"),
+            file + ": expected CLIP's token <|endoftext|>, got a vocabulary without it");
+  EXPECT_EQ(refusal(R"("end_of_word_suffix": "</w>", "vocab": {"<|endoftext|>": 0})"),
+            file + ": expected CLIP's token <|startoftext|>, got a vocabulary without it");
+  EXPECT_EQ(refusal(R"("end_of_word_suffix": "</w>", "unk_token": "<u>",
+                       "vocab": {"<|endoftext|>": 0, "<|startoftext|>": 1})"),
+            file + ": expected CLIP's token <u>, got a vocabulary without it");
+  EXPECT_EQ(refusal(R"("end_of_word_suffix": "</v>", "vocab": {"<|endoftext|>": 0, "<|startoftext|>": 1})"),
+            file + ": expected CLIP's BPE (end_of_word_suffix \"</w>\") or Gemma's (byte_fallback), got another BPE");
+  EXPECT_EQ(refusal(R"("byte_fallback": true, "vocab": {"<pad>": 0})"),
+            file + ": expected Gemma's token <eos>, got a vocabulary without it");
+  EXPECT_EQ(refusal(R"("byte_fallback": true, "vocab": {"<eos>": 0})"),
+            file + ": expected Gemma's token <pad>, got a vocabulary without it");
+  EXPECT_EQ(refusal(R"("byte_fallback": true, "vocab": {"<eos>": 0, "<pad>": 1, "<0x00>": 2})"),
+            file + ": expected Gemma's token <0x01>, got a vocabulary without it");
+}
+
+Json gemma_json() { return Json::parse(read_text_file(testing::fixture("text/gemma/tokenizer.json"))); }
+
+TEST(GemmaTokenizer, TokensOfATextAreThemselves) {
+  const std::vector<int64_t> want{274, 4, 275, 1};
+  EXPECT_EQ(open_tokenizer(testing::fixture("text/gemma"))->encode("A<mask>B", 64), want);
+  EXPECT_NE(open_tokenizer(testing::fixture("text/gemma"))->encode("A<MASK>B", 64), want);
+  Json json = gemma_json();
+  json["added_tokens"][4]["normalized"] = true;  // it is sought after the text is in lower case
+  EXPECT_EQ(open_json(json)->encode("A<MASK>B", 64), want);
+}
+
+TEST(GemmaTokenizer, CharactersWithoutATokenAreTheirBytes) {
+  const Json json = gemma_json();
+  const auto id = [&](const char* token) { return json["model"]["vocab"][token].get<int64_t>(); };
+  ASSERT_FALSE(json["model"]["vocab"].contains("\u00ff"));
+  EXPECT_EQ(open_json(json)->encode("\u00ffA", 64), (std::vector<int64_t>{id("<0xC3>"), id("<0xBF>"), id("a"), 1}));
+}
+
+// The name of a piece in the fixture's model is replaced in its place.
+TEST(SiglipTokenizer, RefusesAModelWithoutAnEnd) {
+  const fs::path folder = testing::scratch_folder();
+  std::string model;
+  for (const std::byte byte : read_file(testing::fixture("text/siglip/spiece.model"), 1'000'000))
+    model += static_cast<char>(byte);
+  model.replace(model.find("</s>"), 4, "</t>");
+  std::ofstream(folder / "spiece.model", std::ios::binary) << model;
+  EXPECT_EQ(testing::error_of([&] { open_tokenizer(folder); }),
+            (folder / "spiece.model").string() +
+                ": expected a SentencePiece model with the piece </s>, as SigLIP's, got one without it");
+}
+
+TEST(SiglipTokenizer, TheSymbolOfASpaceIsASpace) {
+  const auto tokenizer = open_tokenizer(testing::fixture("text/siglip"));
+  EXPECT_EQ(tokenizer->encode("a▁photo▁of▁a▁cat", 64), tokenizer->encode("a photo of a cat", 64));
+  EXPECT_EQ(tokenizer->encode("A, PHOTO; (of) a-cat!", 64), tokenizer->encode("a photo of acat", 64));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/messages.h"
 #include "vitrail/base/error.h"
 #include "vitrail/text/canonical_text_internal.h"
 
@@ -94,6 +95,51 @@ TEST(Punctuation, IsPythonsOfAscii) {
     if (c == 0) continue;  // the end of the literal
     EXPECT_EQ(left.find(c), left.npos) << static_cast<char>(c);
   }
+}
+
+// What Python's str.lower() gives for each of the characters that Unicode calls case-ignorable.
+TEST(LowerText, ASigmaBelongsToAWordOverCaseIgnorableCharacters) {
+  for (const char32_t c : code_points("'.:\u00b7\u0387\u0375\u055f\u05f4‘’․‧︓﹒﹕＇．：\u0301\u20dd\u00ad\u02b0^´")) {
+    const std::string ignored = to_utf8(std::u32string(1, c));
+    EXPECT_EQ(lower("Α" + ignored + "Σ"), "α" + ignored + "ς") << ignored;
+    EXPECT_EQ(lower("ΑΣ" + ignored + "Α"), "ασ" + ignored + "α") << ignored;
+  }
+  for (const char* other : {"-", "\"", "1", "\u4e00"}) {
+    EXPECT_EQ(lower("Α" + std::string(other) + "Σ"), "α" + std::string(other) + "σ") << other;
+    EXPECT_EQ(lower("ΑΣ" + std::string(other) + "Α"), "ας" + std::string(other) + "α") << other;
+  }
+  EXPECT_EQ(lower("Α''Σ"), "α''ς") << "two of them";
+  EXPECT_EQ(lower("ΑΣ''Α"), "ασ''α");
+}
+
+TEST(CodePoints, AnErrorNamesTheByte) {
+  EXPECT_EQ(testing::error_of([] { code_points("a\u00e9\xff"); }), "text: expected UTF-8, got another byte at 3");
+}
+
+TEST(WhiteSpace, IsTwentyFiveCharacters) {
+  int count = 0;
+  for (char32_t c = 0; c <= 0x10ffff; ++c) count += is_white_space(c) ? 1 : 0;
+  EXPECT_EQ(count, 25);
+}
+
+TEST(Categories, NeighboursOfLettersAndNumbersAreNeither) {
+  for (const char32_t c : {U'\u0378', U'\u0903', U'\u20dd', U'\u203f', U'-', U'\u0301'}) {
+    EXPECT_FALSE(is_letter(c)) << static_cast<uint32_t>(c);
+    EXPECT_FALSE(is_number(c)) << static_cast<uint32_t>(c);
+  }
+}
+
+TEST(GraphemeClusters, OfFlagsAndOfJoinedEmoji) {
+  using Parts = std::vector<std::string_view>;
+  EXPECT_EQ(grapheme_clusters("🇩🇪🇫🇷x"), (Parts{"🇩🇪", "🇫🇷", "x"}));
+  EXPECT_EQ(grapheme_clusters("👩\u200d👧a"), (Parts{"👩\u200d👧", "a"}));
+  EXPECT_EQ(grapheme_clusters("ab"), (Parts{"a", "b"}));
+}
+
+TEST(Nfc, LeavesCompatibilityCharacters) { EXPECT_EQ(nfc(U"\ufb01\u00b2a"), U"\ufb01\u00b2a"); }
+
+TEST(LowerEach, IsOneCharacterButForTheDottedI) {
+  EXPECT_EQ(lower_each(U"aZ\u01c5\u1e9e\u0130Z"), U"az\u01c6\u00dfi\u0307z");
 }
 
 }  // namespace

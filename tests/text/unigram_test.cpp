@@ -4,9 +4,11 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <iomanip>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <sstream>
 
 #include "tests/support/messages.h"
 #include "tests/support/paths.h"
@@ -244,6 +246,166 @@ TEST(Unigram, TakesASegmentationOfTheHighestScore) {
       EXPECT_NEAR(score, best_score(pieces, text, lowest - 10), 1e-9) << text;
     }
   }
+}
+
+TEST(Unigram, RefusalsNameTheFieldAndWhatIsThere) {
+  const std::string at = "/absent/tokenizer.json: ";
+  const auto refusal = [](const char* pointer, const std::string& value) {
+    return error_of([&] { tokenizer_of(with(pointer, Json::parse(value))); });
+  };
+  const std::string sequence = R"({"Sequence":{"id":"A"}})", end = R"({"SpecialToken":{"id":"</s>"}})";
+  const struct {
+    const char* pointer;
+    std::string value, message;
+  } cases[] = {
+      {"/model/vocab", "1", "model.vocab: expected a list of pieces with their scores, got 1"},
+      {"/model/vocab", "[]", "model.vocab: expected a list of pieces with their scores, got []"},
+      {"/model/vocab/3", R"(["a"])", R"(model.vocab: expected [piece, score], got ["a"])"},
+      {"/model/vocab/3", R"(["a",1,2])", R"(model.vocab: expected [piece, score], got ["a",1,2])"},
+      {"/model/vocab/3", "[1,1]", "model.vocab: expected [piece, score], got [1,1]"},
+      {"/model/unk_id", "8", "model.unk_id: expected the index of a piece, got 8"},
+      {"/model/unk_id", "\"2\"", "model.unk_id: expected the index of a piece, got \"2\""},
+      {"/added_tokens/0/id", "\"2\"", "added_tokens: expected content and id of each token, got another"},
+      {"/normalizer", R"({"type":"Nmt"})",
+       "normalizer: expected Precompiled, Lowercase, NFC, Strip, Replace or a Sequence of them, got \"Nmt\""},
+      {"/normalizer", R"({"type":"Sequence","normalizers":[{"type":"Sequence"}]})",
+       R"(normalizer: expected one sequence, got {"type":"Sequence"})"},
+      {"/normalizer", R"({"type":"Replace","pattern":{"Regex":"a+"},"content":""})",
+       R"(normalizer: expected a text, or the pattern " {2,}", got {"Regex":"a+"})"},
+      {"/normalizer", R"({"type":"Replace","pattern":{"String":"a"},"content":"12345678901234567"})",
+       R"(normalizer: expected at most 16 bytes instead, got "12345678901234567")"},
+      {"/pre_tokenizer", R"({"type":"ByteLevel"})",
+       R"(pre_tokenizer: expected Metaspace, with WhitespaceSplit in front or without, got {"type":"ByteLevel"})"},
+      {"/pre_tokenizer", R"({"pretokenizers":[],"type":"Sequence"})", "pre_tokenizer: expected a list, got []"},
+      {"/pre_tokenizer", R"({"pretokenizers":[{"type":"WhitespaceSplit"}],"type":"Sequence"})",
+       "pre_tokenizer: expected Metaspace, with WhitespaceSplit in front or without, got "
+       R"({"pretokenizers":[{"type":"WhitespaceSplit"}],"type":"Sequence"})"},
+      {"/pre_tokenizer", R"({"type":"Metaspace"})",
+       R"(pre_tokenizer: expected the replacement "▁", got {"type":"Metaspace"})"},
+      {"/pre_tokenizer", R"({"prepend_scheme":"last","replacement":"▁"})",
+       "pre_tokenizer: expected Metaspace, with WhitespaceSplit in front or without, got "
+       R"({"prepend_scheme":"last","replacement":"▁"})"},
+      {"/pre_tokenizer", R"({"prepend_scheme":"last","replacement":"▁","type":"Metaspace"})",
+       "pre_tokenizer: expected always, first or never, got "
+       R"({"prepend_scheme":"last","replacement":"▁","type":"Metaspace"})"},
+      {"/post_processor", R"({"type":"ByteLevel"})", "post_processor: expected TemplateProcessing, got \"ByteLevel\""},
+      {"/post_processor/type", "\"Bert\"", "post_processor: expected TemplateProcessing, got \"Bert\""},
+      {"/post_processor/single", "1", "post_processor: expected TemplateProcessing, got \"TemplateProcessing\""},
+      {"/post_processor/single", "[" + end + "," + sequence + "]",
+       "post_processor.single: expected a text and the end-of-text token, with a token in front or without, got [" +
+           end + "," + sequence + "]"},
+      {"/post_processor/single", "[" + sequence + "]",
+       "post_processor.single: expected a text and the end-of-text token, with a token in front or without, got [" +
+           sequence + "]"},
+      {"/post_processor/single/1/SpecialToken/id", "\"<x>\"",
+       R"(post_processor: expected a token with one id, got {"SpecialToken":{"id":"<x>"}})"},
+      {"/post_processor/special_tokens/<~1s>/ids", "[]", "post_processor: expected a token with one id, got " + end},
+      {"/post_processor/special_tokens/<~1s>/ids", "[1,1]", "post_processor: expected a token with one id, got " + end},
+      {"/post_processor/special_tokens/<~1s>/ids", "[-1]", "post_processor: expected a token with one id, got " + end}};
+  for (const auto& [pointer, value, message] : cases) EXPECT_EQ(refusal(pointer, value), at + message) << value;
+  const Json infinite = Json::array({"a", INFINITY});
+  EXPECT_EQ(error_of([&] { tokenizer_of(with("/model/vocab/3", infinite)); }),
+            at + "model.vocab: expected a piece of at most 1024 bytes with a finite score, got [\"a\",null]");
+}
+
+TEST(Unigram, AFileHasItsFieldsAndTheirDefaults) {
+  const UnigramFile file = read_unigram_json(small_json(), "/absent/tokenizer.json");
+  ASSERT_EQ(file.pieces.size(), 8u);
+  EXPECT_EQ(file.pieces[4], (std::pair<std::string, double>("▁cat", -4)));
+  EXPECT_EQ(file.unknown_id, 2);
+  EXPECT_FALSE(file.byte_fallback || file.split_at_white_space);
+  EXPECT_TRUE(file.split_at_symbol);
+  EXPECT_EQ(file.added.size(), 3u);
+  EXPECT_TRUE(file.normalizers.empty());
+  EXPECT_EQ(file.prepend, PrependScheme::always);
+  EXPECT_EQ(file.bos, std::nullopt);
+  EXPECT_EQ(file.eos, 1);
+  EXPECT_EQ(file.pad, 1);
+  const UnigramTokenizer tokenizer(file, "test");
+  EXPECT_EQ(tokenizer.eos_id(), 1);
+  EXPECT_EQ(tokenizer.vocab_size(), 9);
+  EXPECT_TRUE(tokenizer.pads_to_context());
+}
+
+TEST(Unigram, NormalizersAreThoseOfTheFile) {
+  const auto normalized = [](const Json& normalizer, const std::string& text) {
+    std::string result = text;
+    for (const auto& step : read_unigram_json(with("/normalizer", normalizer), "/absent/t.json").normalizers)
+      result = step(result);
+    return result;
+  };
+  EXPECT_EQ(normalized(Json(), "Aé"), "Aé");
+  EXPECT_EQ(normalized({{"type", "Lowercase"}}, "AÉσΣ"), "aéσσ");
+  EXPECT_EQ(normalized({{"type", "NFC"}}, "Ae\u0301"), "A\u00e9");
+  EXPECT_EQ(normalized({{"type", "Strip"}}, " a "), " a ");
+  EXPECT_EQ(normalized({{"type", "Strip"}, {"strip_left", true}, {"strip_right", true}}, "\u3000 \t"), "");
+  EXPECT_EQ(normalized({{"type", "Strip"}, {"strip_right", true}}, "\u3000é\u3000\n"), "\u3000é");
+  EXPECT_EQ(normalized({{"type", "Precompiled"}, {"precompiled_charsmap", ""}}, "Aﬁ"), "Aﬁ");
+  EXPECT_EQ(normalized({{"type", "Replace"}, {"pattern", {{"String", "ab"}}}, {"content", "1234567890123456"}}, "aab"),
+            "a1234567890123456");
+  EXPECT_EQ(normalized({{"type", "Replace"}, {"pattern", {{"String", "a"}}}, {"content", "aa"}}, "aba"), "aabaa");
+  EXPECT_EQ(normalized({{"type", "Replace"}, {"pattern", {{"Regex", " {2,}"}}}, {"content", "_"}}, " a  b   "),
+            " a_b_");
+  const Json sequence = Json::parse(R"({"type": "Sequence", "normalizers": [
+      {"type": "Lowercase"}, {"type": "Replace", "pattern": {"String": "a"}, "content": "B"}]})");
+  EXPECT_EQ(normalized(sequence, "Abc"), "Bbc") << "in this order";
+}
+
+TEST(Unigram, TokensAndTheirIdsHaveARange) {
+  const auto tokenizer = [](int64_t added, std::optional<int64_t> bos, int64_t eos, int64_t pad) {
+    UnigramFile file{.pieces = {{"<unk>", 0}, {"a", -1}}, .unknown_id = 0};
+    file.added.push_back({.content = "<x>", .id = added});
+    file.bos = bos, file.eos = eos, file.pad = pad;
+    return UnigramTokenizer(file, "test");
+  };
+  EXPECT_EQ(tokenizer(2, 2, 1, 0).vocab_size(), 3);
+  EXPECT_EQ(tokenizer(0, {}, 1, 1).vocab_size(), 2) << "an added token that is a piece";
+  EXPECT_EQ(tokenizer(2147483647, {}, 1, 1).vocab_size(), 2147483648);
+  const auto refusal = [&](int64_t added, std::optional<int64_t> bos, int64_t eos, int64_t pad) {
+    return error_of([&] { tokenizer(added, bos, eos, pad); });
+  };
+  EXPECT_EQ(refusal(-1, {}, 0, 0), "test: expected ids from 0 to 2³¹ - 1, got -1");
+  EXPECT_EQ(refusal(2147483648, {}, 0, 0), "test: expected ids from 0 to 2³¹ - 1, got 2147483648");
+  EXPECT_EQ(refusal(2, 3, 0, 0), "test: expected special tokens below 3, got 3");
+  EXPECT_EQ(refusal(2, {}, 4, 0), "test: expected special tokens below 3, got 4");
+  EXPECT_EQ(refusal(2, {}, 0, 5), "test: expected special tokens below 3, got 5");
+}
+
+// SentencePiece's unk_penalty: an unknown character costs 10 more than the rarest piece.
+TEST(Unigram, AnUnknownCharacterCostsTenMoreThanTheRarestPiece) {
+  const auto encoded = [](double score) {
+    const UnigramFile file{.pieces = {{"</s>", 0}, {"<unk>", 0}, {"xy", score}, {"z", score}, {"yz", 0}, {"y", score}},
+                           .unknown_id = 1,
+                           .prepend = PrependScheme::never};
+    return UnigramTokenizer(file, "test").encode("xyz", 64);
+  };
+  EXPECT_EQ(encoded(-9.9), (Ids{2, 3, 0})) << "-19.8 is more than -9.9 - 10";
+  EXPECT_EQ(encoded(-10.1), (Ids{1, 4, 0})) << "-20.2 is less than -10.1 - 10";
+}
+
+TEST(Unigram, AWordAfterATokenIsNotTheFirst) {
+  Json json = with("/pre_tokenizer/prepend_scheme", "first");
+  json["added_tokens"].push_back({{"content", "<y>"}, {"id", 9}, {"normalized", true}});
+  EXPECT_EQ(content_of(json, "<y>cat"), (Ids{9, 5}));
+  EXPECT_EQ(content_of(json, "cat<y>cat"), (Ids{4, 9, 5}));
+  EXPECT_EQ(content_of(json, "cat<x><y>cat"), (Ids{4, 8, 9, 5}));
+}
+
+// The bytes of a word without pieces stand for it, and bytes beside a piece for the others.
+TEST(Unigram, BytesStandForUnknownCharactersBesidePieces) {
+  UnigramFile file{.pieces = {{"</s>", 0}, {"cat", -1}}, .byte_fallback = true, .prepend = PrependScheme::never};
+  for (int byte = 0; byte < 256; ++byte) {
+    std::ostringstream piece;
+    piece << "<0x" << std::uppercase << std::hex << std::setw(2) << std::setfill('0') << byte << ">";
+    file.pieces.emplace_back(piece.str(), -20);
+  }
+  const UnigramTokenizer tokenizer(file, "test");
+  EXPECT_EQ(tokenizer.encode("cat\u00ffb", 64), (Ids{1, 2 + 0xc3, 2 + 0xbf, 2 + 'b', 0}));
+  file.pieces.back().first = "<0xff>";
+  EXPECT_EQ(error_of([&] { UnigramTokenizer(file, "test"); }),
+            "test: expected a piece for each byte, as byte_fallback says, got none for some");
+  file.byte_fallback = false;
+  EXPECT_EQ(error_of([&] { UnigramTokenizer(file, "test"); }), "test: expected unk_id or byte_fallback, got neither");
 }
 
 }  // namespace

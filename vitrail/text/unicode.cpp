@@ -30,8 +30,8 @@ bool is_case_ignorable(char32_t c) {
     case UTF8PROC_CATEGORY_LM:
     case UTF8PROC_CATEGORY_SK:
       return true;
-    default:
-      return std::u32string_view(U"'.:·͵·՟״‘’․‧︓﹒﹕＇．：").find(c) != std::u32string_view::npos;
+    default:  // U+0387 is an escape, because an editor that normalises text makes it U+00B7
+      return std::u32string_view(U"'.:·͵\u0387՟״‘’․‧︓﹒﹕＇．：").find(c) != std::u32string_view::npos;
   }
 }
 

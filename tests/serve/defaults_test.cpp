@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// The documented defaults of a server, and its limits' ranges as messages name them.
+#include <gtest/gtest.h>
+
+#include "tests/support/messages.h"
+#include "vitrail/serve/batcher_internal.h"
+#include "vitrail/serve/http_internal.h"
+#include "vitrail/serve/options.h"
+#include "vitrail/serve/response_size_internal.h"
+
+namespace vitrail::serve {
+namespace {
+
+using testing::error_of;
+
+TEST(ServeDefaults, OfLimits) {
+  const Limits limits;
+  EXPECT_EQ(limits.header_bytes, 16'384u);
+  EXPECT_EQ(limits.headers, 100u);
+  EXPECT_EQ(limits.body_bytes, 67'108'864u);
+  EXPECT_EQ(limits.chunks, 65'536u);
+  EXPECT_EQ(limits.json_depth, 64);
+  EXPECT_EQ(limits.images, 256u);
+  EXPECT_EQ(limits.outputs, 64u);
+  EXPECT_EQ(limits.pixels, 64'000'000);
+  EXPECT_EQ(limits.connections, 1'024u);
+  EXPECT_EQ(limits.requests, 512u);
+  EXPECT_EQ(limits.buffered_bytes, 1'073'741'824u);
+  EXPECT_EQ(limits.header_seconds, 10);
+  EXPECT_EQ(limits.body_grace_seconds, 5);
+  EXPECT_EQ(limits.body_bytes_per_second, 16'384);
+  EXPECT_EQ(limits.idle_seconds, 60);
+  EXPECT_EQ(limits.request_seconds, 30);
+  EXPECT_EQ(limits.exit_seconds, 30);
+  EXPECT_EQ(limits.embedding_bytes, 268'435'456u);
+}
+
+TEST(ServeDefaults, OfOptions) {
+  const ServeOptions options;
+  EXPECT_TRUE(options.models.empty());
+  EXPECT_EQ(options.host, "127.0.0.1");
+  EXPECT_EQ(options.port, 8080);
+  EXPECT_EQ(options.unix_path, "");
+  EXPECT_EQ(options.api_key, "");
+  EXPECT_FALSE(options.public_without_key);
+  EXPECT_FALSE(options.model_control);
+  EXPECT_EQ(options.batch, 8);
+  EXPECT_EQ(options.delay_ms, 0);
+  EXPECT_EQ(options.decode_threads, 0);
+  const Batcher::Options batcher;
+  EXPECT_EQ(batcher.batch, 8);
+  EXPECT_EQ(batcher.delay_ms, 0);
+  EXPECT_EQ(Batcher::kMaxWaitingBytes, 268'435'456u);
+  EXPECT_EQ(kMaxResponseValues, 16'777'216);
+}
+
+TEST(LimitNames, RefusalsNameTheRange) {
+  Limits limits;
+  const auto refusal = [&](const char* name, const char* value) {
+    return error_of([&] { set_limit(limits, name, value); });
+  };
+  EXPECT_EQ(refusal("images", "0"), "images: expected an integer from 1 to 1099511627776, got '0'");
+  EXPECT_EQ(refusal("json-depth", "2147483648"),
+            "json-depth: expected an integer from 1 to 2147483647, got '2147483648'");
+  EXPECT_EQ(refusal("idle-seconds", "0"), "idle-seconds: expected a number from 0.001 to 1e+06, got '0'");
+  EXPECT_EQ(refusal("x", "1"),
+            "--limit: expected one of body-bytes, body-bytes-per-second, body-grace-seconds, buffered-bytes, chunks, "
+            "connections, embedding-bytes, exit-seconds, header-bytes, header-seconds, headers, idle-seconds, images, "
+            "json-depth, outputs, pixels, request-seconds, requests, got 'x'");
+}
+
+TEST(ResponseSize, ItsMessageNamesTheLimit) {
+  EXPECT_EQ(error_of([] { check_response_size(2, kMaxResponseValues); }),
+            "the results have more than 16777216 values: send fewer images, or ask for less");
+  EXPECT_NO_THROW(check_response_size(1, kMaxResponseValues));
+  EXPECT_NO_THROW(check_response_size(kMaxResponseValues, 1));
+}
+
+TEST(ServeDefaults, OfRequestsAndResponses) {
+  const HttpRequest request{
+      .method = "GET", .target = "/", .headers = {{"a", "1"}, {"b", "2"}, {"a", "3"}}, .body = {}};
+  EXPECT_EQ(request.header("a"), "1") << "the first of several";
+  EXPECT_EQ(request.header("b"), "2");
+  EXPECT_EQ(request.header("A"), "") << "names are in lower case";
+  const HttpResponse response;
+  EXPECT_EQ(response.status, 200);
+  EXPECT_EQ(response.content_type, "application/json");
+  EXPECT_TRUE(response.body.empty() && response.headers.empty());
+  const TaskOptions task;
+  EXPECT_EQ(task.bytes, 0u);
+  EXPECT_FALSE(task.is_long);
+}
+
+}  // namespace
+}  // namespace vitrail::serve
