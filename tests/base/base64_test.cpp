@@ -71,5 +71,18 @@ TEST(Base64, BitsAfterTheLastByteAreAnError) {
   }
 }
 
+TEST(Base64, TheErrorSaysWhatIsWrong) {
+  const std::string length = "a length that is no multiple of 4", other = "another character",
+                    bits = "bits after the last byte";
+  const std::pair<std::string, std::string> cases[] = {{"Z", length},       {"Zg=", length}, {"Zm9vZ", length},
+                                                       {"Zm9-", other},     {"====", other}, {"Z===", other},
+                                                       {"Zg==Zg==", other}, {"Zh==", bits},  {"Zm9=", bits}};
+  for (const auto& [text, what] : cases) {
+    EXPECT_EQ(testing::error_of([&, t = text] { from_base64(t, "body"); }),
+              "body: expected base64 with padding, got " + what)
+        << text;
+  }
+}
+
 }  // namespace
 }  // namespace vitrail

@@ -55,5 +55,20 @@ TEST(Error, NamesThePlaceTheExpectedAndTheGivenValue) {
                "patch_embed: expected an image of 224×224, got 225×224");
 }
 
+TEST(Warnings, TheCallbackBeforeIsReturned) {
+  std::string received;
+  WarningCallback original = set_warning_callback([&](const std::string& message) { received += "one " + message; });
+  WarningCallback one = set_warning_callback([&](const std::string& message) { received += "two " + message; });
+  ASSERT_TRUE(one);
+  one("a;");
+  warn("b;");
+  const WarningCallback two = set_warning_callback(nullptr);
+  warn("c;");
+  EXPECT_FALSE(set_warning_callback(two)) << "there was none";
+  warn("d;");
+  set_warning_callback(std::move(original));
+  EXPECT_EQ(received, "one a;two b;two d;");
+}
+
 }  // namespace
 }  // namespace vitrail

@@ -63,5 +63,59 @@ TEST_F(Cgroup, MalformedFilesAreNoQuota) {
   }
 }
 
+TEST_F(Cgroup, QuotasAreRoundedUp) {
+  write("membership", "0::/\n");
+  const std::pair<const char*, std::optional<int>> cases[] = {
+      {"100000 100000", 1}, {"100001 100000", 2}, {"199999 100000", 2}, {"200000 100000", 2}, {"1 100000", 1},
+      {"25000 2000", 13},   {"0 100000", {}},     {"100000 0", {}},     {"100000 -1", {}},    {"-1 100000", {}}};
+  for (const auto& [max, want] : cases) {
+    write("root/cpu.max", max);
+    EXPECT_EQ(cpus(), want) << max;
+  }
+}
+
+TEST_F(Cgroup, AncestorsCountInTheFirstVersionToo) {
+  write("membership", "3:cpuacct,cpu:/outer/inner\n");
+  const auto quota = [&](const std::string& group, const std::string& us) {
+    write("root/cpu/" + group + "cpu.cfs_quota_us", us);
+    write("root/cpu/" + group + "cpu.cfs_period_us", "50000");
+  };
+  quota("outer/inner/", "-1");
+  quota("outer/", "350000");
+  EXPECT_EQ(cpus(), 7);
+  quota("outer/inner/", "450000");
+  EXPECT_EQ(cpus(), 7);
+  quota("outer/inner/", "250000");
+  EXPECT_EQ(cpus(), 5);
+  quota("", "150000");
+  EXPECT_EQ(cpus(), 3);
+  write("root/cpu/cpu.cfs_period_us", "x");
+  EXPECT_EQ(cpus(), 5);
+}
+
+TEST_F(Cgroup, OnlyTheControllerOfCpusCounts) {
+  write("root/cpu/job/cpu.cfs_quota_us", "200000\n");
+  write("root/cpu/job/cpu.cfs_period_us", "100000\n");
+  for (const char* others : {"5:cpuset:/job\n", "5:cpuacct:/job\n", "5:xcpu:/job\n", "5:name=cpu:/job\n"}) {
+    write("membership", others);
+    EXPECT_EQ(cpus(), std::nullopt) << others;
+  }
+  for (const char* with : {"5:cpu:/job\n", "5:cpu,cpuacct:/job\n", "5:cpuacct,cpu:/job\n", "5:a,cpu,b:/job\n"}) {
+    write("membership", with);
+    EXPECT_EQ(cpus(), 2) << with;
+  }
+}
+
+TEST_F(Cgroup, OfBothVersionsTheSmallerQuotaCounts) {
+  write("membership", "9:cpu:/one\n0::/two:b\n");
+  write("root/cpu/one/cpu.cfs_quota_us", "600000\n");
+  write("root/cpu/one/cpu.cfs_period_us", "100000\n");
+  EXPECT_EQ(cpus(), 6);
+  write("root/two:b/cpu.max", "400000 100000\n");
+  EXPECT_EQ(cpus(), 4);
+  write("root/two:b/cpu.max", "800000 100000\n");
+  EXPECT_EQ(cpus(), 6);
+}
+
 }  // namespace
 }  // namespace vitrail

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <limits>
+#include "tests/support/messages.h"
 
 namespace vitrail {
 namespace {
@@ -36,6 +37,20 @@ TEST(Cholesky, RefusesMatricesThatAreNotPositiveDefinite) {
   EXPECT_ANY_THROW(cholesky({std::numeric_limits<double>::quiet_NaN()}, 1));
   EXPECT_ANY_THROW(cholesky({std::numeric_limits<double>::infinity()}, 1));
   EXPECT_ANY_THROW(cholesky({4, 0, 0, 0, 4, 4, 0, 4, 4}, 3)) << "singular in the last row";
+}
+
+// The factor of a matrix whose factor has integers.
+TEST(Cholesky, ReadsTheLowerTriangleAlone) {
+  const double none = std::numeric_limits<double>::quiet_NaN();
+  const std::vector<double> lower{4, none, none, 6, 10, none, -2, 1, 11};
+  // L Lᵀ = [[4, 6, −2], [6, 10, 1], [−2, 1, 1 + 16 + p²]]: p² is 11 − 17 < 0, then 26 − 17.
+  EXPECT_EQ(testing::error_of([&] { cholesky(lower, 3); }),
+            "cholesky: expected a positive definite matrix, got a pivot of -6 in row 2");
+  const std::vector<double> definite{4, none, none, 6, 10, none, -2, 1, 26};
+  EXPECT_EQ(cholesky(definite, 3), (std::vector<double>{2, 0, 0, 3, 1, 0, -1, 4, 3}));
+  EXPECT_TRUE(cholesky({}, 0).empty());
+  EXPECT_EQ(testing::error_of([] { cholesky({0}, 1); }),
+            "cholesky: expected a positive definite matrix, got a pivot of 0 in row 0");
 }
 
 }  // namespace

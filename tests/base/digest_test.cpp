@@ -46,5 +46,14 @@ TEST(Digest, PadsEveryLength) {
   EXPECT_EQ(digest_of(std::string(120, 'x')), "13f05a0b594787f5ecd315edc96141bd3243203d1b7d4f0836f37308b276ba98");
 }
 
+TEST(Digest, BytesAboveTheFirstHalfAndPiecesOfBlocksCount) {
+  std::string bytes;
+  for (int i = 0; i < 256; ++i) bytes += static_cast<char>(i);
+  for (const size_t piece : {7, 64, 100, 256}) {  // sha256sum and sha1sum of the 256 bytes
+    EXPECT_EQ(digest(make_sha256(), bytes, piece), "40aff2e9d2d8922e47afd4648e6967497158785fbd1da870e7110266bf944880");
+    EXPECT_EQ(digest(make_sha1(), bytes, piece), "4916d6bdb7f78e6803698cab32d1586ea457dfc8");
+  }
+}
+
 }  // namespace
 }  // namespace vitrail

@@ -128,5 +128,51 @@ TEST(ConvertElement, ConvertsThroughFloatAsPyTorchDoes) {
   EXPECT_EQ(convert_element<int64_t>(-2.9), -2);
 }
 
+TEST(DType, HasTheseNamesSizesAndKinds) {
+  struct Case {
+    DType dtype;
+    const char* name;
+    size_t size;
+    bool floating;
+  };
+  const Case cases[] = {
+      {DType::f64, "f64", 8, true}, {DType::f32, "f32", 4, true},  {DType::bf16, "bf16", 2, true},
+      {DType::f16, "f16", 2, true}, {DType::i64, "i64", 8, false}, {DType::i32, "i32", 4, false},
+      {DType::i8, "i8", 1, false},  {DType::u8, "u8", 1, false},   {DType::boolean, "bool", 1, false}};
+  for (const Case& c : cases) {
+    EXPECT_STREQ(name_of(c.dtype), c.name);
+    EXPECT_EQ(dtype_from_name(c.name), c.dtype) << c.name;
+    EXPECT_EQ(size_of(c.dtype), c.size) << c.name;
+    EXPECT_EQ(is_floating(c.dtype), c.floating) << c.name;
+  }
+  const auto beyond = static_cast<DType>(9);
+  EXPECT_EQ(name_of(beyond), nullptr);
+  for (const char* name : {"", "F32", "boolean", "fp8", "bfp16", "f32 "}) {
+    try {
+      dtype_from_name(name);
+      ADD_FAILURE() << name;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.what(),
+                "dtype: expected f64, f32, bf16, f16, i64, i32, i8, u8 or bool, got '" + std::string(name) + "'");
+    }
+  }
+}
+
+// The upper bits of the payload are kept, and the quiet bit is set.
+TEST(HalfTypes, NansKeepTheirSignAndPayload) {
+  const auto nan = [](uint32_t bits) { return std::bit_cast<float>(bits); };
+  EXPECT_EQ(Float16(nan(0x7fc12000u)).bits, 0x7e09);
+  EXPECT_EQ(Float16(nan(0xff812000u)).bits, 0xfe09);
+  EXPECT_EQ(Float16(nan(0x7f800001u)).bits, 0x7e00);
+  EXPECT_EQ(BFloat16(nan(0x7fa10001u)).bits, 0x7fe1);
+  EXPECT_EQ(BFloat16(nan(0xff80ffffu)).bits, 0xffc0);
+  EXPECT_EQ(BFloat16(nan(0x7fffffffu)).bits, 0x7fff);
+}
+
+TEST(HalfTypes, AreZeroWithoutAValue) {
+  EXPECT_EQ(Float16().bits, 0);
+  EXPECT_EQ(BFloat16().bits, 0);
+}
+
 }  // namespace
 }  // namespace vitrail

@@ -83,6 +83,31 @@ TEST(FileSync, FilesThatBelongTogetherAreOnDiskBeforeTheFirstName) {
   }
 }
 
+// The folder that the process works in is synced, too.
+TEST(FileSync, AFileWithoutAFolderInItsPathIsInTheCurrentOne) {
+  const auto folder = testing::scratch_folder(), before = std::filesystem::current_path();
+  watched = folder / "absent";
+  std::filesystem::current_path(folder);
+  {
+    AtomicFile file("file");
+    file.write("new");
+    EXPECT_EQ(calls_of_commit({&file}), (Calls{"fsync 3 bytes", "name", "fsync folder"}));
+  }
+  std::filesystem::current_path(before);
+  EXPECT_TRUE(std::filesystem::exists(folder / "file"));
+}
+
+TEST(FileSync, AStreamIsNotSynced) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  watched = testing::scratch_folder() / "absent";
+  AtomicFile file("/dev/fd/" + std::to_string(ends[1]));
+  file.write("text");
+  EXPECT_EQ(calls_of_commit({&file}), Calls{});
+  ::close(ends[0]);
+  ::close(ends[1]);
+}
+
 }  // namespace
 }  // namespace vitrail
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <zlib.h>
 
+#include "tests/support/messages.h"
 #include "tests/support/paths.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/mapped_file_internal.h"
@@ -120,6 +121,55 @@ TEST(Gzip, TheSharedMnistFilesDecompress) {
     if (entry.path().extension() != ".gz") continue;
     EXPECT_GE(gunzip(bytes_of(entry.path()), 1 << 26, entry.path().string()).size(), 10008u);
   }
+}
+
+TEST(Gzip, IsKnownByItsFirstTwoBytes) {
+  const auto starts = [](const std::string& bytes) { return is_gzip(std::as_bytes(std::span(bytes))); };
+  for (const char* bytes : {"\x1f\x8b", "\x1f\x8b\x08"}) EXPECT_TRUE(starts(bytes));
+  for (const char* bytes : {"", "\x1f", "\x8b", "\x8b\x1f", "\x1f\x8c", "\x1e\x8b", "x\x1f\x8b"})
+    EXPECT_FALSE(starts(bytes)) << ::testing::PrintToString(bytes);
+}
+
+TEST(Gzip, TheErrorSaysWhatIsWrongAndWhere) {
+  const auto bytes = bytes_of(testing::fixture("base/two_members.gz"));  // "first " and "and second"
+  const auto error = [](std::vector<std::byte> file, uint64_t max_size) {
+    return testing::error_of([&] { gunzip(file, max_size, "a.gz"); });
+  };
+  EXPECT_EQ(error({}, 100), "a.gz: expected a gzip file, got a file of another kind");
+  auto changed = bytes;
+  changed[1] = std::byte{0x8c};
+  EXPECT_EQ(error(changed, 100), "a.gz: expected a gzip file, got a file of another kind");
+  EXPECT_EQ(error({bytes.begin(), bytes.begin() + 10}, 100),
+            "a.gz: expected gzip data, got truncated data after 0 bytes");
+  changed = bytes;
+  changed[2] = std::byte{9};  // the method
+  EXPECT_EQ(error(changed, 100), "a.gz: expected gzip data, got damaged data after 0 bytes");
+  changed = bytes;
+  changed.insert(changed.end(), {std::byte{0}, std::byte{7}, std::byte{0}});
+  EXPECT_EQ(error(changed, 100), "a.gz: expected nothing after the gzip data, got 3 bytes");
+  EXPECT_EQ(error(bytes, 15), "a.gz: expected at most 15 bytes of content, got more");
+  EXPECT_EQ(error(bytes, 5), "a.gz: expected at most 5 bytes of content, got more");
+  EXPECT_EQ(gunzip(bytes, 16, "a.gz").size(), 16u);
+  EXPECT_EQ(gunzip(bytes, UINT64_MAX, "a.gz").size(), 16u);
+}
+
+TEST(InflateAll, TheErrorSaysWhatIsWrongAndWhere) {
+  const auto bytes = deflated("first and second", true);
+  const auto error = [](std::vector<std::byte> file, uint64_t max_size) {
+    return testing::error_of([&] { inflate_all(file, max_size, "body"); });
+  };
+  EXPECT_EQ(error({}, 100), "body: expected deflated data, got truncated data after 0 bytes");
+  EXPECT_EQ(error({bytes.begin(), bytes.end() - 1}, 100),
+            "body: expected deflated data, got truncated data after 16 bytes");
+  auto changed = bytes;
+  changed.push_back(std::byte{5});
+  changed.push_back(std::byte{0});
+  EXPECT_EQ(error(changed, 100), "body: expected nothing after the deflated data, got 2 bytes");
+  changed.resize(bytes.size());
+  changed.back() ^= std::byte{1};
+  EXPECT_EQ(error(changed, 100), "body: expected deflated data, got damaged data after 16 bytes");
+  EXPECT_EQ(error(bytes, 15), "body: expected at most 15 bytes of content, got more");
+  EXPECT_EQ(inflate_all(bytes, UINT64_MAX, "body").size(), 16u);
 }
 
 }  // namespace

@@ -54,5 +54,36 @@ TEST(JsonFault, SaysWhereAndWhyWithoutTheParsersNumbers) {
   EXPECT_TRUE(fault("[1e999]").starts_with("number overflow parsing '1e999'")) << fault("[1e999]");
 }
 
+TEST(JsonDepth, OfTextThatClosesMoreThanItOpens) {
+  EXPECT_EQ(json_depth(""), 0);
+  EXPECT_EQ(json_depth("]]"), 0);
+  EXPECT_EQ(json_depth("[]{}[[]]"), 2);
+  EXPECT_EQ(json_depth(R"(\"[")"), 0) << "an escape outside of strings is none: the bracket is in one";
+  EXPECT_EQ(json_depth(R"(["a\)"), 1);
+}
+
+TEST(JsonContent, CountsEachKindOfValueOnce) {
+  for (const char* text : {"null", "true", "false", "1", "-1", "1.5", "\"x\"", "{}", "[]"})
+    EXPECT_EQ(json_content(text, 100).values, 1u) << text;
+  EXPECT_EQ(json_content(R"({"a": {}, "b": []})", 100).values, 3u) << "keys are no values";
+  EXPECT_EQ(json_content("[1, 2]", 3).values, 3u) << "as many as the limit";
+  EXPECT_EQ(json_content("[1, 2]", 0).values, 1u);
+  EXPECT_EQ(json_content("[1, x, 2]", 100).values, 2u) << "up to the fault";
+}
+
+TEST(JsonContent, StopsAtTheFirstRepeatedKeyOrAtTheLimit) {
+  const JsonContent content = json_content(R"({"b": 1, "b": 2, "a": 3, "a": 4})", 100);
+  EXPECT_EQ(content.repeated_key, "b");
+  EXPECT_EQ(content.values, 2u);
+  EXPECT_FALSE(json_content(R"([1, 2, {"a": 1, "a": 2}])", 2).repeated_key) << "behind the limit";
+}
+
+TEST(JsonFault, OfAnotherExceptionIsItsText) {
+  EXPECT_EQ(json_fault("x", std::runtime_error("out of paper")), "out of paper");
+  EXPECT_EQ(json_fault("x", std::runtime_error("[code 7] out of paper")), "out of paper");
+  EXPECT_EQ(json_fault("x", std::runtime_error("[code 7] parse error at line 3")), "line 3");
+  EXPECT_EQ(json_fault(" \r", std::runtime_error("out of paper")), "nothing");
+}
+
 }  // namespace
 }  // namespace vitrail

@@ -4,13 +4,17 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "tests/support/messages.h"
 #include "tests/support/paths.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/file_guard.h"
@@ -161,6 +165,95 @@ TEST(FileGuard, ReportsALostPageAfterManyFiles) {
   std::ofstream(path) << std::string(100000, 'x');
   EXPECT_THROW(file.check(), Error);
   EXPECT_THROW(other.check(), Error);
+}
+
+TEST(MappedFile, KnowsItsPathAndSaysWhatItCannotOpen) {
+  const fs::path folder = testing::scratch_folder(), path = file_with("text");
+  EXPECT_EQ(MappedFile(path).path(), path);
+  EXPECT_EQ(open_error(folder / "absent"),
+            (folder / "absent").string() + ": cannot be opened: No such file or directory");
+  EXPECT_EQ(open_error(folder), folder.string() + ": expected a regular file, got a folder");
+  EXPECT_EQ(open_error("/dev/null"), "/dev/null: expected a regular file, got something else");
+}
+
+TEST(FileGuard, TheErrorNamesTheChangedFile) {
+  const fs::path path = file_with("first");
+  const MappedFile other(file_with("other")), file(path);
+  EXPECT_NO_THROW(file.check());
+  fs::resize_file(path, 3);
+  const std::string want =
+      path.string() + ": expected a file that stays the same while it is used, got one that has changed";
+  EXPECT_EQ(testing::error_of([&] { file.check(); }), want);
+  EXPECT_EQ(testing::error_of([] { check_mapped_files(); }), want);
+  EXPECT_NO_THROW(other.check());
+}
+
+// Whether each page of the range is in the process's page table; empty where the kernel does not tell.
+std::vector<bool> present_pages(const std::byte* data, size_t pages) {
+  std::vector<uint64_t> entries(pages);
+  const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE)), bytes = pages * sizeof(uint64_t);
+  const int map = ::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+  const auto at = static_cast<off_t>(reinterpret_cast<uintptr_t>(data) / page * sizeof(uint64_t));
+  const bool known = map >= 0 && ::pread(map, entries.data(), bytes, at) == static_cast<ssize_t>(bytes);
+  if (map >= 0) ::close(map);
+  std::vector<bool> present;
+  for (const uint64_t entry : entries) present.push_back(entry >> 63 != 0);
+  return known ? present : std::vector<bool>();
+}
+
+// The kernel may take back a page at any time, so that a page that must be there is looked for some times.
+constexpr int kTries = 10;
+
+TEST(MappedFile, ReleaseGivesBackThePagesThatAreCompletelyInItsRange) {
+  const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  constexpr size_t kPages = 12;
+  const MappedFile file(file_with(std::string(kPages * page, 'x')));
+  const std::byte* data = file.bytes().data();
+  const auto touch = [&] {
+    unsigned sum = 0;
+    for (size_t i = 0; i < kPages; ++i) sum += std::to_integer<unsigned>(data[i * page]);
+    EXPECT_EQ(sum, kPages * 'x');
+  };
+  touch();
+  if (present_pages(data, kPages).empty()) return;
+  struct Case {
+    size_t first, last, first_page, last_page;  // bytes of the range, and the pages that it releases
+  };
+  const Case cases[] = {{0, 2 * page, 0, 2},
+                        {1, 2 * page, 1, 2},
+                        {3 * page - 1, 5 * page + 1, 3, 5},
+                        {3 * page, 5 * page - 1, 3, 4},
+                        {7 * page + 10, 8 * page + 10, 0, 0},
+                        {7 * page, 8 * page - 1, 0, 0},
+                        {11 * page, 12 * page, 11, 12},
+                        {4 * page, 4 * page, 0, 0}};
+  for (const Case& c : cases) {
+    std::vector<bool> want(kPages, true), present;
+    for (size_t i = c.first_page; i < c.last_page; ++i) want[i] = false;
+    for (int i = 0; i < kTries && present != want; ++i) {
+      touch();
+      file.release(data + c.first, c.last - c.first);
+      present = present_pages(data, kPages);
+    }
+    EXPECT_EQ(present, want) << c.first << " to " << c.last;
+  }
+}
+
+TEST(MappedFile, PrefetchMapsAllPagesOfItsRange) {
+#ifdef MADV_POPULATE_READ
+  const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  constexpr size_t kPages = 400, kFirst = 100, kEnd = 302;
+  const MappedFile file(file_with(std::string(kPages * page, 'x')));
+  const std::byte* data = file.bytes().data();
+  if (present_pages(data, kPages).empty()) return;
+  if (::madvise(const_cast<std::byte*>(data), page, MADV_POPULATE_READ) != 0) return;  // kernels before 5.14
+  std::vector<bool> present;
+  for (int i = 0; i < kTries && std::count(present.begin(), present.end(), true) < std::ptrdiff_t{kEnd - kFirst}; ++i) {
+    file.prefetch(data + (kFirst + 1) * page - 1, (kEnd - kFirst - 2) * page + 2);
+    present = present_pages(data + kFirst * page, kEnd - kFirst);
+  }
+  EXPECT_EQ(std::count(present.begin(), present.end(), true), std::ptrdiff_t{kEnd - kFirst});
+#endif
 }
 
 }  // namespace

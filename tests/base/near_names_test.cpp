@@ -74,5 +74,16 @@ TEST(SharedWords, CountsEachWordOnce) {
   EXPECT_EQ(shared_words("", "a"), 0u);
 }
 
+TEST(NearNames, AreSortedByDistanceAndThenByName) {
+  EXPECT_EQ(near_names("abc", {"abcde", "abd", "abb", "abc", "zbc"}), (Names{"abc", "abb", "abd"}));
+  EXPECT_EQ(near_names("abc", {"zbc", "abcde"}), (Names{"zbc", "abcde"}));
+}
+
+TEST(SharedWords, AreSeparatedByUnderscores) {
+  EXPECT_EQ(shared_words("a_b_c", "c_d_b_e"), 2u);
+  EXPECT_EQ(shared_words("a.b", "a_b"), 0u);
+  EXPECT_EQ(shared_words("a", "a_x_y"), 1u);
+}
+
 }  // namespace
 }  // namespace vitrail

@@ -3,6 +3,7 @@
 #include "vitrail/base/parallel.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <atomic>
@@ -16,6 +17,8 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/messages.h"
+#include "vitrail/base/cgroup_internal.h"
 #include "vitrail/base/error.h"
 
 namespace vitrail {
@@ -321,6 +324,109 @@ TEST(ComputeTeam, IsRecursive) {
     EXPECT_EQ(num_threads(), 3);
   }
   EXPECT_EQ(num_threads(), 2);
+}
+
+TEST(ParallelFor, RangesAreEqualUpToAnElement) {
+  const ThreadCount three(3);
+  EXPECT_EQ(ranges_of(10, 20, 1), (Ranges{{10, 13}, {13, 16}, {16, 20}}));
+  EXPECT_EQ(ranges_of(-7, 4, 1), (Ranges{{-7, -4}, {-4, 0}, {0, 4}}));
+  EXPECT_EQ(ranges_of(0, 11, 4), (Ranges{{0, 5}, {5, 11}})) << "two grains fit";
+  EXPECT_EQ(ranges_of(0, 12, 4), (Ranges{{0, 4}, {4, 8}, {8, 12}}));
+  EXPECT_EQ(ranges_of(0, 11, 6), (Ranges{{0, 11}}));
+  EXPECT_EQ(ranges_of(5, 7, 0), (Ranges{{5, 6}, {6, 7}}));
+}
+
+TEST(NumThreads, IsOneInsideALoop) {
+  const ThreadCount two(2);
+  std::atomic<int> calls{0};
+  const auto body = [&](int64_t, int64_t) {
+    EXPECT_EQ(num_threads(), 1);
+    ++calls;
+  };
+  parallel_for(0, 2, 1, body);
+  EXPECT_EQ(num_threads(), 2);
+  parallel_for_balanced(0, 2, 1, body);
+  EXPECT_EQ(num_threads(), 2);
+  EXPECT_EQ(calls, 4);
+}
+
+// Each thread begins with half of its share.  The second waits in its first range, so that the first does all else:
+// half of what is left of its own share at a time from the front, then of the other's from the back.
+TEST(ParallelForBalanced, TakesHalfOfWhatIsLeftOfAShare) {
+  struct Case {
+    int64_t length, grain;
+    std::vector<std::pair<int64_t, int64_t>> own, stolen;  // in the order of the calls
+    int64_t first_of_second, last_of_second;
+  };
+  const Case cases[] = {{16, 1, {{0, 4}, {4, 6}, {6, 7}, {7, 8}}, {{14, 16}, {13, 14}, {12, 13}}, 8, 12},
+                        {16, 3, {{0, 4}, {4, 8}}, {{12, 16}}, 8, 12},
+                        {20, 2, {{0, 5}, {5, 8}, {8, 10}}, {{17, 20}, {15, 17}}, 10, 15},
+                        {16, 5, {{0, 8}}, {}, 8, 16}};
+  const ThreadCount two(2);
+  for (const Case& c : cases) {
+    std::atomic<bool> second_began{false};
+    std::mutex mutex;
+    std::vector<std::pair<int64_t, int64_t>> first, second;
+    std::atomic<int64_t> done{0};
+    const int64_t others = c.length - (c.last_of_second - c.first_of_second);
+    parallel_for_balanced(0, c.length, c.grain, [&](int64_t begin, int64_t end) {
+      const bool of_second = begin == c.first_of_second;
+      if (of_second) second_began = true;
+      while (!of_second && !second_began) std::this_thread::yield();
+      while (of_second && done < others) std::this_thread::yield();
+      done += end - begin;
+      const std::lock_guard lock(mutex);
+      (of_second ? second : first).emplace_back(begin, end);
+    });
+    std::vector<std::pair<int64_t, int64_t>> want = c.own;
+    want.insert(want.end(), c.stolen.begin(), c.stolen.end());
+    EXPECT_EQ(first, want) << c.length << " by " << c.grain;
+    EXPECT_EQ(second, (std::vector<std::pair<int64_t, int64_t>>{{c.first_of_second, c.last_of_second}})) << c.length;
+  }
+}
+
+TEST(ThreadCount, GoesFromOneTo1024) {
+  for (const int n : {1, 2, 1023, 1024}) {
+    const ThreadCount count(n);
+    EXPECT_EQ(num_threads(), n);
+  }
+  EXPECT_EQ(testing::error_of([] { ThreadCount(0); }), "threads: expected a count from 1 to 1024, got 0");
+  EXPECT_EQ(testing::error_of([] { ThreadCount(1025); }), "threads: expected a count from 1 to 1024, got 1025");
+}
+
+TEST(AvailableThreads, AreTheCoresThatAffinityAndQuotaAllow) {
+  cpu_set_t set;
+  if (::sched_getaffinity(0, sizeof set, &set) != 0) return;  // more processors than a set holds
+  EXPECT_EQ(available_threads(), std::clamp(std::min(CPU_COUNT(&set), cgroup_cpus().value_or(1024)), 1, 1024));
+}
+
+TEST(ComputeTeam, OnlyOneOfSeveralThreadsComputesAtATime) {
+  std::atomic<int> inside{0}, rounds{0};
+  std::vector<std::thread> callers;
+  for (int t = 0; t < 3; ++t) {
+    callers.emplace_back([&] {
+      for (int i = 0; i < 50; ++i) {
+        const ComputeTeam team(2);
+        EXPECT_EQ(++inside, 1);
+        std::this_thread::yield();
+        --inside;
+        ++rounds;
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(rounds, 150);
+}
+
+TEST(ComputeTeam, OfOneThreadDoesNotWait) {
+  const ComputeTeam team(2);
+  int threads = 0;
+  std::thread([&] {
+    const ComputeTeam alone(1);
+    threads = num_threads();
+  }).join();
+  EXPECT_EQ(threads, 1);
+  EXPECT_EQ(testing::error_of([] { ComputeTeam(0); }), "threads: expected a count from 1 to 1024, got 0");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <thread>
 
+#include "tests/support/messages.h"
 #include "tests/support/paths.h"
 #include "vitrail/base/error.h"
 
@@ -49,6 +50,44 @@ TEST(ReadFile, RefusesFoldersMissingFilesAndTooManyBytes) {
       EXPECT_TRUE(std::string(error.what()).starts_with(path.string())) << error.what();
     }
   }
+}
+
+TEST(ReadFile, TheErrorSaysWhatIsWrong) {
+  const fs::path folder = testing::scratch_folder(), file = folder / "file";
+  std::ofstream(file) << "12345";
+  const auto error = [](const fs::path& path, size_t limit) {
+    const std::string text = testing::error_of([&] { read_text_file(path, limit); });
+    EXPECT_EQ(testing::error_of([&] { read_file(path, limit); }), text);
+    return text;
+  };
+  EXPECT_EQ(error(folder, 10), folder.string() + ": expected a file, got a folder");
+  EXPECT_EQ(error(folder / "absent", 10),
+            (folder / "absent").string() + ": cannot be opened: No such file or directory");
+  EXPECT_EQ(error(file, 4), file.string() + ": expected at most 4 bytes, got more");
+  EXPECT_EQ(error("/dev/zero", 70000), "/dev/zero: expected at most 70000 bytes, got more");
+  EXPECT_EQ(read_file("/dev/null", 0).size(), 0u);
+}
+
+// A sparse file: its size is known before anything is allocated.
+TEST(ReadFile, TheSizeOfAFileIsCheckedFirst) {
+  const fs::path file = testing::scratch_folder() / "file";
+  std::ofstream(file) << "12345";
+  std::error_code unsupported;
+  fs::resize_file(file, uint64_t{1} << 42, unsupported);
+  if (unsupported) return;  // a file system without files of this size
+  EXPECT_EQ(testing::error_of([&] { read_file(file, 100); }), file.string() + ": expected at most 100 bytes, got more");
+  EXPECT_EQ(testing::error_of([&] { read_text_file(file); }),
+            file.string() + ": expected at most 64000000 bytes, got more");
+}
+
+TEST(ReadFile, KeepsEveryByte) {
+  const fs::path file = testing::scratch_folder() / "file";
+  std::string text;
+  for (int i = 0; i < 300; ++i) text += static_cast<char>(i);
+  std::ofstream(file, std::ios::binary) << text;
+  EXPECT_EQ(read_text_file(file), text);
+  const std::vector<std::byte> bytes = read_file(file, 300);
+  EXPECT_EQ(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()), text);
 }
 
 }  // namespace

@@ -33,5 +33,15 @@ TEST(SignalBlock, RestoresWhatWasBlockedBefore) {
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
+TEST(SignalBlock, EndsWithItsLifetime) {
+  EXPECT_FALSE(is_blocked(SIGTERM));
+  {
+    const SignalBlock outer;
+    { const SignalBlock inner; }
+    EXPECT_TRUE(is_blocked(SIGTERM));
+  }
+  EXPECT_FALSE(is_blocked(SIGTERM));
+}
+
 }  // namespace
 }  // namespace vitrail

@@ -5,6 +5,8 @@
 
 #include <cmath>
 
+#include <limits>
+#include "tests/support/messages.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/random.h"
 
@@ -82,6 +84,38 @@ TEST(SymmetricEigen, MatchesTheClosedFormOfATridiagonalMatrix) {
 }
 
 TEST(SymmetricEigen, NonFiniteElementsAreAnError) { EXPECT_THROW(symmetric_eigen({NAN, 0, 0, 1}, 2), Error); }
+
+TEST(SymmetricEigen, ADiagonalMatrixHasItsElementsInDescendingOrder) {
+  const SymmetricEigen eigen = symmetric_eigen({1, 0, 0, 0, 5, 0, 0, 0, -7}, 3);
+  EXPECT_EQ(eigen.values, (std::vector<double>{5, 1, -7}));
+  const size_t axes[] = {1, 0, 2};
+  for (size_t i = 0; i < 3; ++i) {
+    for (size_t j = 0; j < 3; ++j) EXPECT_EQ(std::abs(eigen.vectors[i * 3 + j]), j == axes[i] ? 1 : 0) << i << ' ' << j;
+  }
+}
+
+// [[4, 1], [1, 4 + d]] has the values 4 + d / 2 ± √(1 + d² / 4).
+TEST(SymmetricEigen, MatchesTheClosedFormOfTwoByTwo) {
+  for (const double d : {0.0, 3.0, -8.0}) {
+    const SymmetricEigen eigen = symmetric_eigen({4, 1, 1, 4 + d}, 2);
+    const double root = std::sqrt(1 + d * d / 4);
+    EXPECT_NEAR(eigen.values[0], 4 + d / 2 + root, 1e-14) << d;
+    EXPECT_NEAR(eigen.values[1], 4 + d / 2 - root, 1e-14) << d;
+    EXPECT_NEAR(eigen.vectors[1] / eigen.vectors[0], eigen.values[0] - 4, 1e-13) << d;
+  }
+}
+
+TEST(SymmetricEigen, TheErrorTellsTheElement) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(testing::error_of([&] {
+              symmetric_eigen({1, 2, 2, -infinity}, 2);
+            }),
+            "eigenvalues: expected finite values, got -inf");
+  EXPECT_EQ(testing::error_of([&] {
+              symmetric_eigen({1, infinity, infinity, 1}, 2);
+            }),
+            "eigenvalues: expected finite values, got inf");
+}
 
 }  // namespace
 }  // namespace vitrail

@@ -194,5 +194,131 @@ TEST(Tar, HugeNumbersAndNamesAreErrors) {
   EXPECT_TRUE(contains(refusal(archive), "expected a name of at most 1048576 bytes"));
 }
 
+TEST(Tar, IsKnownByTheChecksumOfItsFirstBlock) {
+  const std::string header = header_of("a", '0', 0);
+  EXPECT_TRUE(is_tar(bytes_of(header)));
+  EXPECT_TRUE(is_tar(bytes_of(header + "x")));
+  EXPECT_FALSE(is_tar(bytes_of(header.substr(0, 511))));
+  EXPECT_FALSE(is_tar(bytes_of("")));
+  for (const size_t at : {0, 100, 147, 156, 300, 511}) {
+    std::string changed = header;
+    changed[at] ^= 2;
+    EXPECT_FALSE(is_tar(bytes_of(changed))) << at;
+  }
+  std::string spaces = header;  // as old programs write numbers
+  spaces[148] = ' ';
+  EXPECT_TRUE(is_tar(bytes_of(spaces)));
+  std::string high = header;
+  high[400] = '\xff';  // a byte counts as a number from 0 to 255
+  fix_checksum(high);
+  EXPECT_TRUE(is_tar(bytes_of(high)));
+}
+
+TEST(Tar, EntriesFollowEachOtherInBlocksOf512) {
+  std::string archive;
+  for (const size_t size : {0, 1, 511, 512, 513, 1024, 1025})
+    archive += header_of("f" + std::to_string(size), '0', size) + padded(std::string(size, 'x'));
+  const TarListing listing = read(archive + std::string(1024, '\0') + "what is behind the end");
+  uint64_t at = 0;
+  const uint64_t sizes[] = {0, 1, 511, 512, 513, 1024, 1025};
+  ASSERT_EQ(listing.entries.size(), 7u);
+  for (size_t i = 0; i < 7; ++i) {
+    EXPECT_EQ(listing.entries[i].path, "f" + std::to_string(sizes[i]));
+    EXPECT_EQ(listing.entries[i].offset, at + 512) << i;
+    EXPECT_EQ(listing.entries[i].size, sizes[i]) << i;
+    at += 512 + (sizes[i] + 511) / 512 * 512;
+  }
+  EXPECT_EQ(listing.symbolic_links, 0);
+}
+
+TEST(Tar, LinksAndDirectoriesHaveNoContent) {
+  for (const char type : {'1', '2', '5'}) {  // their size may be that of what they refer to
+    const std::string archive =
+        header_of("a", '0', 1) + padded("x") + header_of("b", type, 700, "a") + header_of("c", '0', 0);
+    const std::vector<std::string> paths = paths_of(read(archive));
+    EXPECT_EQ(paths.back(), "c") << type;
+  }
+  const std::string device = header_of("b", '3', 3) + padded("abc") + header_of("c", '0', 0);
+  EXPECT_EQ(paths_of(read(device)), std::vector<std::string>{"c"}) << "what has content is skipped";
+}
+
+TEST(Tar, ALinkMayReferToALink) {
+  const TarListing listing =
+      read(header_of("a", '0', 2) + padded("ab") + header_of("b", '1', 0, "a") + header_of("c", '1', 0, "b"));
+  ASSERT_EQ(paths_of(listing), (std::vector<std::string>{"a", "b", "c"}));
+  EXPECT_EQ(listing.entries[2].offset, 512u);
+  EXPECT_EQ(listing.entries[2].size, 2u);
+}
+
+TEST(Tar, OfTwoFilesWithOnePathTheLastCountsInTheFirstsPlace) {
+  const std::string archive = header_of("a", '0', 1) + padded("1") + header_of("b", '0', 1) + padded("2") +
+                              header_of("a", '0', 2) + padded("33") + header_of("d", '5', 0) + header_of("d", '5', 0);
+  const TarListing listing = read(archive);
+  EXPECT_EQ(paths_of(listing), (std::vector<std::string>{"a", "b", "d/", "d/"}));
+  EXPECT_EQ(archive.substr(listing.entries[0].offset, listing.entries[0].size), "33");
+}
+
+std::string pax(const std::string& records) { return header_of("x", 'x', records.size()) + padded(records); }
+
+TEST(Tar, LongNamesAndLinksAreThoseOfExtendedHeaders) {
+  const std::string name(120, 'n'), target(130, 't');
+  const auto gnu = [](char type, const std::string& text) {
+    return header_of("././@LongLink", type, text.size() + 1) + padded(text + '\0');
+  };
+  const std::string file = header_of("short", '0', 1) + padded("1"), link = header_of("other", '1', 0, "elsewhere");
+  EXPECT_EQ(paths_of(read(gnu('L', target) + file + gnu('K', target) + gnu('L', name) + link)),
+            (std::vector<std::string>{target, name}));
+  EXPECT_EQ(
+      paths_of(read(pax("7 a=bc\n140 path=" + target + "\n") + file + pax("144 linkpath=" + target + "\n") + link)),
+      (std::vector<std::string>{target, "other"}));
+  EXPECT_EQ(paths_of(read(header_of("g", 'g', 14) + padded("14 path=global") + file)),
+            std::vector<std::string>{"short"})
+      << "a global header is skipped";
+}
+
+TEST(Tar, AFieldMayBeFull) {
+  const std::string name(100, 'n');
+  std::string archive = header_of(name, '0', 0);
+  EXPECT_EQ(paths_of(read(archive)), std::vector<std::string>{name});
+  archive.replace(345, 155, std::string(155, 'p'));
+  fix_checksum(archive);
+  EXPECT_EQ(paths_of(read(archive)), std::vector<std::string>{std::string(155, 'p') + "/" + name});
+  archive.replace(257, 5, "other");  // before POSIX there was no prefix
+  fix_checksum(archive);
+  EXPECT_EQ(paths_of(read(archive)), std::vector<std::string>{name});
+}
+
+TEST(Tar, TheErrorSaysWhatIsWrongAndWhere) {
+  const std::string file = header_of("a", '0', 1) + padded("1");
+  const std::pair<std::string, std::string> cases[] = {
+      {file + "x", "a complete archive, got a part of a header at its end"},
+      {file + std::string(512, 'x'), "a tar header, got other data at byte 1024"},
+      {file + header_of("b", '0', 2), "a complete archive: 2 bytes at byte 1536, got 0 bytes"},
+      {file + header_of("b", '0', 600) + std::string(512, 'y'),
+       "a complete archive: 600 bytes at byte 1536, got 512 bytes"},
+      {file + header_of("b", 'S', 0), "files without holes, got the sparse file b"},
+      {pax("22 GNU.sparse.major=1\n") + file, "files without holes, got a sparse file"},
+      {pax("12 size=1x2\n") + file, "the size of a file, got '1x2'"},
+      {pax("28 size=1844674407370955162\n") + file,
+       "a complete archive: 1844674407370955162 bytes at byte 1536, got 512 bytes"},
+      {pax("29 size=18446744073709551616\n") + file, "the size of a file, got '18446744073709551616'"},
+
+      {pax("2 \n") + file, "a pax header, got a damaged one before byte 512"},
+      {pax("99 a=b\n") + file, "a pax header, got a damaged one before byte 512"},
+      {pax("a=b\n") + file, "a pax header, got a damaged one before byte 512"}};
+  for (const auto& [archive, want] : cases) EXPECT_EQ(refusal(archive), "a.tar: expected " + want);
+  std::string size = file;
+  size.replace(124, 11, "0000000009x");
+  fix_checksum(size);
+  EXPECT_EQ(refusal(size), "a.tar: expected the size of a file, got no number before byte 512");
+}
+
+// A long name is limited, but a record may fill the limit.
+TEST(Tar, AnExtendedHeaderHasAtMostAMebibyte) {
+  const std::string record = "1048576 comment=" + std::string(1048576 - 17, 'c') + "\n";
+  ASSERT_EQ(record.size(), 1048576u);
+  EXPECT_EQ(paths_of(read(pax(record) + header_of("a", '0', 0))), std::vector<std::string>{"a"});
+}
+
 }  // namespace
 }  // namespace vitrail

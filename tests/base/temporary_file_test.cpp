@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/base/temporary_file_internal.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "tests/support/paths.h"
 
@@ -98,6 +102,89 @@ TEST(TemporaryFile, FilesOfKilledProcessesAreRemovedAndNoOthers) {
   EXPECT_EQ(files_in(folder), 5) << "the abandoned file is gone";
   const TemporaryFile other(folder, TemporaryFile::Kind::named);
   EXPECT_EQ(files_in(folder), 6) << "the file in use is kept";
+}
+
+TEST(TemporaryFile, HasANameOfAFixedForm) {
+  EXPECT_TRUE(is_temporary_name(".vitrail-0123456789abcdef.tmp"));
+  EXPECT_TRUE(is_temporary_name(".vitrail-ffffffffffffffff.tmp"));
+  for (const char* name :
+       {"", ".vitrail-.tmp", ".vitrail-0123456789abcde.tmp", ".vitrail-0123456789abcdef0.tmp",
+        ".vitrail-0123456789ABCDEF.tmp", ".vitrail-g123456789abcdef.tmp", ".vitrail-0123456789abcdeg.tmp",
+        ".vitrail_0123456789abcdef.tmp", "xvitrail-0123456789abcdef.tmp", ".vitrail-0123456789abcdef.tmq",
+        ".vitrail-0123456789abcdef_tmp"})
+    EXPECT_FALSE(is_temporary_name(name)) << name;
+  const fs::path folder = testing::scratch_folder();
+  const TemporaryFile one(folder, TemporaryFile::Kind::named), two(folder, TemporaryFile::Kind::named);
+  EXPECT_EQ(files_in(folder), 2);
+  for (const auto& entry : fs::directory_iterator(folder))
+    EXPECT_TRUE(is_temporary_name(entry.path().filename().string())) << entry.path();
+}
+
+TEST(TemporaryFile, WithoutANameIsNotInItsFolder) {
+  const fs::path folder = testing::scratch_folder();
+  const TemporaryFile file(folder);
+  const int unnamed = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  EXPECT_EQ(files_in(folder), unnamed < 0 ? 1 : 0) << "where the system has files without names";
+  if (unnamed >= 0) ::close(unnamed);
+}
+
+TEST_P(TemporaryFileTest, TheReasonOfAFailureIsThatOfTheSystem) {
+  const fs::path folder = testing::scratch_folder();
+  std::ofstream(folder / "file") << "x";
+  const auto reason = [&](const fs::path& in) {
+    try {
+      TemporaryFile(in, GetParam());
+    } catch (const std::system_error& error) {
+      return error.code().value();
+    }
+    return 0;
+  };
+  EXPECT_EQ(reason(folder / "absent"), ENOENT);
+  EXPECT_EQ(reason(folder / "file"), ENOTDIR);
+}
+
+TEST_P(TemporaryFileTest, CannotReplaceAFolder) {
+  const fs::path folder = testing::scratch_folder();
+  fs::create_directories(folder / "target" / "inside");
+  {
+    TemporaryFile file(folder, GetParam());
+    EXPECT_TRUE(file.link_to(folder / "target"));
+    EXPECT_TRUE(file.link_to(folder / "absent" / "file"));
+  }
+  EXPECT_EQ(files_in(folder), 1) << "the temporary file is gone";
+}
+
+TEST_P(TemporaryFileTest, ThatHasBecomeAnotherFileIsNotRemoved) {
+  const fs::path folder = testing::scratch_folder();
+  std::ofstream(folder / "replaced") << "old";
+  TemporaryFile one(folder, GetParam()), two(folder, GetParam());
+  ASSERT_EQ(::write(one.descriptor(), "1", 1), 1);
+  ASSERT_FALSE(one.link_to(folder / "replaced"));
+  ASSERT_FALSE(two.link_to(folder / "new"));
+  remove_temporary_files();
+  EXPECT_EQ(content(folder / "replaced"), "1");
+  EXPECT_EQ(files_in(folder), 2);
+}
+
+TEST_P(TemporaryFileTest, CanBeReadAndIsNotInherited) {
+  const fs::path folder = testing::scratch_folder();
+  const TemporaryFile file(folder, GetParam());
+  ASSERT_EQ(::write(file.descriptor(), "text", 4), 4);
+  ASSERT_EQ(::lseek(file.descriptor(), 1, SEEK_SET), 1);
+  char text[8] = "";
+  EXPECT_EQ(::read(file.descriptor(), text, sizeof text), 3);
+  EXPECT_STREQ(text, "ext");
+  EXPECT_NE(::fcntl(file.descriptor(), F_GETFD) & FD_CLOEXEC, 0);
+}
+
+TEST(TemporaryFile, TheListOfNamedFilesHas32Places) {
+  const fs::path folder = testing::scratch_folder();
+  std::vector<std::unique_ptr<TemporaryFile>> files;
+  for (int i = 0; i < 33; ++i) files.push_back(std::make_unique<TemporaryFile>(folder, TemporaryFile::Kind::named));
+  remove_temporary_files();
+  EXPECT_EQ(files_in(folder), 1);
+  files.clear();
+  EXPECT_EQ(files_in(folder), 0);
 }
 
 }  // namespace

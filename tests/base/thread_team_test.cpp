@@ -115,5 +115,16 @@ TEST(ThreadTeam, TheLeaderRunsTheTasksThatNoWorkerHasBegun) {
   EXPECT_GT(by_leader, 0) << "empty tasks end before seven sleeping workers have begun";
 }
 
+TEST(ThreadTeam, StartsItsWorkersWhenALoopNeedsThem) {
+  ThreadTeam team;
+  EXPECT_EQ(team.size(), 1);
+  team.run(1, [](int64_t) {});
+  EXPECT_EQ(team.size(), 1);
+  team.run(3, [](int64_t) {});
+  EXPECT_EQ(team.size(), 3);
+  team.run(2, [](int64_t) {});
+  EXPECT_EQ(team.size(), 3);
+}
+
 }  // namespace
 }  // namespace vitrail

@@ -2,9 +2,12 @@
 #include "vitrail/base/zip_internal.h"
 
 #include <gtest/gtest.h>
+#include <zlib.h>
 
 #include <cstring>
 #include <fstream>
+#include <map>
+#include <optional>
 
 #include "tests/support/messages.h"
 #include "tests/support/paths.h"
@@ -187,6 +190,249 @@ TEST(Zip, TheSharedDatasetArchiveIsListed) {
                                       [](const ZipEntry& e) { return !e.is_folder(); }),
                         1 << 20)
                    .empty());
+}
+
+std::string little(uint64_t value, size_t size) {
+  std::string bytes;
+  for (size_t i = 0; i < size; ++i) bytes += static_cast<char>(value >> (8 * i));
+  return bytes;
+}
+
+uint32_t crc_of(const std::string& text) {
+  return static_cast<uint32_t>(::crc32(0, reinterpret_cast<const Bytef*>(text.data()), static_cast<uInt>(text.size())));
+}
+
+// An entry as it is written; sizes and offset are those of the content unless they are given.
+struct Entry {
+  std::string name, content;
+  uint16_t method = 0, flags = 0;
+  std::optional<uint32_t> crc = {}, compressed = {}, size = {}, offset = {};
+  std::string local_extra = {}, extra = {}, comment = {};
+};
+
+std::string archive_of(const std::vector<Entry>& entries, const std::string& comment = "",
+                       const std::map<int, uint64_t>& end_fields = {}) {
+  std::string bytes, directory;
+  for (const Entry& e : entries) {
+    const auto at = static_cast<uint32_t>(bytes.size()), length = static_cast<uint32_t>(e.content.size());
+    // The local header's own values differ: those of the directory count.
+    bytes += "PK\3\4" + little(20, 2) + little(0, 2) + little(99, 2) + little(0, 4) + little(1, 4) + little(2, 4) +
+             little(3, 4) + little(e.name.size(), 2) + little(e.local_extra.size(), 2) + e.name + e.local_extra +
+             e.content;
+    directory += "PK\1\2" + little(20, 2) + little(20, 2) + little(e.flags, 2) + little(e.method, 2) + little(7, 4) +
+                 little(e.crc.value_or(crc_of(e.content)), 4) + little(e.compressed.value_or(length), 4) +
+                 little(e.size.value_or(length), 4) + little(e.name.size(), 2) + little(e.extra.size(), 2) +
+                 little(e.comment.size(), 2) + little(0, 2) + little(5, 2) + little(6, 4) +
+                 little(e.offset.value_or(at), 4) + e.name + e.extra + e.comment;
+  }
+  std::string end = "PK\5\6" + little(0, 2) + little(0, 2) + little(entries.size(), 2) + little(entries.size(), 2) +
+                    little(directory.size(), 4) + little(bytes.size(), 4) + little(comment.size(), 2);
+  for (const auto& [at, value] : end_fields)
+    end.replace(static_cast<size_t>(at), at < 12 ? 2 : 4, little(value, at < 12 ? 2 : 4));
+  return bytes + directory + end + comment;
+}
+
+class MadeZip {
+ public:
+  explicit MadeZip(const std::string& bytes) : bytes_(bytes), zip_(std::as_bytes(std::span(bytes_)), "made.zip") {}
+  const ZipReader* operator->() const { return &zip_; }
+
+ private:
+  std::string bytes_;
+  ZipReader zip_;
+};
+
+std::string error_of(const std::string& archive) {
+  return testing::error_of([&] { MadeZip{archive}; });
+}
+
+TEST(Zip, EntriesHaveTheFieldsOfTheDirectory) {
+  const MadeZip zip(archive_of({{.name = "a/first", .content = "abc", .local_extra = "12345", .comment = "of first"},
+                                {.name = "a/", .content = ""},
+                                {.name = "c",
+                                 .content = "defgh",
+                                 .method = 8,
+                                 .flags = 1,
+                                 .crc = 77,
+                                 .compressed = 5,
+                                 .size = 900,
+                                 .extra = std::string("\x09\0\x02\0xy", 6)}},
+                               "a comment"));
+  ASSERT_EQ(zip->entries().size(), 3u);
+  const ZipEntry &first = zip->entries()[0], &folder = zip->entries()[1], &third = zip->entries()[2];
+  EXPECT_EQ(first.name, "a/first");
+  EXPECT_EQ(first.size, 3u);
+  EXPECT_EQ(first.compressed_size, 3u);
+  EXPECT_EQ(first.crc32, 891568578u) << "the CRC of abc";
+  EXPECT_EQ(first.method, 0);
+  EXPECT_EQ(first.header_offset, 0u);
+  EXPECT_FALSE(first.encrypted);
+  EXPECT_FALSE(first.is_folder());
+  EXPECT_TRUE(folder.is_folder());
+  EXPECT_EQ(folder.header_offset, 30u + 7 + 5 + 3);
+  EXPECT_EQ(third.name, "c");
+  EXPECT_EQ(third.size, 900u);
+  EXPECT_EQ(third.compressed_size, 5u);
+  EXPECT_EQ(third.crc32, 77u);
+  EXPECT_EQ(third.method, 8);
+  EXPECT_TRUE(third.encrypted);
+  EXPECT_EQ(text_of(zip->read(first, 3)), "abc");
+  EXPECT_EQ(zip->find("a/first"), &first);
+  EXPECT_EQ(zip->find("c"), &third);
+  EXPECT_EQ(zip->find("a"), nullptr);
+}
+
+TEST(Zip, OtherFlagsAreNoEncryption) {
+  const MadeZip zip(archive_of({{.name = "a", .content = "x", .flags = 0xfffe}}));
+  EXPECT_FALSE(zip->entries()[0].encrypted);
+}
+
+// The field holds the values that are 0xffffffff in the header, in the order size, compressed size, offset.
+TEST(Zip, AZip64FieldHoldsTheValuesThatTheHeaderLacks) {
+  const auto field = [](std::initializer_list<uint64_t> values) {
+    std::string text = little(1, 2) + little(8 * values.size(), 2);
+    for (const uint64_t value : values) text += little(value, 8);
+    return text;
+  };
+  const std::string other = little(0x5455, 2) + little(3, 2) + "abc";
+  const uint32_t none = 0xffffffff;
+  const uint64_t large = uint64_t{5} << 33;
+  const MadeZip zip(
+      archive_of({{.name = "a", .content = "12", .size = none, .extra = other + field({large})},
+                  {.name = "b", .content = "123", .compressed = none, .extra = field({large + 1}) + other},
+                  {.name = "c", .content = "1234", .offset = none, .extra = field({large + 2})},
+                  {.name = "d",
+                   .content = "12345",
+                   .compressed = none,
+                   .size = none,
+                   .offset = none,
+                   .extra = field({7, 8, 9, 10})},
+                  {.name = "e", .content = "123456", .extra = field({11})},
+                  {.name = "f", .content = "x", .size = none, .extra = other + "xyz"},
+                  {.name = "g", .content = "x", .size = none, .extra = little(9, 2) + little(200, 2) + field({5})}}));
+  const auto entry = [&](const char* name) { return *zip->find(name); };
+  EXPECT_EQ(entry("a").size, large);
+  EXPECT_EQ(entry("a").compressed_size, 2u);
+  EXPECT_EQ(entry("b").size, 3u);
+  EXPECT_EQ(entry("b").compressed_size, large + 1);
+  EXPECT_EQ(entry("c").size, 4u);
+  EXPECT_EQ(entry("c").header_offset, large + 2);
+  EXPECT_EQ(entry("d").size, 7u);
+  EXPECT_EQ(entry("d").compressed_size, 8u);
+  EXPECT_EQ(entry("d").header_offset, 9u);
+  EXPECT_EQ(entry("e").size, 6u);
+  EXPECT_EQ(entry("f").size, none) << "no field";
+  EXPECT_EQ(entry("g").size, none) << "behind padding";
+  EXPECT_EQ(
+      error_of(archive_of({{.name = "h", .content = "x", .compressed = none, .size = none, .extra = field({1})}})),
+      "made.zip: expected a complete zip64 field, got a short one for h");
+}
+
+TEST(Zip, TheEndRecordIsFoundBehindAnyComment) {
+  for (const size_t size : {0, 1, 100, 65534, 65535}) {
+    const MadeZip zip(archive_of({{.name = "a", .content = "x"}}, std::string(size, 'c')));
+    EXPECT_EQ(zip->entries().size(), 1u) << size;
+  }
+  const MadeZip inside(archive_of({{.name = "a", .content = "x"}}, "PK\5\6 is the signature, and 18 bytes follow it"));
+  EXPECT_EQ(inside->entries().size(), 1u) << "a signature in the comment";
+  const std::string far = archive_of({{.name = "a", .content = "x"}}, std::string(65535, 'c')) + "c";
+  EXPECT_EQ(error_of(far),
+            "made.zip: expected a zip archive, got no end record: the file is truncated or of another kind");
+  EXPECT_EQ(error_of(archive_of({{.name = "a", .content = "x"}}) + "c"),
+            "made.zip: expected a zip archive, got no end record: the file is truncated or of another kind");
+  EXPECT_EQ(error_of("PK"), "made.zip: expected a zip archive, got a file of 2 bytes");
+  EXPECT_EQ(error_of(std::string(21, 'x')), "made.zip: expected a zip archive, got a file of 21 bytes");
+  EXPECT_TRUE(MadeZip(archive_of({}))->entries().empty());
+}
+
+TEST(Zip, ADirectoryThatDoesNotFitIsAnErrorThatSaysWhy) {
+  const std::vector<Entry> two{{.name = "a", .content = "x"}, {.name = "bc", .content = "yz"}};
+  // The directory has 46 + 1 and 46 + 2 bytes, behind the local headers of 30 + 2 and 30 + 4.
+  EXPECT_EQ(error_of(archive_of(two, "", {{10, 3}})),
+            "made.zip: expected zip entries that fit a directory of 95 bytes, got 3");
+  EXPECT_EQ(error_of(archive_of(two, "", {{12, 94}})),
+            "made.zip: expected zip directory entries inside the directory, got one at byte 113");
+  EXPECT_EQ(error_of(archive_of(two, "", {{12, 92}})),
+            "made.zip: expected a zip directory entry at byte 113, got something else");
+  EXPECT_EQ(error_of(archive_of(two, "", {{16, 65}})),
+            "made.zip: expected a zip directory entry at byte 65, got something else");
+  EXPECT_EQ(error_of(archive_of(two, "", {{16, 200}})),
+            "made.zip: expected a zip directory inside the file's 183 bytes, got 95 bytes at 200");
+  EXPECT_EQ(error_of(archive_of(two, "", {{16, 89}})),
+            "made.zip: expected a zip directory inside the file's 183 bytes, got 95 bytes at 89");
+  EXPECT_EQ(error_of(archive_of(two, "", {{4, 1}})), "made.zip: expected a zip archive in one volume, got several");
+  EXPECT_EQ(error_of(archive_of(two, "", {{6, 256}})), "made.zip: expected a zip archive in one volume, got several");
+  EXPECT_EQ(error_of(archive_of({{.name = "a", .content = "x"}, {.name = "a", .content = "y"}})),
+            "made.zip: expected unique names of zip entries, got \"a\" twice");
+  EXPECT_EQ(MadeZip(archive_of(two, "", {{10, 1}}))->entries().size(), 1u) << "as many as the record says";
+}
+
+TEST(Zip, AnEntryThatIsNotInTheFileIsAnErrorThatSaysWhy) {
+  const auto error = [](const Entry& entry) {
+    const MadeZip zip(archive_of({{.name = "first", .content = "x"}, entry}));
+    const std::string text = testing::error_of([&] { zip->stored(zip->entries()[1]); });
+    EXPECT_EQ(testing::error_of([&] { zip->read(zip->entries()[1], 1 << 20); }), text);
+    return text;
+  };
+  // 36 bytes of the first entry, 30 + 1 + 3 of the second, directories of 51 and 47, the end of 22.
+  EXPECT_EQ(error({.name = "b", .content = "abc", .offset = 35}),
+            "made.zip: b: expected a zip entry at byte 35, got none: the file is truncated or damaged");
+  EXPECT_EQ(error({.name = "b", .content = "abc", .offset = 161}),
+            "made.zip: b: expected a zip entry at byte 161, got none: the file is truncated or damaged");
+  EXPECT_EQ(error({.name = "b", .content = "abc", .offset = 1000}),
+            "made.zip: b: expected a zip entry at byte 1000, got none: the file is truncated or damaged");
+  EXPECT_EQ(error({.name = "b", .content = "abc", .compressed = 124, .size = 124}),
+            "made.zip: b: expected 124 bytes inside the file, got a start at byte 67 of 190: the file is truncated or "
+            "damaged");
+  EXPECT_EQ(error({.name = "b", .content = "abc", .flags = 1}),
+            "made.zip: b: expected an entry without encryption, got an encrypted one");
+  EXPECT_EQ(error({.name = "b", .content = "abc", .size = 4}),
+            "made.zip: b: expected a stored zip entry, got method 0");
+  const MadeZip whole(
+      archive_of({{.name = "first", .content = "x"}, {.name = "b", .content = "abc", .compressed = 123, .size = 123}}));
+  EXPECT_EQ(whole->stored(whole->entries()[1]).size(), 123u) << "to the end of the file";
+}
+
+TEST(Zip, TheChecksumAndTheSizeAreCheckedWhereAnEntryIsRead) {
+  const MadeZip zip(archive_of({{.name = "good", .content = "abc"},
+                                {.name = "bad", .content = "abc", .crc = 5},
+                                {.name = "none", .content = "abc", .crc = 0}}));
+  const ZipEntry &good = zip->entries()[0], &bad = zip->entries()[1], &none = zip->entries()[2];
+  EXPECT_EQ(text_of(zip->read(good, 3)), "abc");
+  EXPECT_EQ(testing::error_of([&] { zip->read(good, 2); }), "made.zip: good: expected at most 2 bytes, got 3");
+  const std::string damaged = "expected a CRC of 5, got 891568578: the entry is damaged";
+  EXPECT_EQ(testing::error_of([&] { zip->read(bad, 3); }), "made.zip: bad: " + damaged);
+  EXPECT_EQ(testing::error_of([&] { zip->check_stored(bad); }), "made.zip: bad: " + damaged);
+  EXPECT_NO_THROW(zip->check_stored(good));
+  EXPECT_NO_THROW(zip->check_stored(none)) << "an entry without a checksum";
+  EXPECT_EQ(testing::error_of([&] { zip->read(none, 3); }),
+            "made.zip: none: expected a CRC of 0, got 891568578: the entry is damaged");
+  EXPECT_EQ(text_of(zip->read_beginning(bad, 2)), "ab") << "a beginning has no checksum";
+  EXPECT_EQ(text_of(zip->read_beginning(bad, 100)), "abc");
+  EXPECT_EQ(zip->stored(bad).size(), 3u);
+}
+
+// The record is at byte 79, its locator at byte 135 and the end record at byte 155.
+TEST(Zip, AZip64EndRecordIsAtThePlaceThatItsLocatorTells) {
+  const std::string plain = archive_of({{.name = "a", .content = "x"}}), body = plain.substr(0, plain.size() - 22);
+  ASSERT_EQ(body.size(), 79u);
+  const auto with = [&](uint64_t place, uint64_t count, uint64_t size, uint64_t offset) {
+    return body + "PK\6\6" + little(44, 8) + little(45, 2) + little(45, 2) + little(0, 4) + little(0, 4) +
+           little(77, 8) + little(count, 8) + little(size, 8) + little(offset, 8) + "PK\6\7" + little(0, 4) +
+           little(place, 8) + little(1, 4) + "PK\5\6" + little(0xffff, 2) + little(0xffff, 2) + little(0xffff, 2) +
+           little(0xffff, 2) + little(0xffffffff, 4) + little(0xffffffff, 4) + little(0, 2);
+  };
+  const MadeZip zip(with(79, 1, 47, 32));
+  ASSERT_EQ(zip->entries().size(), 1u);
+  EXPECT_EQ(text_of(zip->read(zip->entries()[0], 1)), "x");
+  for (const uint64_t place :
+       {uint64_t{0}, uint64_t{78}, uint64_t{80}, uint64_t{135}, uint64_t{136}, uint64_t{1} << 60})
+    EXPECT_EQ(error_of(with(place, 1, 47, 32)), str("made.zip: expected a zip64 end record, got none at byte ", place));
+  EXPECT_EQ(error_of(with(79, 2, 47, 32)), "made.zip: expected zip entries that fit a directory of 47 bytes, got 2");
+  EXPECT_EQ(error_of(with(79, 1, uint64_t{1} << 40, 32)),
+            "made.zip: expected a zip directory inside the file's 177 bytes, got 1099511627776 bytes at 32");
+  EXPECT_EQ(error_of(with(79, 1, 47, uint64_t{1} << 40)),
+            "made.zip: expected a zip directory inside the file's 177 bytes, got 47 bytes at 1099511627776");
 }
 
 }  // namespace

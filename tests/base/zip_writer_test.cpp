@@ -71,5 +71,53 @@ TEST(ZipWriter, EqualContentGivesEqualBytes) {
   EXPECT_EQ(bytes[0], bytes[1]);
 }
 
+// PKWARE's APPNOTE, sections 4.3.7 to 4.3.16: every field of an archive with two entries.
+TEST(ZipWriter, WritesTheRecordsOfTheFormat) {
+  const auto path = testing::scratch_folder() / "a.zip";
+  ZipWriter writer(path);
+  writer.begin("ab", 2);
+  writer.write("xyz", 3);
+  writer.end("uv");
+  writer.begin("c");
+  writer.end();
+  writer.commit();
+  const auto little = [](uint64_t value, size_t size) {
+    std::string bytes;
+    for (size_t i = 0; i < size; ++i) bytes += static_cast<char>(value >> (8 * i));
+    return bytes;
+  };
+  // Version 4.5, flag 11 (UTF-8), stored, midnight of 1 January 1980, CRC, sizes in the extra field, length of the
+  // name.
+  const auto common = [&](uint32_t crc, size_t name) {
+    return little(45, 2) + little(0x800, 2) + little(0, 2) + little(0, 2) + little(33, 2) + little(crc, 4) +
+           little(0xffffffff, 4) + little(0xffffffff, 4) + little(name, 2);
+  };
+  const auto local = [&](uint32_t crc, const std::string& name, uint64_t size) {
+    return "PK\3\4" + common(crc, name.size()) + little(20, 2) + name + little(1, 2) + little(16, 2) + little(size, 8) +
+           little(size, 8);
+  };
+  const auto central = [&](uint32_t crc, const std::string& name, uint64_t size, uint64_t offset) {
+    return "PK\1\2" + little(45, 2) + common(crc, name.size()) + little(28, 2) + little(0, 2) + little(0, 2) +
+           little(0, 2) + little(0, 4) + little(0xffffffff, 4) + name + little(1, 2) + little(24, 2) + little(size, 8) +
+           little(size, 8) + little(offset, 8);
+  };
+  const uint32_t crc = 0xad8b0497;  // that of "uvxyz"
+  std::string want = local(crc, "ab", 5) + "uvxyz";
+  const uint64_t second = want.size();
+  want += local(0, "c", 0);
+  const uint64_t directory = want.size();
+  const std::string entries = central(crc, "ab", 5, 0) + central(0, "c", 0, second);
+  want += entries;
+  const uint64_t end = want.size();
+  want += "PK\6\6" + little(44, 8) + little(45, 2) + little(45, 2) + little(0, 4) + little(0, 4) + little(2, 8) +
+          little(2, 8) + little(entries.size(), 8) + little(directory, 8);
+  want += "PK\6\7" + little(0, 4) + little(end, 8) + little(1, 4);
+  want += "PK\5\6" + little(0, 4) + little(0xffff, 2) + little(0xffff, 2) + little(0xffffffff, 4) +
+          little(0xffffffff, 4) + little(0, 2);
+  const MappedFile file(path);
+  const std::string got(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
+  EXPECT_EQ(::testing::PrintToString(got), ::testing::PrintToString(want));
+}
+
 }  // namespace
 }  // namespace vitrail

@@ -9,6 +9,8 @@
 #include "tests/support/golden.h"
 #include "tests/support/messages.h"
 #include "tests/support/paths.h"
+#include "tests/support/torch_save.h"
+#include "tests/support/warnings.h"
 #include "vitrail/base/error.h"
 #include "vitrail/weights/finite_check_internal.h"
 #include "vitrail/weights/int8_tensors.h"
@@ -210,6 +212,162 @@ TEST(CheckpointParams, ACorrectionWithoutScalesOrOfAnotherShapeIsUnusable) {
                          native());
   other.get("w", {2, 3}, {});
   EXPECT_TRUE(testing::contains(report_of(other), "[2, 3]")) << report_of(other);
+}
+
+KeyMap map_of(const std::string& rules) {
+  return KeyMap::parse(R"({"name": "own", "rules": [)" + rules + "]}", "map.json");
+}
+
+TEST(CheckpointParams, TheReportHasASectionForEachKindOfProblem) {
+  const auto file = checkpoint_of({{"a", Tensor::zeros({2, 3})},
+                                   {"b", Tensor::zeros({4, 3})},
+                                   {"c", Tensor::zeros({2}, DType::i64)},
+                                   {"d", Tensor::full({3}, std::nan(""))},
+                                   {"q", Tensor::zeros({1})},
+                                   {"e", Tensor::zeros({5, 1})},
+                                   {"f", Tensor::zeros({6})}});
+  CheckpointParams params(file, map_of(R"({"from": "b", "to": "of_b"}, {"from": "q", "to": "qk", "part": [1, 2]},
+                                          {"from": "e", "to": "split", "part": [0, 2]}, {"from": "f", "to": "of_f"})"));
+  EXPECT_EQ(params.get("a", {3, 2}, {}).shape(), (Shape{3, 2}));
+  params.get("of_b", {4, 2}, {});
+  params.get("c", {2}, {});
+  params.get("d", {3}, {});
+  params.get("qk", {2}, {});
+  params.get("gone", {7, 1}, {});
+  params.get("away", {9}, {});
+  EXPECT_EQ(report_of(params),
+            file->path() +
+                ": the tensors do not fit the model (key map own):"
+                "\n  missing (2):\n    gone [7, 1]\n    away [9]"
+                "\n  misshapen (2):\n    a: expected [3, 2], got [2, 3]\n    of_b (from b): expected "
+                "[4, 2], got [4, 3]"
+                "\n  unusable (3):\n    c: expected a floating type, got i64\n    d: expected finite "
+                "numbers, got a NaN or an infinity at element 0\n    qk (from q): part 1 of 2 is missing"
+                "\n  not expected (2):\n    of_f (from f) [6]\n    split (from e)");
+}
+
+TEST(CheckpointParams, ASourceOfSeveralTensorsNamesTheFirst) {
+  const auto file = checkpoint_of({{"k", Tensor::zeros({1, 2})}, {"q", Tensor::zeros({3, 2})}});
+  CheckpointParams params(
+      file, map_of(R"({"from": "q", "to": "qk", "part": [0, 2]}, {"from": "k", "to": "qk", "part": [1, 2]})"));
+  params.get("qk", {5, 2}, {});
+  EXPECT_TRUE(
+      testing::contains(report_of(params), "misshapen (1):\n    qk (from q and others): expected [5, 2], got [4, 2]"));
+}
+
+TEST(CheckpointParams, RulesThatMayFitEndTheReport) {
+  const auto file = checkpoint_of({{"stem.weight", Tensor::zeros({2, 3})}, {"other", Tensor::zeros({5})}});
+  CheckpointParams params(file, native());
+  params.get("patch.weight", {2, 3}, {});
+  EXPECT_EQ(report_of(params), file->path() +
+                                   ": the tensors do not fit the model (key map timm):"
+                                   "\n  missing (1):\n    patch.weight [2, 3]"
+                                   "\n  not expected (2):\n    other [5]\n    stem.weight [2, 3]"
+                                   "\n  rules that may fit, in front of the key map's (1):"
+                                   "\n    {\"from\":\"stem\\\\.weight\",\"to\":\"patch.weight\"}");
+}
+
+TEST(CheckpointParams, WhatIsBesideTheModelIsAWarning) {
+  std::vector<std::pair<std::string, Tensor>> tensors;
+  for (const char* name : {"patch_embed.proj.weight", "blocks.0.attn.qkv.weight", "blocks.0.norm1.weight"})
+    tensors.emplace_back(std::string("net.") + name, Tensor::zeros({1}));
+  const auto warnings_of = [&](const std::vector<std::string>& others) {
+    const auto path = testing::scratch_folder() / "weights.safetensors";
+    auto all = tensors;
+    for (const std::string& name : others) all.emplace_back(name, Tensor::zeros({2}));
+    write_safetensors(path, all);
+    Checkpoint checkpoint = Checkpoint::open(path);
+    checkpoint.strip_model_prefix();
+    CheckpointParams params(std::make_shared<const Checkpoint>(std::move(checkpoint)), native());
+    for (const auto& [name, tensor] : tensors) params.get(name.substr(4), {1}, {});
+    const testing::WarningsKept warnings;
+    EXPECT_EQ(report_of(params), "");
+    std::vector<std::string> texts;
+    for (const std::string& warning : warnings.all()) texts.push_back(warning.substr(path.string().size()));
+    return texts;
+  };
+  using Texts = std::vector<std::string>;
+  EXPECT_EQ(warnings_of({}), Texts{});
+  EXPECT_EQ(warnings_of({"loss"}), Texts{": left out 1 tensor beside the model's: \"loss\""});
+  EXPECT_EQ(warnings_of({"loss", "a", "d", "c", "b"}),
+            Texts{": left out 5 tensors beside the model's: \"a\", \"b\", \"c\", \"d\", …"});
+}
+
+TEST(CheckpointParams, ValuesHaveTheWantedType) {
+  const Tensor w = Tensor::randn({4, 2}, 3, DType::f64);
+  for (const DType dtype : {DType::f64, DType::f32, DType::bf16, DType::f16}) {
+    CheckpointParams params(checkpoint_of({{"w", w}}), native(), {}, dtype);
+    const Tensor got = params.get("w", {4, 2}, {});
+    EXPECT_EQ(got.dtype(), dtype);
+    EXPECT_TRUE(testing::close(got, w.to(dtype), 0));
+    EXPECT_EQ(params.get("gone", {3}, {}).dtype(), dtype) << "a placeholder";
+  }
+}
+
+TEST(CheckpointParams, OnlyShapesCanBeChecked) {
+  const auto file = checkpoint_of({{"w", Tensor::full({2, 3}, std::nan(""))},
+                                   {"v", Tensor::zeros({2, 3}, DType::i8)},
+                                   {"v_scale", Tensor::zeros({7})},
+                                   {"v_correction", Tensor::zeros({2, 3}, DType::i8)},
+                                   {"v_correction_scale", Tensor::zeros({2})},
+                                   {"u", Tensor::zeros({1})},
+                                   {"u_rest", Tensor::zeros({1}, DType::i8)},
+                                   {"u_rest_scale", Tensor::zeros({1})}});
+  CheckpointParams params(file, native(), {}, DType::f32, Int8Weights::dequantize, CheckpointParams::Content::shapes);
+  for (const char* name : {"w", "v"}) {
+    const Tensor got = params.get(name, {2, 3}, {});
+    EXPECT_TRUE(got.is_meta());
+    EXPECT_EQ(got.shape(), (Shape{2, 3}));
+  }
+  params.get("u", {1}, {});
+  EXPECT_EQ(report_of(params), "");
+  params.get("w", {3, 2}, {});
+  params.get("x", {1}, {});
+  const std::string report = report_of(params);
+  EXPECT_TRUE(testing::contains(report, "missing (1):\n    x [1]")) << report;
+  EXPECT_TRUE(testing::contains(report, "misshapen (1):\n    w: expected [3, 2], got [2, 3]")) << report;
+}
+
+TEST(CheckpointParams, OnlyWeightsOfInt8HaveScales) {
+  const auto file = checkpoint_of({{"w", Tensor::full({2, 3}, 4)}, {"w_scale", Tensor::full({2}, 3)}});
+  CheckpointParams params(file, native());
+  EXPECT_EQ(params.get("w", {2, 3}, {}).data<float>()[5], 4);
+  EXPECT_TRUE(testing::contains(report_of(params), "not expected (1):\n    w_scale [2]"));
+}
+
+TEST(CheckpointParams, ProblemsOfInt8WeightsNameThem) {
+  const Tensor values = Tensor::full({2, 3}, 1, DType::i8), scales = Tensor::full({2}, 1);
+  const auto unusable = [&](std::vector<std::pair<std::string, Tensor>> others,
+                            Int8Weights kind = Int8Weights::dequantize) {
+    others.emplace_back("w", values);
+    CheckpointParams params(checkpoint_of(others), native(), {}, DType::f32, kind);
+    EXPECT_TRUE(params.get("w", {2, 3}, {}).is_meta());
+    const std::string report = report_of(params), begin = "unusable (1):\n    w: ";
+    const size_t at = report.find(begin), end = report.find('\n', at + begin.size());
+    return at == report.npos ? report : report.substr(at + begin.size(), end - at - begin.size());
+  };
+  EXPECT_EQ(unusable({}), "expected a floating type, got i8");
+  EXPECT_EQ(unusable({{"w_scale", scales}, {"w_correction", values}}),
+            "w_correction: expected i8 with w_correction_scale, got neither or one");
+  EXPECT_EQ(unusable({{"w_scale", scales}, {"w_correction", Tensor::zeros({2, 3})}, {"w_correction_scale", scales}}),
+            "w_correction: expected i8 with w_correction_scale, got neither or one");
+  EXPECT_EQ(
+      unusable(
+          {{"w_scale", scales}, {"w_rest", Tensor::zeros({3, 2}, DType::i8)}, {"w_rest_scale", Tensor::zeros({3})}}),
+      "w_rest: expected [2, 3], got [3, 2]");
+  const Tensor nan_first = Tensor::from<float>({2}, {std::nanf(""), 1}),
+               nan_last = Tensor::from<float>({2}, {1, std::nanf("")});
+  for (const Int8Weights kind : {Int8Weights::dequantize, Int8Weights::keep}) {
+    EXPECT_EQ(unusable({{"w_scale", nan_first}}, kind),
+              "expected finite numbers, got a NaN or an infinity at element 0");
+    EXPECT_EQ(unusable({{"w_scale", nan_last}}, kind),
+              "expected finite numbers, got a NaN or an infinity at element 3");
+  }
+}
+
+TEST(FirstNonFinite, IntegersHaveNone) {
+  for (const DType dtype : {DType::i64, DType::i32, DType::i8, DType::u8, DType::boolean})
+    EXPECT_EQ(first_non_finite(Tensor::full({9}, -1, dtype)), std::nullopt);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <fstream>
 
+#include "tests/support/messages.h"
 #include "tests/support/paths.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/read_file.h"
@@ -99,6 +100,129 @@ TEST(FileLookup, TextIsReadAndOtherPathsAreErrors) {
   EXPECT_EQ(look_up(folder), PathKind::folder);
   EXPECT_EQ(look_up(folder / "text"), PathKind::other);
   EXPECT_NE(error_of([&] { look_up(folder / std::string(300, 'x')); }).find("File name too long"), std::string::npos);
+}
+
+const std::string kOfOriginal = "; use the PyTorch or safetensors checkpoint that it was made from",
+                  kOfArrays = "; save the arrays by name as an .npz file (numpy.savez) or as safetensors",
+                  kOfPacked = "; unpack it first";
+
+TEST(ForeignFile, IsKnownByItsFirstBytes) {
+  const std::string gguf = "a GGUF or ggml file" + kOfOriginal;
+  const std::pair<std::string, std::string> cases[] = {
+      {"GGUF", gguf},
+      {"lmgg", gguf},
+      {"fmgg", gguf},
+      {"tjgg", gguf},
+      {"\x89HDF\r\n", "an HDF5 file of Keras or TensorFlow" + kOfArrays},
+      {"abcdTFL3", "a TensorFlow Lite model" + kOfOriginal},
+      {"\x93NUMPY", "a single NumPy array" + kOfArrays},
+      {"\x1f\x8b", "a gzip file" + kOfPacked},
+      {"\x28\xb5\x2f\xfd", "a zstd file" + kOfPacked},
+      {"\xfd"
+       "7zXZ",
+       "an xz file" + kOfPacked},
+      {"BZh", "a bzip2 file" + kOfPacked},
+      {"7z\xbc\xaf", "a 7z archive" + kOfPacked},
+      {"Rar!", "a RAR archive" + kOfPacked},
+      {std::string(257, 'x') + "ustar", "a tar archive" + kOfPacked},
+      {"\x89PNG", "a PNG image, not a model"},
+      {"\xff\xd8\xff", "a JPEG image, not a model"},
+      {"%PDF", "a PDF document, not a model"},
+      {"x\x57\xfb\x80\x8b\x24\x75\x47\xdb", "a TensorFlow checkpoint or graph" + kOfArrays},
+      {"<!DOCTYPE html>", "an HTML or XML page, not the weights: the download failed or is of a web page"},
+      {" \t\r\n<HTML>", "an HTML or XML page, not the weights: the download failed or is of a web page"},
+      {"\xef\xbb\xbf<?xml", "an HTML or XML page, not the weights: the download failed or is of a web page"},
+      {"{", "a JSON text; give the weights, or the folder with config.json and the weights"},
+      {"\n [1]", "a JSON text; give the weights, or the folder with config.json and the weights"}};
+  for (const auto& [bytes, want] : cases) {
+    EXPECT_EQ(foreign_file(bytes, "file"), want) << ::testing::PrintToString(bytes);
+    if (want.starts_with("an HTML") || want.starts_with("a JSON")) continue;
+    EXPECT_EQ(foreign_file(bytes.substr(0, bytes.size() - 1), "file"), "") << ::testing::PrintToString(bytes);
+  }
+  for (const char* bytes : {"", "x", " \n", "xGGUF", "<body>", "TFL3", "plain text", "\x89PN"})
+    EXPECT_EQ(foreign_file(bytes, "file"), "") << ::testing::PrintToString(bytes);
+  EXPECT_EQ(foreign_file(std::string(256, ' ') + "{", "file"), "") << "behind the bytes that are looked at";
+  EXPECT_NE(foreign_file(std::string(255, ' ') + "{", "file"), "");
+}
+
+TEST(ForeignFile, IsKnownByTheEndOfItsName) {
+  const std::string table = "a TensorFlow checkpoint or graph" + kOfArrays,
+                    compiled = "a compiled TensorRT, OpenVINO or Core ML model" + kOfOriginal,
+                    hdf5 = "an HDF5 file of Keras or TensorFlow" + kOfArrays,
+                    program =
+                        "a program of torch.export; save its weights instead: torch.save(model.state_dict(), "
+                        "\"weights.pth\")";
+  const std::pair<const char*, std::string> cases[] = {{".gguf", "a GGUF or ggml file" + kOfOriginal},
+                                                       {".ggml", "a GGUF or ggml file" + kOfOriginal},
+                                                       {".onnx", "an ONNX graph" + kOfOriginal},
+                                                       {".h5", hdf5},
+                                                       {".hdf5", hdf5},
+                                                       {".keras", hdf5},
+                                                       {".msgpack", "a msgpack file of Flax" + kOfArrays},
+                                                       {".tflite", "a TensorFlow Lite model" + kOfOriginal},
+                                                       {".pb", table},
+                                                       {".index", table},
+                                                       {".meta", table},
+                                                       {".data-00000-of-00001", table},
+                                                       {".engine", compiled},
+                                                       {".plan", compiled},
+                                                       {".mlmodel", compiled},
+                                                       {".mlpackage", compiled},
+                                                       {".pt2", program}};
+  for (const auto& [ending, want] : cases) {
+    EXPECT_EQ(foreign_file("bytes", std::string("folder/Model") + ending), want);
+    EXPECT_EQ(foreign_file("bytes", std::string("model") + ending + "x"), "");
+    EXPECT_EQ(foreign_file("bytes", std::string("model") + (ending + 1)), "") << "without a dot";
+  }
+  EXPECT_EQ(foreign_file("bytes", "A.ONNX"), "an ONNX graph" + kOfOriginal);
+  EXPECT_EQ(foreign_file("\x1f\x8b", "a.onnx"), "a gzip file" + kOfPacked) << "the bytes count before the name";
+  EXPECT_EQ(foreign_file("{", "a.onnx"), "an ONNX graph" + kOfOriginal) << "the name counts before the text";
+}
+
+// A map of msgpack whose first key is a short text; ONNX's version and then its producer, domain or graph.
+TEST(ForeignFile, IsKnownByItsStructure) {
+  const std::string flax = "a msgpack file of Flax" + kOfArrays, onnx = "an ONNX graph" + kOfOriginal;
+  const auto of = [](std::initializer_list<int> bytes) {
+    std::string text;
+    for (const int byte : bytes) text += static_cast<char>(byte);
+    text.resize(std::max<size_t>(text.size(), 8), 'z');
+    return foreign_file(text, "file");
+  };
+  for (const int first : {0x81, 0x88, 0x8f}) {
+    for (const int second : {0xa1, 0xb0, 0xbf}) EXPECT_EQ(of({first, second}), flax);
+    for (const int second : {0xa0, 0xc0, 0x61}) EXPECT_EQ(of({first, second}), "") << second;
+  }
+  for (const int first : {0x80, 0x90, 0x10}) EXPECT_EQ(of({first, 0xa5}), "") << first;
+  for (const int fourth : {0xa1, 0xbf}) EXPECT_EQ(of({0xde, 0, 1, fourth}), flax);
+  for (const int fourth : {0xa0, 0xc0}) EXPECT_EQ(of({0xde, 0, 1, fourth}), "");
+  EXPECT_EQ(of({0xdf, 0, 1, 0xa1}), "");
+  for (const int third : {0x12, 0x3a, 0x42}) {
+    for (const int version : {1, 8, 0x20}) EXPECT_EQ(of({8, version, third}), onnx);
+    EXPECT_EQ(of({8, 0x21, third}), "");
+    EXPECT_EQ(of({9, 8, third}), "");
+  }
+  EXPECT_EQ(of({8, 8, 0x13}), "");
+  EXPECT_EQ(foreign_file("\x81\xa1zzzzz", "file"), "") << "seven bytes";
+}
+
+TEST(FolderContent, NamesTheFirstFileOfWeightsElseTheFirstForeignOne) {
+  const auto content = [](const std::vector<std::string>& names) {
+    const fs::path folder = testing::scratch_folder();
+    for (const std::string& name : names) std::ofstream(folder / name) << "x";
+    const std::string text = folder_content(folder), path = folder.string() + "/";
+    const size_t at = text.find(path);
+    return at == text.npos ? text : text.substr(0, at) + text.substr(at + path.size());
+  };
+  EXPECT_EQ(content({}), "none of them");
+  EXPECT_EQ(content({"readme.md", "pt", "x.ptx"}), "none of them");
+  for (const char* ending : {".safetensors", ".pth", ".pt", ".bin", ".npz", ".ckpt", ".tar", ".PTH"}) {
+    const std::string name = std::string("own") + ending;
+    EXPECT_EQ(content({"b.onnx", name, "zz.bin"}), "other names; give the file itself: " + name);
+  }
+  EXPECT_EQ(content({"c.pth", "a.bin", "b.npz"}), "other names; give the file itself: a.bin");
+  EXPECT_EQ(content({"c.onnx", "a.h5", "text"}), "a.h5, an HDF5 file of Keras or TensorFlow" + kOfArrays);
+  const fs::path absent = testing::scratch_folder() / "absent";
+  EXPECT_EQ(folder_content(absent), "a folder that cannot be read: No such file or directory");
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <fstream>
 
+#include "tests/support/messages.h"
 #include "tests/support/paths.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/read_file.h"
@@ -122,6 +123,95 @@ TEST(HubLayout, InvalidFoldersAndIndicesAreErrors) {
   fs::remove(index);
   fs::create_symlink("/dev/zero", index);
   EXPECT_NE(error_of(folder).find("at most 16777216 bytes"), std::string::npos) << error_of(folder);
+}
+
+TEST(HubLayout, EachKindOfWeightsIsFoundInAFolder) {
+  for (const char* name : {"model.safetensors", "pytorch_model.bin", "model.pth", "model.pt", "model.npz",
+                           "open_clip_model.safetensors", "open_clip_pytorch_model.bin", "own.safetensors"}) {
+    const fs::path folder = testing::scratch_folder();
+    write(folder / name, "x");
+    write(folder / "notes.txt", "x");
+    const HubFiles files = find_hub_files(folder);
+    EXPECT_EQ(files.folder, folder);
+    EXPECT_EQ(files.weights, std::vector{folder / name});
+    EXPECT_FALSE(files.config);
+    EXPECT_FALSE(files.preprocessor_config);
+  }
+  for (const char* name : {"model.safetensors.index.json", "pytorch_model.bin.index.json"}) {
+    const fs::path folder = testing::scratch_folder();
+    write(folder / name, R"({"weight_map": {"b": "two.bin", "a": "one.bin", "c": "two.bin"}})");
+    write(folder / "one.bin", "x");
+    write(folder / "two.bin", "x");
+    write(folder / "preprocessor_config.json", "{}");
+    const HubFiles files = find_hub_files(folder);
+    EXPECT_EQ(files.weights, (std::vector{folder / "one.bin", folder / "two.bin"})) << "each shard once";
+    EXPECT_FALSE(files.config);
+    EXPECT_EQ(files.preprocessor_config, folder / "preprocessor_config.json");
+    EXPECT_EQ(shards_of(folder / name), files.weights);
+    EXPECT_EQ(shard_names(folder / name), (std::vector<std::string>{"one.bin", "two.bin"}));
+  }
+}
+
+TEST(HubLayout, TheErrorSaysWhatIsWrong) {
+  const fs::path folder = testing::scratch_folder(), index = folder / "model.safetensors.index.json";
+  EXPECT_EQ(error_of(folder / "absent"),
+            (folder / "absent").string() +
+                ": expected a folder with config.json and model.safetensors, got nothing at "
+                "this path");
+  EXPECT_EQ(error_of(folder),
+            folder.string() +
+                ": expected model.safetensors, its index, or pytorch_model.bin in the folder, got none "
+                "of them");
+  write(index, "{}");
+  EXPECT_EQ(error_of(index), index.string() + ": expected a folder with config.json and model.safetensors, got a file");
+  const std::string names = "file names in \"weight_map\", got ", map = "a JSON object with \"weight_map\", got ";
+  const std::pair<std::string, std::string> cases[] = {
+      {"{", map + "invalid JSON"},
+      {"", map + "invalid JSON"},
+      {"[]", map + "another value"},
+      {"{}", map + "another value"},
+      {R"({"weight_map": []})", map + "another value"},
+      {R"({"weight_map": {}})", "at least one shard, got none"},
+      {R"({"weight_map": {"x": 1}})", names + "number"},
+      {R"({"weight_map": {"x": null}})", names + "null"},
+      {R"({"weight_map": {"x": ""}})", names + "\"\""},
+      {R"({"weight_map": {"x": "."}})", names + "\".\""},
+      {R"({"weight_map": {"x": ".."}})", names + "\"..\""},
+      {R"({"weight_map": {"x": "a/b"}})", names + "\"a/b\""},
+      {R"({"weight_map": {"x": "./b"}})", names + "\"./b\""},
+      {R"({"weight_map": {"x": "b/"}})", names + "\"b/\""},
+      {R"({"weight_map": {"x": "/b"}})", names + "\"/b\""},
+      {R"({"weight_map": {"x": ")" + std::string(90, 'n') + "/\"}}", names + "\"" + std::string(80, 'n') + "\""},
+      {R"({"weight_map": {"x": "a\u0000b"}})", names + "\"a"},
+      {R"({"a": [[[[[[[1]]]]]]], "weight_map": {}})", "at least one shard, got none"},
+      {R"({"a": [[[[[[[[1]]]]]]]], "weight_map": {}})", "an index of shards, got JSON that is nested deeper"},
+      {R"({"weight_map": {"x": "gone"}})", "the shard gone in the same folder, got none"}};
+  for (const auto& [text, want] : cases) {
+    write(index, text);
+    EXPECT_EQ(error_of(folder).substr(0, index.string().size() + 11 + want.size()),
+              index.string() + ": expected " + want);
+  }
+}
+
+TEST(HubLayout, AllFilesOfAModelAreWritten) {
+  const fs::path folder = testing::scratch_folder() / "a" / "b";
+  write_hub_folder(folder, "the config", {{"w", Tensor::full({3}, 2)}}, "the preprocessor");
+  EXPECT_EQ(read_text_file(folder / "config.json"), "the config");
+  EXPECT_EQ(read_text_file(folder / "preprocessor_config.json"), "the preprocessor");
+  const HubFiles files = find_hub_files(folder);
+  EXPECT_EQ(files.config, folder / "config.json");
+  EXPECT_EQ(files.preprocessor_config, folder / "preprocessor_config.json");
+  EXPECT_EQ(files.open().tensor("w").data<float>()[2], 2);
+  EXPECT_EQ(files.open().metadata(), (std::map<std::string, std::string>{{"format", "pt"}}));
+  write(folder / "file", "x");
+  EXPECT_EQ(testing::error_of([&] { write_hub_folder(folder / "file" / "x", "", {}); }),
+            (folder / "file/x").string() + ": cannot be created: Not a directory");
+  const std::string path = (folder / "model.safetensors").string();
+  EXPECT_EQ(testing::error_of([&] {
+              write_hub_folder(folder, "other", {{"w", Tensor::zeros({1})}, {"w", Tensor::zeros({1})}});
+            }),
+            path + ": expected each tensor name once, got \"w\" twice");
+  EXPECT_EQ(read_text_file(folder / "config.json"), "the config");
 }
 
 }  // namespace

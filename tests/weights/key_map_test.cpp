@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/messages.h"
 #include "tests/support/paths.h"
 #include "vitrail/base/error.h"
 #include "vitrail/weights/checkpoint_params_internal.h"
@@ -407,6 +408,210 @@ TEST(KeyMap, AnEmptyClassTokenIsIgnored) {
   EXPECT_EQ(file.info("cls_token").shape, (Shape{0, 24}));
   const MappedTensors mapped(file, KeyMap::detect(file.names()), {{"patch_size", 4}});
   EXPECT_FALSE(mapped.all().contains("cls_token"));
+}
+
+// A family whose keys include those of another comes first.
+TEST(KeyMap, BuiltInFamiliesAreInTheOrderOfDetection) {
+  EXPECT_EQ(KeyMap::builtin_names(), (std::vector<std::string>{"ibot",
+                                                               "dino_hub",
+                                                               "dinov3_hub",
+                                                               "tips_hub",
+                                                               "dinov2_hub_registers",
+                                                               "dinov2_hub",
+                                                               "timm_beit",
+                                                               "timm_aimv2",
+                                                               "mae",
+                                                               "moco_v3",
+                                                               "msn",
+                                                               "deit3",
+                                                               "timm_eva",
+                                                               "masked_image_model",
+                                                               "timm",
+                                                               "huggingface_dinov3_gated",
+                                                               "huggingface_dinov3",
+                                                               "huggingface_dinov2_registers",
+                                                               "huggingface_dinov2",
+                                                               "huggingface_internvl",
+                                                               "huggingface_beit",
+                                                               "huggingface_aimv2",
+                                                               "huggingface_siglip_classifier",
+                                                               "huggingface_siglip",
+                                                               "huggingface_deit_teacher",
+                                                               "huggingface_deit",
+                                                               "huggingface_vit",
+                                                               "huggingface_clip_classifier",
+                                                               "huggingface_clip",
+                                                               "huggingface_text",
+                                                               "beit3",
+                                                               "mmpretrain",
+                                                               "open_clip_coca",
+                                                               "open_clip",
+                                                               "open_clip_fc_norm",
+                                                               "open_clip_timm",
+                                                               "open_clip_text",
+                                                               "torchvision",
+                                                               "google",
+                                                               "document_000",
+                                                               "document_003",
+                                                               "document_004",
+                                                               "torch_encoder",
+                                                               "vit_pytorch",
+                                                               "vit_pytorch_fn",
+                                                               "vit_pytorch_plain",
+                                                               "sam",
+                                                               "mobile_sam",
+                                                               "huggingface_sam",
+                                                               "sam_encoder",
+                                                               "timm_sam"}));
+}
+
+TEST(KeyMap, AnUnknownFamilyIsAnErrorThatListsThem) {
+  std::string names;
+  for (const std::string& name : KeyMap::builtin_names()) names += (names.empty() ? "" : ", ") + name;
+  EXPECT_EQ(testing::error_of([] { KeyMap::builtin("resnet"); }),
+            "key map: expected one of " + names + ", got \"resnet\"");
+  const std::string known =
+      "key map: expected the keys of a known family (" + names + "); give a key map for others, got ";
+  EXPECT_EQ(testing::error_of([] { KeyMap::detect({}); }), known + "a file without tensors");
+  EXPECT_EQ(testing::error_of([] {
+              KeyMap::detect({"j", "b", "a", "c", "i", "h", "g", "e", "d", "f"});
+            }),
+            known + "10 keys such as a, b, c, d, e, f, g, h");
+  EXPECT_EQ(testing::error_of([] {
+              KeyMap::detect({std::string(90, 'x'), "b"});
+            }),
+            known + "2 keys such as b, " + std::string(80, 'x'));
+}
+
+TEST(KeyMap, RecognisesByOneKeyOfEachList) {
+  const KeyMap map = KeyMap::parse(R"({"name": "own", "detect": ["a", ["b", "c"]], "rules": []})", "map.json");
+  EXPECT_TRUE(map.recognises({"c", "x", "a"}));
+  EXPECT_TRUE(map.recognises({"a", "b"}));
+  EXPECT_FALSE(map.recognises({"b", "c"}));
+  EXPECT_FALSE(map.recognises({"a"}));
+  EXPECT_FALSE(KeyMap::parse(R"({"name": "own", "rules": []})", "map.json").recognises({"a"}));
+}
+
+TEST(KeyMap, ASplitKeyMatchesAllItsRules) {
+  const KeyMap map = KeyMap::parse(
+      map_with(
+          R"~({"from": "x\\.(.)", "to": "y.$1"}, {"from": "in\\.(.)", "to": ["q.$1", "", "v.$1"], "split": [2, 1, 3]},
+                   {"from": "other", "to": "o"})~"),
+      "map.json");
+  const auto natives = [&](const std::string& key) {
+    std::vector<std::string> names;
+    for (const KeyMatch& match : map.match_all(key)) names.push_back(match.dropped() ? "(dropped)" : match.native);
+    return names;
+  };
+  EXPECT_EQ(natives("in.w"), (std::vector<std::string>{"q.w", "(dropped)", "v.w"}));
+  EXPECT_EQ(natives("x.w"), std::vector<std::string>{"y.w"});
+  EXPECT_EQ(natives("other"), std::vector<std::string>{"o"});
+  EXPECT_EQ(natives("unknown"), std::vector<std::string>{"unknown"});
+  const std::vector<KeyMatch> matches = map.match_all("in.w");
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(matches[i].rule, &map.rules()[i + 1]);
+  EXPECT_EQ(map.match_all("unknown")[0].rule, nullptr);
+  EXPECT_FALSE(map.match_all("unknown")[0].dropped());
+}
+
+TEST(KeyMap, ANewNameHasAtMost4096Characters) {
+  std::string repeated;
+  for (int i = 0; i < 16; ++i) repeated += "$1";
+  const KeyMap map = KeyMap::parse(map_with("{\"from\": \"(a*)\", \"to\": \"" + repeated + "\"}"), "map.json");
+  EXPECT_EQ(map.match(std::string(256, 'a')).native.size(), 4096u);
+  EXPECT_EQ(testing::error_of([&] { map.match(std::string(257, 'a')); }),
+            "map.json: rule 1 (\"(a*)\"): expected names of at most 4096 characters, got more");
+}
+
+TEST(KeyMap, ModulesCountInTheSizeOfAllPatterns) {
+  const auto modules = [](size_t count) {
+    std::string text;
+    for (size_t i = 0; i < count; ++i)
+      text += (i > 0 ? "," : "") + std::string("{\"from\": \"" + std::string(512, 'a') + "\", \"to\": \"b\"}");
+    return text;
+  };
+  const auto map = [&](size_t rules, size_t of_modules) {
+    return R"({"name": "own", "rules": [)" + modules(rules) + R"(], "modules": [)" + modules(of_modules) + "]}";
+  };
+  EXPECT_EQ(error_of(map(100, 28)), "no error");
+  EXPECT_EQ(error_of(map(100, 29)),
+            "map.json: module 29 (\"" + std::string(80, 'a') +
+                "\"): expected at most 65536 characters in all patterns, counts written out, got "
+                "more");
+}
+
+TEST(KeyMap, AModulesOwnRuleComesBeforeThatOfItsWeight) {
+  const KeyMap map = KeyMap::parse(R"~({"name": "own", "rules": [{"from": "a\\.weight", "to": "of_weight.x"},
+      {"from": "b\\.gamma", "to": "of_gamma.y.z"}, {"from": "c\\.weight", "drop": true}, {"from": "c\\.lambda1", "to": "of_lambda.l"}],
+      "modules": [{"from": "a", "to": "of_module"}]})~",
+                                   "map.json");
+  EXPECT_EQ(map.match_module("a").native, "of_module");
+  EXPECT_EQ(map.match_module("b").native, "of_gamma.y");
+  EXPECT_EQ(map.match_module("c").native, "of_lambda");
+  EXPECT_EQ(map.match_module("d").native, "d");
+  EXPECT_EQ(map.match_module("d").rule, nullptr);
+}
+
+TEST(KeyPattern, TheLimitsOfPatternsAndKeysAreReached) {
+  const auto error = [](const std::string& pattern) {
+    return testing::error_of([&] { KeyPattern(pattern, "rule 7"); });
+  };
+  EXPECT_EQ(KeyPattern(std::string(512, 'a'), "rule 7").size(), 512u);
+  EXPECT_EQ(error(std::string(513, 'a')), "rule 7: expected at most 512 characters, got 513");
+  const KeyPattern any("a*", "rule 7");
+  EXPECT_EQ(any.replace(std::string(512, 'a'), "x$&y"), "x" + std::string(512, 'a') + "y");
+  EXPECT_EQ(any.replace(std::string(513, 'a'), "b"), std::nullopt);
+  EXPECT_EQ(KeyPattern("a{20}", "rule 7").size(), 100u);
+  EXPECT_EQ(KeyPattern("(a{2}b{5}){2}", "rule 7").size(), 13u * 20);
+  EXPECT_EQ(KeyPattern("a{0}b{3,}", "rule 7").size(), 9u * 3);
+  EXPECT_EQ(KeyPattern("a{4,12}", "rule 7").size(), 7u * 12) << "the larger one";
+  EXPECT_EQ(error("a{21}"), "rule 7: expected counts in braces that multiply to at most 20, got \"a{21}\"");
+  EXPECT_EQ(error("a{3}b{7}"), "rule 7: expected counts in braces that multiply to at most 20, got \"a{3}b{7}\"");
+  EXPECT_EQ(error("(a)\\1"), "rule 7: expected a regular expression without back-references, got \"(a)\\1\"");
+  EXPECT_EQ(error("(a)\\0"), "rule 7: expected a regular expression without back-references, got \"(a)\\0\"");
+  EXPECT_EQ(error("(a)\\9"), "rule 7: expected a regular expression without back-references, got \"(a)\\9\"");
+  EXPECT_EQ(error("a(?=b)"), "rule 7: expected a regular expression without look-ahead, got \"a(?=b)\"");
+  EXPECT_EQ(error("a(?!b)"), "rule 7: expected a regular expression without look-ahead, got \"a(?!b)\"");
+  std::string groups;
+  for (int i = 0; i < 17; ++i) groups += "(a)";
+  EXPECT_EQ(error(groups), "rule 7: expected at most 16 groups; (?:…) is not counted, got \"" + groups + "\"");
+  EXPECT_TRUE(error("(a").starts_with("rule 7: expected a regular expression, got \"(a\" ("));
+}
+
+TEST(KeyPattern, GroupsAreSubstituted) {
+  const KeyPattern pattern(R"(a\.(\d+)\.(w|b)(?:x)?)", "map.json");
+  EXPECT_EQ(pattern.replace("a.12.w", "$2-$1"), "w-12");
+  EXPECT_EQ(pattern.replace("a.12.bx", "n.$1.$2"), "n.12.b");
+  EXPECT_EQ(pattern.replace("a.12.w", ""), "");
+  for (const char* other : {"a.12.wy", "xa.12.w", "a.12.", "a..w", "a.12.w\n", "A.12.w"})
+    EXPECT_EQ(pattern.replace(other, "b"), std::nullopt) << other;
+}
+
+TEST(KeyPattern, TheRequiredLiteralIsTheLongestRunOutsideOfGroups) {
+  const std::pair<const char*, const char*> cases[] = {{"", ""},
+                                                       {"abc", "abc"},
+                                                       {"ab.cd", "ab"},
+                                                       {"ab.cde", "cde"},
+                                                       {"ab\\.cd", "ab.cd"},
+                                                       {"ab\\/cd", "ab/cd"},
+                                                       {"ab\\dcde", "cde"},
+                                                       {"^abc$", "abc"},
+                                                       {"ab*cd", "cd"},
+                                                       {"abcd+e", "abc"},
+                                                       {"abc{2}d", "ab"},
+                                                       {"abc{2}def", "def"},
+                                                       {"abc{2", ""},
+                                                       {"ab(cdef)gh", "ab"},
+                                                       {"ab(cd)ghi", "ghi"},
+                                                       {"a[xyz]bc", "bc"},
+                                                       {"a[]xyz]bc", "xyz]bc"},
+                                                       {"a\\x41bcd", "bcd"},
+                                                       {"a\\u0041bcd", "bcd"},
+                                                       {"a\\cAbcd", "bcd"},
+                                                       {"a|b", ""},
+                                                       {"abc|", ""},
+                                                       {"(a|b)cd", "cd"},
+                                                       {"ab\\", "ab"}};
+  for (const auto& [pattern, want] : cases) EXPECT_EQ(required_literal(pattern), want) << pattern;
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 
+#include "tests/support/messages.h"
 #include "tests/support/paths.h"
 #include "tests/support/warnings.h"
 #include "vitrail/base/error.h"
@@ -158,6 +159,127 @@ TEST(ModelPrefixes, TheChoiceOfOneOfTwoModelsIsSaid) {
   EXPECT_NE(warnings.all()[0].find("uses the weights under \"ema.\"; the file also has weights under \"model.\""),
             std::string::npos)
       << warnings.all()[0];
+}
+
+TEST(UseOrder, AveragesAreBeforeModelsTeachersAndStudents) {
+  const std::pair<const char*, int> cases[] = {{"ema", 0},
+                                               {"swa", 0},
+                                               {"averaged", 0},
+                                               {"average", 0},
+                                               {"avg", 0},
+                                               {"target", 0},
+                                               {"teacher", 2},
+                                               {"momentum", 2},
+                                               {"student", 3},
+                                               {"online", 3},
+                                               {"", 1},
+                                               {"model", 1},
+                                               {"schema", 1},
+                                               {"emas", 1},
+                                               {"Ema", 1},
+                                               {"a.ema.b", 0},
+                                               {"model_ema", 0},
+                                               {"x/ema/y", 0},
+                                               {"ema.", 0},
+                                               {"._/ema", 0},
+                                               {"teacher.ema", 0},
+                                               {"student_teacher", 2},
+                                               {"x.student", 3},
+                                               {"online-encoder", 1},
+                                               {"targets", 1}};
+  for (const auto& [key, order] : cases) EXPECT_EQ(use_order(key), order) << key;
+}
+
+TEST(QuotedList, HasAtMostSomeWordsOfAtMost80Characters) {
+  EXPECT_EQ(quoted_list({}), "");
+  EXPECT_EQ(quoted_list({"a"}), "\"a\"");
+  EXPECT_EQ(quoted_list({"a", "b", "c", "d"}), "\"a\", \"b\", \"c\", \"d\"");
+  EXPECT_EQ(quoted_list({"a", "b", "c", "d", "e"}), "\"a\", \"b\", \"c\", \"d\", …");
+  EXPECT_EQ(quoted_list({"a", "b"}, 1), "\"a\", …");
+  EXPECT_EQ(quoted_list({std::string(81, 'x'), std::string(80, 'y')}),
+            "\"" + std::string(80, 'x') + "\", \"" + std::string(80, 'y') + "\"");
+}
+
+Names all_of(const std::vector<std::string>& prefixes) {
+  Names names;
+  for (const std::string& prefix : prefixes) {
+    for (const std::string& name : kTimm) names.push_back(prefix + name);
+  }
+  return names;
+}
+
+TEST(ModelPrefixes, AreInTheOrderOfUseAndElseOfTheFile) {
+  EXPECT_EQ(find_model_prefixes(all_of({"student.", "z.", "teacher.", "a.", "ema.", "swa."})),
+            (Names{"ema.", "swa.", "z.", "a.", "teacher.", "student."}));
+  EXPECT_EQ(find_model_prefixes(all_of({"", "x."})), Names{""}) << "those inside are part of it";
+  EXPECT_EQ(find_model_prefixes(all_of({"x.y.", "x."})), Names{"x."});
+  EXPECT_EQ(find_model_prefixes(all_of({"x.", "xy."})), (Names{"x.", "xy."}));
+  EXPECT_EQ(find_model_prefixes(all_of({"a/", "b."})), (Names{"a/", "b."}));
+  Names incomplete = all_of({"a.", "b."});
+  incomplete.erase(incomplete.begin());
+  EXPECT_EQ(find_model_prefixes(incomplete), Names{"b."});
+}
+
+TEST(WrapperPrefixes, AreThoseOfTrainingScripts) {
+  const auto stripped = [](Names names) {
+    strip_wrapper_prefixes(names);
+    return names;
+  };
+  for (const std::string prefix : {"module.", "_orig_mod.", "_fsdp_wrapped_module.", "model.", "backbone."}) {
+    EXPECT_EQ(stripped({prefix + "a", prefix + "b"}), (Names{"a", "b"})) << prefix;
+    EXPECT_EQ(stripped({prefix + prefix + "a"}), Names{"a"}) << prefix;
+    const Names some{prefix + "a", "b"};
+    EXPECT_EQ(stripped(some), prefix == "backbone." ? (Names{"a", "b"}) : some) << prefix;
+    EXPECT_EQ(stripped({"x." + prefix + "a"}), Names{"x." + prefix + "a"}) << prefix;
+  }
+  for (const char* other : {"_checkpoint_wrapped_module.a", "net.a", "encoder.a", "Module.a"})
+    EXPECT_EQ(stripped({other}), Names{other});
+  EXPECT_EQ(stripped({"model.backbone.a", "model.b"}), (Names{"a", "b"}));
+}
+
+TEST(InnerWrappers, AreCountedByTheNamesThatChange) {
+  Names names{"blocks.0._orig_mod.a", "b", "blocks.1.module.c._checkpoint_wrapped_module.d", "module.e"};
+  EXPECT_EQ(strip_inner_wrappers(names), 2u);
+  EXPECT_EQ(names, (Names{"blocks.0.a", "b", "blocks.1.c.d", "module.e"}));
+  EXPECT_EQ(strip_inner_wrappers(names), 0u);
+  Names none;
+  EXPECT_EQ(strip_inner_wrappers(none), 0u);
+  EXPECT_EQ(without_inner_wrappers(""), "");
+  EXPECT_EQ(without_inner_wrappers("0.module.1.module.module.x"), "0.1.x") << "the part before is the kept one";
+  EXPECT_EQ(without_inner_wrappers("1a.module.x"), "1a.module.x");
+  EXPECT_EQ(without_inner_wrappers("12._fsdp_wrapped_module.module.x"), "12.x");
+}
+
+TEST(ModelPrefixes, WrappersInsideTheNamesAreRemovedAndCounted) {
+  const auto warnings_of = [](const std::vector<std::pair<std::string, float>>& values, const Names& want) {
+    Checkpoint checkpoint = checkpoint_of(values);
+    const testing::WarningsKept warnings;
+    checkpoint.strip_model_prefix();
+    EXPECT_EQ(checkpoint.names(), want);
+    for (const std::string& warning : warnings.all()) {
+      EXPECT_TRUE(warning.starts_with(checkpoint.path() + ": ")) << warning;
+    }
+    Names texts;
+    for (const std::string& warning : warnings.all()) texts.push_back(warning.substr(checkpoint.path().size() + 2));
+    return texts;
+  };
+  const std::string removed = "removed the names of wrappers (\"_orig_mod.\" and the like) from the names of ";
+  EXPECT_EQ(
+      warnings_of(
+          {{"blocks.0._orig_mod.attn.qkv.weight", 1}, {"blocks.0.norm1.weight", 2}, {"patch_embed.proj.weight", 3}},
+          {"blocks.0.attn.qkv.weight", "blocks.0.norm1.weight", "patch_embed.proj.weight"}),
+      Names{removed + "1 tensor"});
+  EXPECT_EQ(warnings_of({{"net.blocks.0.attn.qkv.weight", 1},
+                         {"net.blocks.0.norm1.weight", 2},
+                         {"net.blocks.1._orig_mod.a", 4},
+                         {"net.blocks.1._orig_mod.b", 5},
+                         {"net.patch_embed.proj.weight", 3},
+                         {"other.0._orig_mod.x", 6}},
+                        {"blocks.0.attn.qkv.weight", "blocks.0.norm1.weight", "blocks.1.a", "blocks.1.b",
+                         "patch_embed.proj.weight", "other.0._orig_mod.x"}),
+            Names{removed + "2 tensors"})
+      << "names beside the model stay";
+  EXPECT_EQ(warnings_of({{"some", 1}, {"other", 2}}, {"other", "some"}), Names{});
 }
 
 }  // namespace

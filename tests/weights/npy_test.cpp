@@ -123,5 +123,92 @@ TEST(Npy, InFortranOrderTheFirstAxisVariesFastest) {
   }
 }
 
+TEST(Npy, TheErrorSaysWhatIsWrong) {
+  const std::string three = "a .npy header with descr, fortran_order and shape, got ";
+  const std::pair<std::string, std::string> cases[] = {
+      {"", "a .npy array, got another file of 0 bytes"},
+      {header("{}").substr(0, 11), "a .npy array, got another file of 11 bytes"},
+      {"\x93NUMPZ\x01 and more", "a .npy array, got another file of 16 bytes"},
+      {header("          ", 0), ".npy version 1 to 3, got 0"},
+      {header("          ", 4), ".npy version 1 to 3, got 4"},
+      {header("{'descr': '<f4'}").substr(0, 25), "a .npy header inside the file, got a header of 16 bytes"},
+      {header("{'descr': '<f4'}", 2).substr(0, 27), "a .npy header inside the file, got a header of 16 bytes"},
+      {header("{}  "), three + "a header without descr, fortran_order or shape"},
+      {header("x   "), three + "no '{' at character 0"},
+      {header("{ 3 "), three + "no string at character 2"},
+      {header("{'descr"), three + "an unterminated string"},
+      {header("{'descr' '<f4'"), three + "no ':' at character 9"},
+      {header("{'name': 3}"), three + "the key \"name\""},
+      {header("{'descr': [('a', '<f4')]}"), three + "a structured array"},
+      {header("{'descr': 3}"), three + "no string at character 10"},
+      {header("{'descr': '<f4' 'shape': ()}"), three + "no '}' at character 16"},
+      {header("{'fortran_order': 1}"), three + "a fortran_order that is neither True nor False"},
+      {header("{'shape': 3}"), three + "no '(' at character 10"},
+      {header("{'shape': (3 4)}"), three + "no ')' at character 13"},
+      {header("{'shape': (3, x)}"), three + "a shape with an element that is no non-negative integer"},
+      {header("{'shape': (-3,)}"), three + "a shape with an element that is no non-negative integer"},
+      {header("{'shape': (9223372036854775808,)}"), three + "a shape with an element that is no non-negative integer"},
+      {header("{'shape': (1, 1, 1, 1, 1, 1, 1, 1, 1)}"), three + "more than 8 axes"},
+      {header("{'descr': '<f4', 'shape': ()}"), three + "a header without descr, fortran_order or shape"},
+      {header("{'descr': '<f4', 'fortran_order': True}"), three + "a header without descr, fortran_order or shape"},
+      {header("{'fortran_order': True, 'shape': ()}"), three + "a header without descr, fortran_order or shape"},
+      {header(of_shape("(4611686018427387904, 4)")), "fewer than 2^63 elements, got a larger shape"}};
+  for (const auto& [text, want] : cases) EXPECT_EQ(error_of([&, t = text] { parse(t); }), "a.npy: expected " + want);
+}
+
+TEST(Npy, HeadersMayBeWrittenInOtherWays) {
+  for (const char* text : {"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3)}",
+                           "{'descr':'<f4','fortran_order':False,'shape':(2,3,),}",
+                           "  {  'shape'  :  (  2L  ,  3  )  ,  'fortran_order' : False , 'descr' : '<f4' , }  \n",
+                           "{\"fortran_order\": False,\n\"descr\": \"<f4\", \"shape\": (2, 3)}"}) {
+    const NpyHeader read = parse(header(text));
+    EXPECT_EQ(read.shape, (Shape{2, 3})) << text;
+    EXPECT_EQ(read.dtype, DType::f32) << text;
+    EXPECT_FALSE(read.fortran_order) << text;
+    EXPECT_EQ(read.data_offset, 10 + std::strlen(text)) << text;
+  }
+  EXPECT_EQ(parse(header(of_shape("(1, 1, 1, 1, 1, 1, 1, 1)"))).shape.rank(), 8);
+  EXPECT_EQ(parse(header(of_shape("(0,)"))).shape, Shape{0});
+  EXPECT_EQ(parse(header(of_shape("(1,)", "<i1"))).dtype, DType::i8);
+  EXPECT_EQ(parse(header(of_shape("(1,)", "<f8"), 3)).data_offset, header(of_shape("(1,)"), 3).size());
+  for (const char* other : {"<u2", ">f8", "=f4", "<f16", "<c8", "|S3", "|i2", "<b1"})
+    EXPECT_EQ(parse(header(of_shape("(1,)", other))).unsupported_dtype, other);
+  EXPECT_EQ(parse(header(of_shape("(1,)", "|O8"))).unsupported_dtype, "|O8 (an array of pickled objects, refused)");
+}
+
+TEST(Npy, TheLimitOfAHeaderIs64KiB) {
+  EXPECT_EQ(kMaxNpyHeader, 65536u);
+  const std::string dictionary = of_shape("(1,)");
+  const auto of_size = [&](size_t size) { return header(dictionary + std::string(size - dictionary.size(), ' '), 2); };
+  EXPECT_EQ(parse(of_size(65524)).data_offset, 65536u);
+  EXPECT_EQ(error_of([&] { parse(of_size(65525)); }),
+            "a.npy: expected a .npy header inside the file, got a header of 65525 bytes");
+}
+
+TEST(Npy, ElementsOfEachTypeHaveTheirSize) {
+  const std::pair<const char*, size_t> types[] = {{"<f8", 8}, {"<f4", 4}, {"<f2", 2}, {"<i8", 8},
+                                                  {"<i4", 4}, {"|i1", 1}, {"|u1", 1}, {"|b1", 1}};
+  for (const auto& [type, size] : types) {
+    const std::string head = header(of_shape("(3, 1)", type));
+    const NpyHeader read = parse(head);
+    for (const size_t more : {0, 1}) {
+      std::vector<std::byte> bytes(head.size() + 3 * size + more);
+      const FileBytes file = FileBytes::hold(bytes, "a.npy");
+      if (more == 0) {
+        EXPECT_EQ(read_npy(file, 0, bytes.size(), read).shape(), (Shape{3, 1})) << type;
+        EXPECT_EQ(read_npy(file, 0, bytes.size(), read).dtype(), read.dtype) << type;
+      } else {
+        EXPECT_EQ(error_of([&] { read_npy(file, 0, bytes.size(), read); }),
+                  str("a.npy: expected 3 elements of ", name_of(read.dtype), " for shape [3, 1], got ", 3 * size + 1,
+                      " bytes"));
+      }
+    }
+    EXPECT_EQ(error_of([&] { read_npy(FileBytes::hold({}, "a.npy"), 0, 5, read); }),
+              str("a.npy: expected 3 elements of ", name_of(read.dtype), " for shape [3, 1], got 0 bytes"));
+  }
+  EXPECT_EQ(error_of([] { array(of_shape("(2,)", ">f4"), 2); }),
+            "a.npy: expected f64, f32, f16, i64, i32, i8, u8 or bool in little-endian order, got >f4");
+}
+
 }  // namespace
 }  // namespace vitrail::weights

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
+#include "vitrail/base/error.h"
 #include "vitrail/weights/key_map.h"
 
 namespace vitrail::weights {
@@ -86,6 +89,74 @@ TEST(RuleProposals, NamesAreQuotedAndFew) {
   std::vector<NamedShape> many;
   for (int i = 0; i < 5000; ++i) many.push_back({"x" + std::to_string(i) + "y", {1}});
   EXPECT_EQ(propose_rules({}, many).size(), 24u);
+}
+
+TEST(RuleProposals, NamesThatAreEqualNeedNoRule) {
+  EXPECT_EQ(propose_rules({{"a.weight", {8}}, {"b.x", {9}}}, {{"a.weight", {8}}, {"c.x", {9}}}),
+            Texts{R"({"from":"c\\.x","to":"b.x"})"});
+}
+
+TEST(RuleProposals, EachTensorIsUsedOnce) {
+  EXPECT_EQ(propose_rules({{"one", {8}}, {"two", {8}}, {"three", {8}}}, {{"one_", {8}}, {"two_", {8}}}),
+            (Texts{R"({"from":"one_","to":"one"})", R"({"from":"two_","to":"two"})"}));
+}
+
+TEST(RuleProposals, WeightAndBiasOfOneRuleAreWritten) {
+  EXPECT_EQ(propose_rules({{"blocks.0.fc.weight", {4, 3}}, {"blocks.0.fc.bias", {4}}},
+                          {{"l.0.w1.bias", {4}}, {"l.0.w1.weight", {4, 3}}}),
+            Texts{R"~({"from":"l\\.(\\d+)\\.w1\\.(weight|bias)","to":"blocks.$1.fc.$2"})~"});
+  EXPECT_EQ(propose_rules({{"a.weight", {4, 3}}, {"a.bias", {4}}}, {{"b.weight", {4, 3}}, {"c.bias", {4}}}),
+            (Texts{R"({"from":"b\\.weight","to":"a.weight"})", R"({"from":"c\\.bias","to":"a.bias"})"}))
+      << "of two layers";
+  EXPECT_EQ(propose_rules({{"norm_weight", {4}}, {"norm_bias", {5}}}, {{"n_weight", {4}}, {"n_bias", {5}}}),
+            Texts{R"~({"from":"n_(weight|bias)","to":"norm_$1"})~"});
+}
+
+TEST(RuleProposals, FusedBiasesHaveTheirPartsToo) {
+  const std::vector<std::array<const char*, 3>> triples{
+      {"q", "k", "v"}, {"query", "key", "value"}, {"q_proj", "k_proj", "v_proj"}};
+  for (const auto& [q, k, v] : triples) {
+    std::vector<NamedShape> given;
+    for (const char* name : {v, q, k}) {
+      given.push_back({str("l.3.", name, ".weight"), {4, 5}});
+      given.push_back({str("l.3.", name, ".bias"), {4}});
+    }
+    const Texts rules = propose_rules({{"b.3.qkv.weight", {12, 5}}, {"b.3.qkv.bias", {12}}}, given);
+    const std::string from = R"~({"from":"l\\.(\\d+)\\.)~", to = R"~(\\.(weight|bias)","to":"b.$1.qkv.$2","part":[)~";
+    EXPECT_EQ(rules, (Texts{from + q + to + "0,3]}", from + k + to + "1,3]}", from + v + to + "2,3]}"}));
+  }
+  EXPECT_TRUE(propose_rules({{"qkv", {12}}}, {{"q", {4}}, {"k", {4}}}).empty()) << "v is missing";
+  EXPECT_TRUE(propose_rules({{"qkv", {13}}}, {{"q", {4}}, {"k", {4}}, {"v", {4}}}).empty()) << "no multiple of three";
+  EXPECT_TRUE(propose_rules({{"qkv", {}}}, {{"q", {4}}, {"k", {4}}, {"v", {4}}}).empty());
+}
+
+TEST(RuleProposals, NumbersAreGroupsInTheirOrder) {
+  EXPECT_EQ(propose_rules({{"stages.1.blocks.2.x", {3}}, {"stages.10.blocks.4.x", {3}}},
+                          {{"s.1.2.y", {3}}, {"s.10.4.y", {3}}}),
+            Texts{R"({"from":"s\\.(\\d+)\\.(\\d+)\\.y","to":"stages.$1.blocks.$2.x"})"});
+  EXPECT_EQ(propose_rules({{"a.1x.b", {3}}}, {{"c.2y.d", {3}}}), Texts{R"({"from":"c\\.2y\\.d","to":"a.1x.b"})"});
+}
+
+TEST(RuleProposals, SharedPartsOfNamesCountBeforeEdits) {
+  EXPECT_EQ(propose_rules({{"blocks.norm", {3}}}, {{"blocks.narm", {3}}, {"x.norm.of.all.blocks", {3}}}),
+            Texts{R"({"from":"x\\.norm\\.of\\.all\\.blocks","to":"blocks.norm"})"});
+  EXPECT_EQ(propose_rules({{"norm", {3}}}, {{"long_name_of_x", {3}}, {"narm", {3}}}),
+            Texts{R"({"from":"narm","to":"norm"})"});
+  EXPECT_EQ(propose_rules({{"norm", {3}}}, {{"narm", {3}}, {"nurm", {3}}}), Texts{R"({"from":"narm","to":"norm"})"})
+      << "the first of equal ones";
+}
+
+TEST(RuleProposals, DropsAreProposedOnlyWhereNothingIsMissing) {
+  EXPECT_EQ(propose_rules({}, {{"b.0.x", {3}}, {"b.1.x", {3}}, {"c", {2}}}),
+            (Texts{R"({"from":"b\\.(\\d+)\\.x","drop":true})", R"({"from":"c","drop":true})"}));
+  EXPECT_TRUE(propose_rules({{"m", {7}}}, {{"b", {3}}}).empty());
+  EXPECT_TRUE(propose_rules({{"m", {7}}}, {}).empty());
+  EXPECT_TRUE(propose_rules({}, {}).empty());
+}
+
+TEST(RuleProposals, CharactersOfExpressionsAreQuoted) {
+  EXPECT_EQ(propose_rules({}, {{"a.[](){}*+?^$|\\/b", {3}}}),
+            Texts{R"({"from":"a\\.\\[\\]\\(\\)\\{\\}\\*\\+\\?\\^\\$\\|\\\\\\/b","drop":true})"});
 }
 
 }  // namespace

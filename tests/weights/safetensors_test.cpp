@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <optional>
 
+#include "tests/support/messages.h"
 #include "tests/support/paths.h"
 #include "vitrail/base/error.h"
 #include "vitrail/weights/checkpoint.h"
@@ -207,6 +209,255 @@ TEST(StackedLayers, AreTensorsOfTheirLayersInOrder) {
   }
   write_safetensors(file, {{"encoderblock/x", Tensor::zeros({0, 2})}}, {});
   EXPECT_THROW(Checkpoint::open(file), Error);
+}
+
+TEST(Safetensors, TheErrorSaysWhatIsWrong) {
+  const auto error = [](const FileBytes& bytes) {
+    const std::string text = testing::error_of([&] { open_safetensors(bytes); });
+    return text.substr(std::min(text.size(), std::string("bad.safetensors").size()));
+  };
+  const auto of = [&](const std::string& header, size_t data = 0) { return error(file_of(header, data)); };
+  const auto a = [&](const std::string& dtype, const std::string& shape, const std::string& offsets, size_t data = 4) {
+    return of("{\"a\":" + entry(dtype, shape, offsets) + "}", data);
+  };
+  EXPECT_EQ(error(FileBytes::hold(std::vector<std::byte>(7), "bad.safetensors")),
+            ": expected a safetensors header of at least 8 bytes, got 7");
+  EXPECT_EQ(error(file_of("{}", 0, 100'000'001)),
+            ": expected a safetensors header of at most 100000000 bytes, got 100000001");
+  EXPECT_EQ(error(file_of("{}", 0, 100'000'000)),
+            ": expected a safetensors header inside the file's 10 bytes, got 100000000 bytes of header: the file is "
+            "truncated or damaged");
+  EXPECT_EQ(
+      error(file_of("{}", 0, 3)),
+      ": expected a safetensors header inside the file's 10 bytes, got 3 bytes of header: the file is truncated or "
+      "damaged");
+  EXPECT_EQ(of("[]"), ": expected a JSON object as safetensors header, got array");
+  EXPECT_EQ(of(" "), ": expected JSON in the safetensors header, got nothing");
+  EXPECT_EQ(of("{\"a\":{\"b\":[{}]}}"), ": expected a safetensors header, got JSON that is nested deeper");
+  EXPECT_EQ(of("{\"a\":1,\"b\":2,\"a\":3}"), ": expected each name once in the safetensors header, got \"a\" twice");
+  EXPECT_EQ(of("{\"__metadata__\":[]}"), ": expected __metadata__ as an object of strings, got array");
+  EXPECT_EQ(of("{\"__metadata__\":{\"a\":\"b\",\"c\":3}}"), ": __metadata__: c: expected a string, got number");
+  EXPECT_EQ(of("{\"a\":{\"shape\":[1]}}"),
+            ": a: expected an object with dtype, shape and data_offsets, got {\"shape\":[1]}");
+  EXPECT_EQ(of("{\"a\":{\"dtype\":\"U8\",\"shape\":[1]}}"),
+            ": a: expected an object with dtype, shape and data_offsets, got {\"dtype\":\"U8\",\"shape\":[1]}");
+  EXPECT_EQ(
+      of("{\"a\":{\"dtype\":\"U8\",\"data_offsets\":[0,1]}}"),
+      ": a: expected an object with dtype, shape and data_offsets, got {\"data_offsets\":[0,1],\"dtype\":\"U8\"}");
+  EXPECT_EQ(of("{\"a\":\"" + std::string(90, 'x') + "\"}"),
+            ": a: expected an object with dtype, shape and data_offsets, got \"" + std::string(76, 'x') + "...");
+  EXPECT_EQ(of("{\"a\":\"" + std::string(78, 'x') + "\"}"),
+            ": a: expected an object with dtype, shape and data_offsets, got \"" + std::string(78, 'x') + "\"");
+  EXPECT_EQ(a("f32", "[1]", "[0,4]"), ": a: expected a dtype of the safetensors format, got \"f32\"");
+  EXPECT_EQ(of("{\"a\":{\"dtype\":7,\"shape\":[1],\"data_offsets\":[0,4]}}", 4),
+            ": a: expected a dtype of the safetensors format, got 7");
+  EXPECT_EQ(a("F32", "3", "[0,4]"), ": a: expected a shape of at most 8 extents, got 3");
+  EXPECT_EQ(a("F32", "[1,1,1,1,1,1,1,1,1]", "[0,4]"),
+            ": a: expected a shape of at most 8 extents, got [1,1,1,1,1,1,1,1,1]");
+  EXPECT_EQ(a("F32", "[-1]", "[0,4]"), ": a: expected integers of at least 0, got -1");
+  EXPECT_EQ(a("F32", "[9223372036854775808]", "[0,4]"),
+            ": a: expected integers of at least 0, got 9223372036854775808");
+  EXPECT_EQ(a("F32", "[true]", "[0,4]"), ": a: expected integers of at least 0, got true");
+  EXPECT_EQ(a("F32", "[1]", "[0]"), ": a: expected two data_offsets, got [0]");
+  EXPECT_EQ(a("F32", "[1]", "[0,4,8]"), ": a: expected two data_offsets, got [0,4,8]");
+  EXPECT_EQ(a("F32", "[1]", "4"), ": a: expected two data_offsets, got 4");
+  EXPECT_EQ(a("F32", "[1]", "[-4,0]"), ": a: expected integers of at least 0, got -4");
+  EXPECT_EQ(a("F32", "[1]", "[0,4.0]"), ": a: expected integers of at least 0, got 4.0");
+  EXPECT_EQ(a("F64", "[4611686018427387904]", "[0,4]"),
+            ": a: expected complete bytes, fewer than 2^61, got 4611686018427387904 elements of F64");
+  EXPECT_EQ(a("F4", "[3]", "[0,2]"), ": a: expected complete bytes, fewer than 2^61, got 3 elements of F4");
+  EXPECT_EQ(a("F32", "[2, 3]", "[0,23]", 23), ": a: expected 24 bytes for F32 [2, 3], got data_offsets 0 to 23");
+  EXPECT_EQ(a("F32", "[0]", "[4,3]"), ": a: expected 0 bytes for F32 [0], got data_offsets 4 to 3");
+  EXPECT_EQ(a("F32", "[1]", "[4,8]", 8),
+            ": a: expected its data at byte 0, after the preceding tensor, got byte 4: a gap between tensors");
+  const std::string first = "\"a\":" + entry("F32", "[2]", "[0,8]"), second = "\"b\":" + entry("U8", "[3]", "[6,9]");
+  EXPECT_EQ(of("{" + first + "," + second + "}", 9),
+            ": b: expected its data at byte 8, after the preceding tensor, got byte 6: the tensors overlap");
+  EXPECT_EQ(a("F32", "[2]", "[0,8]", 7),
+            ": a: expected data inside the file, which has 7 bytes after its header, got an end at byte 8: the file is "
+            "truncated or damaged");
+  EXPECT_EQ(a("F32", "[1]", "[0,4]", 5), ": expected 4 bytes of tensors after the header, got 5 bytes");
+  EXPECT_EQ(of("{}", 1), ": expected 0 bytes of tensors after the header, got 1 bytes");
+  EXPECT_NO_THROW(open_safetensors(file_of("{}", 0)));
+}
+
+// The size of eight elements.
+TEST(Safetensors, EachTypeHasItsSize) {
+  struct Type {
+    const char* name;
+    int bytes;
+    std::optional<DType> dtype;
+  };
+  const Type types[] = {{"F64", 64, DType::f64},
+                        {"F32", 32, DType::f32},
+                        {"F16", 16, DType::f16},
+                        {"BF16", 16, DType::bf16},
+                        {"I64", 64, DType::i64},
+                        {"I32", 32, DType::i32},
+                        {"I8", 8, DType::i8},
+                        {"U8", 8, DType::u8},
+                        {"BOOL", 8, DType::boolean},
+                        {"F8_E4M3", 8, DType::f32},
+                        {"F8_E5M2", 8, DType::f32},
+                        {"I16", 16, {}},
+                        {"U16", 16, {}},
+                        {"U32", 32, {}},
+                        {"U64", 64, {}},
+                        {"C64", 64, {}},
+                        {"F8_E8M0", 8, {}},
+                        {"F6_E2M3", 6, {}},
+                        {"F6_E3M2", 6, {}},
+                        {"F4", 4, {}}};
+  for (const Type& type : types) {
+    const auto header = [&](int end) { return "{\"a\":" + entry(type.name, "[2, 4]", str("[0,", end, "]")) + "}"; };
+    const auto file = open_safetensors(file_of(header(type.bytes), static_cast<size_t>(type.bytes)));
+    ASSERT_EQ(file->tensors().size(), 1u);
+    const TensorInfo& info = file->tensors()[0];
+    EXPECT_EQ(info.name, "a");
+    EXPECT_EQ(info.shape, (Shape{2, 4}));
+    EXPECT_EQ(info.unsupported_dtype, type.dtype ? "" : type.name);
+    if (type.dtype) {
+      EXPECT_EQ(info.dtype, *type.dtype) << type.name;
+      EXPECT_EQ(file->tensor(0).dtype(), *type.dtype) << type.name;
+      EXPECT_EQ(file->tensor(0).shape(), (Shape{2, 4})) << type.name;
+    } else {
+      EXPECT_EQ(testing::error_of([&] { file->tensor(0); }),
+                str("bad.safetensors: a: expected f64, f32, f16, bf16, i64, i32, i8, u8 or bool, got ", type.name));
+    }
+    EXPECT_NE(error_of(file_of(header(type.bytes + 1), static_cast<size_t>(type.bytes) + 1)), "no error") << type.name;
+  }
+}
+
+TEST(Safetensors, TensorsAreReadFromTheirPlaces) {
+  const std::string header = "{\"z\":" + entry("U8", "[1]", "[0,1]") +
+                             ",\"__metadata__\":{\"k\":\"v\",\"l\":\"\"},\"f\":" + entry("F8_E4M3", "[2]", "[1,3]") +
+                             ",\"a\":" + entry("U8", "[2]", "[3,5]") + ",\"n\":" + entry("I64", "[0,5]", "[3,3]") +
+                             ",\"s\":" + entry("U8", "[]", "[5,6]") + "}";
+  std::string bytes;
+  for (int i = 0; i < 8; ++i) bytes += static_cast<char>(header.size() >> (8 * i));
+  bytes += header + "\x05\x38\xb8\x06\x07\x08";
+  const auto* data = reinterpret_cast<const std::byte*>(bytes.data());
+  const Checkpoint file = Checkpoint::open(FileBytes::hold({data, data + bytes.size()}, "good.safetensors"));
+  EXPECT_EQ(file.names(), (std::vector<std::string>{"a", "f", "n", "s", "z"}));
+  EXPECT_EQ(file.metadata(), (std::map<std::string, std::string>{{"k", "v"}, {"l", ""}}));
+  EXPECT_EQ(file.tensor("z").data<uint8_t>()[0], 5);
+  EXPECT_EQ(file.tensor("a").data<uint8_t>()[1], 7);
+  EXPECT_EQ(file.tensor("s").data<uint8_t>()[0], 8);
+  EXPECT_EQ(file.tensor("f").data<float>()[0], 1);
+  EXPECT_EQ(file.tensor("f").data<float>()[1], -1);
+  EXPECT_EQ(file.tensor("n").shape(), (Shape{0, 5}));
+}
+
+// Tensors are sorted by descending element size, as the reference implementation orders the types, then by name.
+TEST(Safetensors, TheBytesOfAFileAreThoseOfTheFormat) {
+  const auto path = testing::scratch_folder() / "a.safetensors";
+  const auto one = [](DType dtype) { return Tensor::full({1}, 1, dtype); };
+  write_safetensors(path,
+                    {{"flag", one(DType::boolean)},
+                     {"u8", one(DType::u8)},
+                     {"i8", one(DType::i8)},
+                     {"f16", one(DType::f16)},
+                     {"bf16", one(DType::bf16)},
+                     {"i32", one(DType::i32)},
+                     {"f32_b", Tensor::full({2, 1}, 1)},
+                     {"f32_a", one(DType::f32)},
+                     {"f64", one(DType::f64)},
+                     {"i64", one(DType::i64)},
+                     {"none", Tensor::zeros({0})}},
+                    {{"b", "2"}, {"a", "1"}});
+  std::string header = R"({"__metadata__":{"a":"1","b":"2"},)"
+                       R"("i64":{"dtype":"I64","shape":[1],"data_offsets":[0,8]},)"
+                       R"("f64":{"dtype":"F64","shape":[1],"data_offsets":[8,16]},)"
+                       R"("f32_a":{"dtype":"F32","shape":[1],"data_offsets":[16,20]},)"
+                       R"("f32_b":{"dtype":"F32","shape":[2,1],"data_offsets":[20,28]},)"
+                       R"("none":{"dtype":"F32","shape":[0],"data_offsets":[28,28]},)"
+                       R"("i32":{"dtype":"I32","shape":[1],"data_offsets":[28,32]},)"
+                       R"("bf16":{"dtype":"BF16","shape":[1],"data_offsets":[32,34]},)"
+                       R"("f16":{"dtype":"F16","shape":[1],"data_offsets":[34,36]},)"
+                       R"("i8":{"dtype":"I8","shape":[1],"data_offsets":[36,37]},)"
+                       R"("u8":{"dtype":"U8","shape":[1],"data_offsets":[37,38]},)"
+                       R"("flag":{"dtype":"BOOL","shape":[1],"data_offsets":[38,39]}})";
+  header.resize((header.size() + 7) / 8 * 8, ' ');
+  std::string want;
+  for (int i = 0; i < 8; ++i) want += static_cast<char>(header.size() >> (8 * i));
+  want += header + std::string("\1\0\0\0\0\0\0\0", 8) + std::string("\0\0\0\0\0\0\xf0\x3f", 8);
+  for (int i = 0; i < 3; ++i) want += std::string("\0\0\x80\x3f", 4);
+  want += std::string("\1\0\0\0\x80\x3f\0\x3c\1\1\1", 11);
+  const FileBytes file = FileBytes::map(path);
+  EXPECT_EQ(std::string(reinterpret_cast<const char*>(file.data.data()), file.data.size()), want);
+}
+
+TEST(Safetensors, AnEmptyFileAndOneOfLittleMetadataCanBeWritten) {
+  const auto path = testing::scratch_folder() / "a.safetensors";
+  const auto written = [&](const std::map<std::string, std::string>& metadata) {
+    write_safetensors(path, {}, metadata);
+    const FileBytes file = FileBytes::map(path);
+    return std::string(reinterpret_cast<const char*>(file.data.data()), file.data.size());
+  };
+  EXPECT_EQ(written({}), std::string("\x08\0\0\0\0\0\0\0{}      ", 16));
+  EXPECT_EQ(written({{"k", "v"}}), std::string("\x20\0\0\0\0\0\0\0{\"__metadata__\":{\"k\":\"v\"}}      ", 40));
+  EXPECT_EQ(written({{"k", "value67"}}), std::string("\x20\0\0\0\0\0\0\0{\"__metadata__\":{\"k\":\"value67\"}}", 40))
+      << "a multiple of eight";
+}
+
+TEST(Safetensors, TheErrorSaysWhatCannotBeWritten) {
+  const auto path = testing::scratch_folder() / "a.safetensors";
+  const Tensor t = Tensor::zeros({1}), other = Tensor::zeros({1}, DType::i8);
+  const std::string where = path.string() + ": expected ";
+  EXPECT_EQ(testing::error_of([&] {
+              write_safetensors(path, {{"b", t}, {"a", t}, {"b", other}});
+            }),
+            where + "each tensor name once, got \"b\" twice");
+  EXPECT_EQ(testing::error_of([&] {
+              write_safetensors(path, {{"a", t}, {"__metadata__", t}});
+            }),
+            where + "tensor names, got \"__metadata__\", which the format reserves");
+  EXPECT_EQ(testing::error_of([&] {
+              write_safetensors(path, {{"a\xff", t}});
+            }),
+            "safetensors: expected tensor names and metadata in UTF-8, got other bytes");
+  EXPECT_EQ(testing::error_of([&] {
+              write_safetensors(path, {{"a", t}}, {{"k", "\xff"}});
+            }),
+            "safetensors: expected tensor names and metadata in UTF-8, got other bytes");
+  EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+TEST(StackedLayers, KeepWhatElseTheFileHas) {
+  const auto file = testing::scratch_folder() / "a.safetensors";
+  write_safetensors(file,
+                    {{"a/encoderblock/x/encoderblock/y", Tensor::from<float>({2, 1, 3}, {0, 1, 2, 3, 4, 5})},
+                     {"b/encoderblock/scale", Tensor::from<int32_t>({1}, {9})},
+                     {"encoderblock_0/z", Tensor::full({2}, 7)},
+                     {"encoderblock", Tensor::full({2}, 8)}},
+                    {{"format", "big_vision"}});
+  const Checkpoint checkpoint = Checkpoint::open(file);
+  EXPECT_EQ(checkpoint.format(), "safetensors");
+  EXPECT_EQ(checkpoint.metadata(), (std::map<std::string, std::string>{{"format", "big_vision"}}));
+  EXPECT_EQ(checkpoint.names(),
+            (std::vector<std::string>{"a/encoderblock_0/x/encoderblock/y", "a/encoderblock_1/x/encoderblock/y",
+                                      "b/encoderblock_0/scale", "encoderblock", "encoderblock_0/z"}));
+  const Tensor second = checkpoint.tensor("a/encoderblock_1/x/encoderblock/y").contiguous();
+  EXPECT_EQ(second.shape(), (Shape{1, 3}));
+  EXPECT_EQ(second.data<float>()[2], 5);
+  EXPECT_EQ(checkpoint.info("a/encoderblock_1/x/encoderblock/y").shape, (Shape{1, 3}));
+  EXPECT_EQ(checkpoint.info("b/encoderblock_0/scale").shape, Shape{});
+  EXPECT_EQ(checkpoint.info("b/encoderblock_0/scale").dtype, DType::i32);
+  EXPECT_EQ(checkpoint.tensor("b/encoderblock_0/scale").item<int32_t>(), 9);
+  EXPECT_EQ(checkpoint.tensor("encoderblock").data<float>()[1], 8);
+  EXPECT_EQ(checkpoint.tensor("encoderblock_0/z").data<float>()[1], 7);
+}
+
+TEST(StackedLayers, AreFromOneTo4096) {
+  const auto file = testing::scratch_folder() / "a.safetensors";
+  write_safetensors(file, {{"encoderblock/x", Tensor::zeros({4096, 1}, DType::u8)}}, {});
+  EXPECT_EQ(Checkpoint::open(file).tensors().size(), 4096u);
+  for (const Shape& shape : {Shape{4097}, Shape{0, 2}, Shape{}}) {
+    write_safetensors(file, {{"encoderblock/x", Tensor::zeros(shape, DType::u8)}}, {});
+    EXPECT_EQ(
+        testing::error_of([&] { Checkpoint::open(file); }),
+        file.string() + ": encoderblock/x: expected 1 to 4096 layers along the first axis, got " + shape.to_string());
+  }
 }
 
 }  // namespace

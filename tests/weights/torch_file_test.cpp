@@ -5,6 +5,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "tests/support/messages.h"
 #include "tests/support/paths.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/zip_writer_internal.h"
@@ -234,6 +235,57 @@ TEST(TorchFile, AnArchiveWithoutChecksumsIsRead) {
   for (size_t at = text.find("PK\1\2"); at != text.npos; at = text.find("PK\1\2", at + 1))
     std::fill_n(bytes.begin() + static_cast<std::ptrdiff_t>(at) + 16, 4, std::byte{0});
   EXPECT_NO_THROW(read_everything(bytes));
+}
+
+// An .npz of these entries.
+std::filesystem::path archive_of(const std::vector<std::pair<std::string, std::string>>& entries) {
+  const auto path = testing::scratch_folder() / "a.npz";
+  ZipWriter writer(path);
+  for (const auto& [name, content] : entries) {
+    writer.begin(name);
+    writer.write(content.data(), content.size());
+    writer.end();
+  }
+  writer.commit();
+  return path;
+}
+
+// An array of bytes.
+std::string npy_of(const std::string& shape, const std::string& elements, const std::string& type = "|u1") {
+  const std::string header = "{'descr': '" + type + "', 'fortran_order': False, 'shape': " + shape + ", }\n";
+  return std::string("\x93NUMPY\x01\0", 8) + static_cast<char>(header.size()) + '\0' + header + elements;
+}
+
+TEST(NpzFile, NamesAreThoseOfTheEntriesWithoutTheirEnding) {
+  const auto path = archive_of({{"b/x.npy", npy_of("(2,)", "\x05\x06")},
+                                {"b/", ""},
+                                {"a.npy.npy", npy_of("(1, 3)", "\x07\x08\x09")},
+                                {".npy", npy_of("()", "\x0a")},
+                                {"big.npy", npy_of("(1,)", std::string(2, '\0'), ">i2")}});
+  const Checkpoint checkpoint = Checkpoint::open(path);
+  EXPECT_EQ(checkpoint.format(), "npz");
+  EXPECT_EQ(checkpoint.names(), (std::vector<std::string>{"b/x", "a.npy", "", "big"}));
+  EXPECT_EQ(checkpoint.tensor("b/x").data<uint8_t>()[1], 6);
+  EXPECT_EQ(checkpoint.tensor("a.npy").shape(), (Shape{1, 3}));
+  EXPECT_EQ(checkpoint.tensor("a.npy").data<uint8_t>()[2], 9);
+  EXPECT_EQ(checkpoint.tensor("").item<uint8_t>(), 10);
+  EXPECT_EQ(checkpoint.info("big").unsupported_dtype, ">i2");
+  EXPECT_EQ(checkpoint.info("a.npy").dtype, DType::u8);
+  EXPECT_EQ(
+      testing::error_of([&] { checkpoint.tensor("big"); }),
+      path.string() + ": big.npy: expected f64, f32, f16, i64, i32, i8, u8 or bool in little-endian order, got >i2");
+}
+
+TEST(NpzFile, TheErrorNamesTheEntry) {
+  const auto error = [](const std::vector<std::pair<std::string, std::string>>& entries) {
+    const auto path = archive_of(entries);
+    const std::string text = testing::error_of([&] { Checkpoint::open(path).tensor("x"); });
+    return text.substr(path.string().size());
+  };
+  EXPECT_EQ(error({{"x.npy", npy_of("(3,)", "12")}}), ": x.npy: expected 3 elements of u8 for shape [3], got 2 bytes");
+  EXPECT_EQ(error({{"x.npy", "no array"}}), ": x.npy: expected a .npy array, got another file of 8 bytes");
+  EXPECT_EQ(error({{"x.npy", npy_of("()", "1")}, {"y.npz", ""}}),
+            ": y.npz: expected only .npy arrays in an .npz, got another file");
 }
 
 }  // namespace

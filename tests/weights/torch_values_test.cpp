@@ -5,9 +5,11 @@
 #include <cstring>
 
 #include "tests/support/messages.h"
+#include "tests/support/paths.h"
 #include "tests/support/torch_save.h"
 #include "tests/support/warnings.h"
 #include "vitrail/base/error.h"
+#include "vitrail/base/zip_writer_internal.h"
 #include "vitrail/weights/checkpoint.h"
 #include "vitrail/weights/checkpoint_params_internal.h"
 
@@ -282,6 +284,300 @@ TEST(TorchValues, TheStateDictIsFoundUnderAnyKey) {
     expect_tensors(open(save.file("(K\x01" + root + "t")), timm_tensors(), key);
   }
   EXPECT_TRUE(warnings.all().empty());
+}
+
+using testing::contains;
+
+std::string tuple_of(const std::string& items) { return "(" + items + "t"; }
+std::string number(int64_t value) { return "I" + std::to_string(value) + "\n"; }
+
+// A storage of a torch type, and a tensor of it.
+std::string storage_of(const std::string& type, const std::string& key, int64_t count, const std::string& view = "") {
+  return tuple_of(pickled_text("storage") + pickled_global("torch", type) + pickled_text(key) + pickled_text("cpu") +
+                  number(count) + view) +
+         "Q";
+}
+std::string tensor_of(const std::string& storage, int64_t offset, const std::string& shape,
+                      const std::string& strides) {
+  return pickled_call("torch._utils", "_rebuild_tensor_v2",
+                      storage + number(offset) + tuple_of(shape) + tuple_of(strides) + "\x89N");
+}
+
+const std::string kPreamble("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.\x80\x02M\xe9\x03.", 21);
+
+std::string system_of(const std::string& little_endian) {
+  return "\x80\x02" + pickled_dict({{"protocol_version", "M\xe9\x03"}, {"little_endian", little_endian}}) + ".";
+}
+
+std::string little(uint64_t value) { return {reinterpret_cast<const char*>(&value), 8}; }
+
+// The stream of torch.save: what comes before the objects, the objects, and the keys and contents of the storages.
+std::string stream_of(const std::string& root, const std::string& keys, const std::string& storages) {
+  return kPreamble + system_of("\x88") + "\x80\x02" + root + ".\x80\x02" + keys + "." + storages;
+}
+
+TEST(TorchStream, StoragesFollowInTheOrderOfTheirKeys) {
+  const std::string root = pickled_dict(
+      {{"a", tensor_of(storage_of("ByteStorage", "7", 3), 1, number(2), number(1))},
+       {"b", tensor_of(storage_of("ShortStorage", "x", 2), 0, number(2), number(1))},
+       {"c", tensor_of(storage_of("IntStorage", "9", 2), 0, number(2), number(1))},
+       {"d", tensor_of(storage_of("ByteStorage", "7", 3, tuple_of(pickled_text("v") + number(2) + number(1))), 0,
+                       number(1), number(1))},
+       {"e", tensor_of(storage_of("ByteStorage", "7", 3), 0, number(3), number(0))},
+       {"f", tensor_of(storage_of("ByteStorage", "gone", 1), 0, number(1), number(1))}});
+  const std::string keys = "](" + pickled_text("9") + pickled_text("x") + pickled_text("7") + "e";
+  const std::string whole =
+      stream_of(root, keys, little(2) + std::string("\1\0\0\0\2\1\0\0", 8) + little(2) + "abcd" + little(3) + "\5\6\7");
+  EXPECT_TRUE(
+      contains(error_of(whole.substr(0, whole.size() - 1)), "the end of the file after 2 bytes: it is truncated"));
+  const Checkpoint checkpoint = open(whole);
+  EXPECT_EQ(checkpoint.names(), (std::vector<std::string>{"a", "b", "c", "d", "e", "f"}));
+  EXPECT_EQ(checkpoint.tensor("a").data<uint8_t>()[0], 6);
+  EXPECT_EQ(checkpoint.tensor("a").data<uint8_t>()[1], 7);
+  EXPECT_EQ(checkpoint.tensor("c").contiguous().data<int32_t>()[0], 1);
+  EXPECT_EQ(checkpoint.tensor("c").contiguous().data<int32_t>()[1], 258);
+  EXPECT_EQ(checkpoint.tensor("d").data<uint8_t>()[0], 7);
+  EXPECT_EQ(checkpoint.tensor("e").strides(), Shape{0});
+  EXPECT_EQ(checkpoint.tensor("e").contiguous().data<uint8_t>()[2], 5);
+  EXPECT_EQ(checkpoint.info("b").unsupported_dtype, "int16");
+  EXPECT_EQ(testing::error_of([&] { checkpoint.tensor("b"); }),
+            "file.pth: b: expected f64, f32, f16, bf16, i64, i32, i8, u8 or bool, got int16");
+  EXPECT_EQ(testing::error_of([&] { checkpoint.tensor("f"); }),
+            "file.pth: f: expected its storage in the file, got none");
+}
+
+TEST(TorchStream, AStorageMustHaveWhatItsTensorsNeed) {
+  const auto error = [](int64_t count, int64_t stored) {
+    const std::string root =
+        pickled_dict({{"a", tensor_of(storage_of("IntStorage", "0", count), 0, number(1), number(1))}});
+    const Checkpoint checkpoint =
+        open(stream_of(root, "](" + pickled_text("0") + "e",
+                       little(static_cast<uint64_t>(stored)) + std::string(static_cast<size_t>(4 * stored), '\0')));
+    return testing::error_of([&] { checkpoint.tensor("a"); });
+  };
+  EXPECT_EQ(error(3, 2), "file.pth: a: expected 3 elements of 4 bytes in a storage, got 8 bytes");
+  const std::string view = pickled_dict(
+      {{"a", tensor_of(storage_of("IntStorage", "0", 9, tuple_of(pickled_text("v") + number(2) + number(2))), 0,
+                       number(1), number(1))}});
+  const Checkpoint checkpoint =
+      open(stream_of(view, "](" + pickled_text("0") + "e", little(3) + std::string(12, '\0')));
+  EXPECT_EQ(testing::error_of([&] { checkpoint.tensor("a"); }),
+            "file.pth: a: expected 4 elements of 4 bytes in a storage, got 12 bytes");
+}
+
+TEST(TorchStream, TheErrorSaysWhatIsWrong) {
+  const std::string root = pickled_dict({{"a", tensor_of(storage_of("IntStorage", "0", 2), 0, number(2), number(1))}}),
+                    keys = "](" + pickled_text("0") + "e";
+  const std::pair<std::string, std::string> cases[] = {
+      {"\x80\x02K\x01." + std::string(9, '.'), "a file of torch.save, got another pickle"},
+      {"\x80\x02\x8a\x0a"
+       "0123456789." +
+           std::string(9, '.'),
+       "a file of torch.save, got another pickle"},
+      {kPreamble.substr(0, 15) + "\x80\x02M\xea\x03." + system_of("\x88"), "torch.save's protocol 1001, got another"},
+      {kPreamble.substr(0, 15) + "\x80\x02N." + system_of("\x88"), "torch.save's protocol 1001, got another"},
+      {kPreamble + system_of("\x89"), "little-endian data, got another byte order"},
+      {kPreamble + system_of("K\x01"), "little-endian data, got another byte order"},
+      {kPreamble + "\x80\x02}.", "little-endian data, got another byte order"},
+      {stream_of(root, "N", ""), "a list of storage keys, got None"},
+      {stream_of(root,
+                 "](K\x01"
+                 "e",
+                 ""),
+       "a storage's key as a string, got an integer"},
+      {stream_of(root, "](" + pickled_text("1") + "e", ""), "keys of known storages, got another"},
+      {stream_of(root, keys, std::string(7, '\0')), "another storage, got the end of the file: it is truncated"},
+      {stream_of(root, keys, little(3) + std::string(11, '\0')),
+       "3 elements in a storage, got the end of the file after 11 bytes: it is truncated"},
+      {stream_of(root, keys, little(uint64_t{1} << 62)),
+       "4611686018427387904 elements in a storage, got the end of the file after 0 bytes: it is truncated"},
+      {stream_of(pickled_dict({{"a", tensor_of(storage_of("IntStorage", "0", 2), 0, number(2), number(1))},
+                               {"b", storage_of("LongStorage", "0", 2)}}),
+                 keys, ""),
+       "one element type for a storage, got two for \"0\""}};
+  for (const auto& [file, want] : cases) EXPECT_EQ(error_of(file), "file.pth: expected " + want);
+  EXPECT_EQ(error_of(stream_of(root, keys, little(2) + std::string(8, '\0'))), "no error");
+}
+
+TEST(TorchStream, BeginsWithAPickleOfProtocolTwoToFive) {
+  const std::string known = "file.pth: expected a file of torch.save, got another pickle";
+  for (const char protocol : {'\2', '\3', '\4', '\5'})
+    EXPECT_EQ(error_of(std::string("\x80") + protocol + "N.."), known);
+  for (const char protocol : {'\0', '\1', '\6'})
+    EXPECT_TRUE(contains(error_of(std::string("\x80") + protocol + "N.."), "got an unknown format")) << int{protocol};
+  EXPECT_TRUE(contains(error_of("\x80\x02N."), "got an unknown format")) << "too short";
+}
+
+TEST(TorchValues, ADictOfTensorsWinsByItsKeyAndThenByItsSize) {
+  const testing::WarningsKept warnings;
+  const auto one = [](TorchSave& save, const char* name, int count) {
+    Tensors tensors;
+    for (int i = 0; i < count; ++i) tensors.emplace_back(name + std::to_string(i), Tensor::zeros({1}));
+    return save.state_dict(tensors);
+  };
+  TorchSave save;
+  EXPECT_EQ(open(save.file(pickled_dict(
+                     {{"few", one(save, "a", 2)}, {"many", one(save, "b", 3)}, {"equal", one(save, "c", 3)}})))
+                .names(),
+            (std::vector<std::string>{"b0", "b1", "b2"}));
+  TorchSave nested;
+  EXPECT_EQ(open(nested.file(pickled_dict(
+                     {{"many", one(nested, "a", 5)}, {"x", pickled_dict({{"model", one(nested, "b", 1)}})}})))
+                .names(),
+            std::vector<std::string>{"b0"});
+  TorchSave list;
+  EXPECT_EQ(open(list.file("](" + one(list, "a", 1) + one(list, "b", 2) + "e")).names(),
+            (std::vector<std::string>{"b0", "b1"}));
+  TorchSave without;
+  EXPECT_TRUE(contains(
+      error_of(without.file(pickled_dict({{"lr", "K\x01"}}))),
+      "file.pth: expected a dict of tensors, or one under a key such as \"state_dict\" or \"model\", got a dict"));
+  EXPECT_EQ(
+      error_of(without.file(pickled_call("mine", "Net"))),
+      "file.pth: expected a dict of tensors, or one under a key such as \"state_dict\" or \"model\", got an object of "
+      "mine.Net; save its weights instead: torch.save(model.state_dict(), \"weights.pth\")");
+  EXPECT_TRUE(warnings.all().empty());
+}
+
+TEST(TorchValues, DictsAreFoundFourLevelsDeep) {
+  for (const int levels : {4, 5}) {
+    TorchSave save;
+    std::string root = save.state_dict({{"some.weight", Tensor::zeros({1})}});
+    for (int i = 0; i < levels; ++i) root = pickled_dict({{"inner" + std::to_string(i), root}});
+    EXPECT_EQ(error_of(save.file(root)) == "no error", levels == 4) << levels;
+  }
+}
+
+TEST(TorchValues, OfEqualKeysTheLastCountsInItsPlace) {
+  TorchSave save;
+  const Tensor one = Tensor::full({1}, 1), two = Tensor::full({1}, 2), three = Tensor::full({1}, 3);
+  const std::string root = "}(" + pickled_text("a") + save.tensor(one) + pickled_text("b") + save.tensor(two) +
+                           "K\x05" + save.tensor(one) + pickled_text("a") + save.tensor(three) + pickled_text("epoch") +
+                           "K\x01" + pickled_text("o") + pickled_call("mine", "Own") + "u";
+  const Checkpoint checkpoint = open(save.file(root));
+  EXPECT_EQ(checkpoint.names(), (std::vector<std::string>{"b", "a"}));
+  EXPECT_EQ(checkpoint.tensor("a").data<float>()[0], 3);
+  EXPECT_EQ(checkpoint.objects(), (std::map<std::string, std::string>{{"o", "mine.Own"}}));
+}
+
+TEST(TorchValues, TheChoiceOfOneOfThreeNamesThePaths) {
+  TorchSave save;
+  const testing::WarningsKept warnings;
+  const std::string root = pickled_dict({{"student", save.state_dict(timm_tensors(1))},
+                                         {"run", pickled_dict({{"teacher", save.state_dict(timm_tensors(5))}})},
+                                         {"list", "](" + save.state_dict(timm_tensors(9)) + "e"}});
+  expect_tensors(open(save.file(root)), timm_tensors(9), "list/0");
+  ASSERT_EQ(warnings.all().size(), 1u);
+  EXPECT_EQ(
+      warnings.all()[0],
+      "file.pth: uses the weights under \"list/0\"; the file also has weights under \"run/teacher\", \"student\"");
+}
+
+// The archive of torch.save, with these entries.
+std::filesystem::path zip_of(const std::vector<std::pair<std::string, std::string>>& entries) {
+  const auto path = testing::scratch_folder() / "a.pt";
+  ZipWriter writer(path);
+  for (const auto& [name, content] : entries) {
+    writer.begin(name);
+    writer.write(content.data(), content.size());
+    writer.end();
+  }
+  writer.commit();
+  return path;
+}
+
+TEST(TorchArchive, StoragesAreTheEntriesOfTheirKeys) {
+  const std::string root =
+      "\x80\x02" +
+      pickled_dict(
+          {{"a", tensor_of(storage_of("ByteStorage", "k", 4), 1, number(2), number(2))},
+           {"b", tensor_of(storage_of("ByteStorage", "gone", 4), 0, number(1), number(1))},
+           {"c", tensor_of(storage_of("ByteStorage", "k", 5), 0, number(1), number(1))},
+           {"n", tensor_of(storage_of("LongStorage", "k", 0), 0, number(0) + number(3), number(3) + number(1))}}) +
+      ".";
+  for (const std::string folder : {"archive/", "", "a/b/"}) {
+    const auto path = zip_of({{folder + "data.pkl", root},
+                              {folder + "byteorder", "little"},
+                              {folder + "data/k", "\1\2\3\4"},
+                              {"other/data/gone", "\1\2\3\4"},
+                              {folder + "xdata.pkl", "no pickle"}});
+    const Checkpoint checkpoint = Checkpoint::open(path);
+    EXPECT_EQ(checkpoint.format(), "pytorch zip");
+    const Tensor a = checkpoint.tensor("a").contiguous();
+    EXPECT_EQ(a.data<uint8_t>()[0], 2) << folder;
+    EXPECT_EQ(a.data<uint8_t>()[1], 4) << folder;
+    EXPECT_EQ(checkpoint.tensor("n").shape(), (Shape{0, 3}));
+    EXPECT_EQ(checkpoint.tensor("n").dtype(), DType::i64);
+    EXPECT_EQ(testing::error_of([&] { checkpoint.tensor("b"); }),
+              path.string() + ": b: expected its storage in the archive, got no entry \"" + folder + "data/gone\"");
+    EXPECT_EQ(testing::error_of([&] { checkpoint.tensor("c"); }),
+              path.string() + ": c: expected 5 elements of 1 bytes in a storage, got 4 bytes");
+  }
+}
+
+TEST(TorchArchive, TheErrorSaysWhatIsWrong) {
+  const std::string root =
+      "\x80\x02" + pickled_dict({{"a", tensor_of(storage_of("ByteStorage", "k", 1), 0, number(1), number(1))}}) + ".";
+  const auto error = [](const std::vector<std::pair<std::string, std::string>>& entries) {
+    const auto path = zip_of(entries);
+    const std::string text = testing::error_of([&] { Checkpoint::open(path); });
+    return text.substr(path.string().size());
+  };
+  EXPECT_EQ(error({{"a/data.pkl", root}, {"b/data.pkl", root}}), ": expected one data.pkl, got several");
+  EXPECT_EQ(error({{"a/data.pkl", root}, {"a/byteorder", "big"}}), ": expected little-endian data, got \"big\"");
+  EXPECT_EQ(error({{"a/data.pkl", root}, {"a/byteorder", "little "}}),
+            ": expected little-endian data, got \"little \"");
+  EXPECT_EQ(error({{"a/data.pkl", root}, {"a/byteorder", "a text of more than 16 characters"}}),
+            ": expected little-endian data, got \"a text of more t\"");
+  EXPECT_EQ(error({{"a/data.pkl", root}, {"a/constants.pkl", ""}}),
+            ": expected a TorchScript module with parameters, got none");
+  EXPECT_EQ(error({{"a/xdata.pkl", root}}),
+            ": expected a PyTorch archive or an .npz, got a zip archive with neither data.pkl nor .npy files");
+  EXPECT_NO_THROW(Checkpoint::open(zip_of({{"a/data.pkl", root}, {"b/byteorder", "big"}})));
+}
+
+// A script's modules are objects whose attributes are their state.
+TEST(TorchArchive, AScriptsTensorsAreThoseOfItsModulesByTheirPaths) {
+  const auto byte = [](int64_t offset) {
+    return tensor_of(storage_of("ByteStorage", "k", 4), offset, number(1), number(1));
+  };
+  const auto module = [](const std::string& name, const std::string& state) {
+    return pickled_call("__torch__", name) + state + "b";
+  };
+  const std::string inner =
+      module("Inner", "}(" + pickled_text("w") + byte(1) + pickled_text("") + byte(3) + "K\x01" + byte(3) + "u");
+  const std::string root =
+      "\x80\x02" +
+      module("Net", "}(" + pickled_text("scale") + byte(0) + pickled_text("training") + "\x89" + pickled_text("one") +
+                        inner + "q\x01" + pickled_text("again") + "h\x01" + pickled_text("two") +
+                        module("Inner", "}(" + pickled_text("v") + byte(2) + "u") + pickled_text("none") +
+                        pickled_call("mine", "Own") + "u") +
+      ".";
+  const Checkpoint checkpoint =
+      Checkpoint::open(zip_of({{"m/data.pkl", root}, {"m/constants.pkl", ""}, {"m/data/k", "\1\2\3\4"}}));
+  EXPECT_EQ(checkpoint.names(), (std::vector<std::string>{"scale", "one.w", "two.v"}));
+  EXPECT_EQ(checkpoint.tensor("scale").data<uint8_t>()[0], 1);
+  EXPECT_EQ(checkpoint.tensor("one.w").data<uint8_t>()[0], 2);
+  EXPECT_EQ(checkpoint.tensor("two.v").data<uint8_t>()[0], 3);
+}
+
+TEST(TorchArchive, AStorageIsCheckedWhenItIsRead) {
+  const std::string root =
+      "\x80\x02" +
+      pickled_dict({{"a", tensor_of(storage_of("ByteStorage", "k", 2), 0, number(1), number(1))},
+                    {"b", tensor_of(storage_of("ByteStorage", "l", 2), 1, number(1), number(1))}}) +
+      ".";
+  const auto path = zip_of({{"m/data.pkl", root}, {"m/data/k", "\1\2"}, {"m/data/l", "content"}});
+  const FileBytes file = FileBytes::map(path);
+  std::string bytes(reinterpret_cast<const char*>(file.data.data()), file.data.size());
+  bytes[bytes.find("content")] = 'C';
+  const auto* data = reinterpret_cast<const std::byte*>(bytes.data());
+  const Checkpoint checkpoint = Checkpoint::open(FileBytes::hold({data, data + bytes.size()}, "changed"));
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_EQ(checkpoint.tensor("a").data<uint8_t>()[0], 1);
+    EXPECT_TRUE(contains(testing::error_of([&] { checkpoint.tensor("b"); }), "changed: m/data/l: expected a CRC of "))
+        << round;
+  }
 }
 
 }  // namespace

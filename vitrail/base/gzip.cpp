@@ -55,7 +55,7 @@ void inflate_stream(z_stream& stream, std::span<const std::byte>& compressed, Co
     produced += out - stream.avail_out;
     if (status != Z_OK && status != Z_STREAM_END)
       throw Error(where, format + " data",
-                  str(compressed.empty() ? "truncated" : "damaged", " data after ", produced, " bytes"));
+                  str(status == Z_BUF_ERROR ? "truncated" : "damaged", " data after ", produced, " bytes"));
   }
   if (produced > max_size) throw Error(where, str("at most ", max_size, " bytes of content"), "more");
 }
