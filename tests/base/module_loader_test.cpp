@@ -5,7 +5,6 @@
 #include <fstream>
 
 #include <dlfcn.h>
-#include <gnu/libc-version.h>
 #include "tests/support/messages.h"
 #include "tests/support/paths.h"
 #include "vitrail/base/installation_internal.h"

@@ -22,12 +22,12 @@ namespace {
 
 using image::Image;
 
-constexpr int64_t kWidth = 18, kHeight = 7;
+constexpr int64_t kStreamWidth = 18, kStreamHeight = 7;
 constexpr uint64_t kCrop = 0, kFlip = 1, kAffine = 2, kPolicy = 3, kJitter = 4, kErasing = 5, kStreams = 6;
 
-image::EvalTransform wide() {
+image::EvalTransform wide_transform() {
   image::EvalTransform result;
-  result.size = {kHeight, kWidth};
+  result.size = {kStreamHeight, kStreamWidth};
   result.crop_pct = 1;
   return result;
 }
@@ -46,25 +46,25 @@ void for_each_key(const Check& check) {
 }
 
 TEST(AugmentStreams, ThePaddedCropDrawsItsLeftAndThenItsTop) {
-  const Image source = noise_image(kWidth, kHeight);
+  const Image source = noise_image(kStreamWidth, kStreamHeight);
   AugmentOptions options;
   options.padded_crop = PaddedCrop{.padding = 3};
-  const Augmentation augmentation(options, wide());
+  const Augmentation augmentation(options, wide_transform());
   for_each_key([&](const AugmentKey& key) {
     RandomStream random = stream_of(kCrop, key);
     const int64_t left = random_integer(random, -3, 3), top = random_integer(random, -3, 3);
     EXPECT_EQ(augmentation.augmented_image(source, key).pixels,
-              image::crop(source, {left, top, kWidth, kHeight}).pixels);
+              image::crop(source, {left, top, kStreamWidth, kStreamHeight}).pixels);
   });
 }
 
 TEST(AugmentStreams, TheFlipIsACoin) {
-  const Image source = noise_image(kWidth, kHeight);
+  const Image source = noise_image(kStreamWidth, kStreamHeight);
   Image mirrored = source;
   image::mirror(mirrored);
   AugmentOptions random, alternate;
   random.flip = Flip::random, alternate.flip = Flip::alternate;
-  const Augmentation at_random(random, wide()), alternating(alternate, wide());
+  const Augmentation at_random(random, wide_transform()), alternating(alternate, wide_transform());
   for_each_key([&](const AugmentKey& key) {
     RandomStream draw = stream_of(kFlip, key);
     EXPECT_EQ(at_random.augmented_image(source, key).pixels, random_coin(draw) ? mirrored.pixels : source.pixels);
@@ -75,39 +75,39 @@ TEST(AugmentStreams, TheFlipIsACoin) {
 }
 
 TEST(AugmentStreams, TheAffineMapIsMadeOfFourDraws) {
-  const Image source = noise_image(kWidth, kHeight);
+  const Image source = noise_image(kStreamWidth, kStreamHeight);
   AugmentOptions options;
   options.affine = RandomAffine{.degrees = 25, .shift = {0.3, 0.2}, .scale = {0.7, 1.6}};
   options.fill = {9, 8, 7};
-  const Augmentation augmentation(options, wide());
+  const Augmentation augmentation(options, wide_transform());
   for_each_key([&](const AugmentKey& key) {
     RandomStream random = stream_of(kAffine, key);
     image::AffineParts parts;
     parts.degrees = -25 + 50 * random.uniform();
-    const double max_x = 0.3 * kWidth, max_y = 0.2 * kHeight;
+    const double max_x = 0.3 * kStreamWidth, max_y = 0.2 * kStreamHeight;
     parts.shift_x = std::nearbyint(-max_x + 2 * max_x * random.uniform());
     parts.shift_y = std::nearbyint(-max_y + 2 * max_y * random.uniform());
     parts.scale = 0.7 + (1.6 - 0.7) * random.uniform();
-    const image::AffineMatrix matrix = image::affine_matrix(parts, kWidth, kHeight);
+    const image::AffineMatrix matrix = image::affine_matrix(parts, kStreamWidth, kStreamHeight);
     EXPECT_EQ(augmentation.augmented_image(source, key).pixels,
               image::affine(source, matrix, image::Filter::bilinear, {9, 8, 7}).pixels);
   });
 }
 
 TEST(AugmentStreams, ThePolicyIsDrawnAfterItsShare) {
-  const Image source = noise_image(kWidth, kHeight);
+  const Image source = noise_image(kStreamWidth, kStreamHeight);
   for (const double share : {1.0, 0.5}) {
     AugmentOptions options;
     options.policy = "rand-m7-n2-p0.8";
     options.policy_share = share;
     options.fill = {5};
-    const Augmentation augmentation(options, wide());
+    const Augmentation augmentation(options, wide_transform());
     const auto policy = policy_from_name(options.policy);
     for_each_key([&](const AugmentKey& key) {
       RandomStream random = stream_of(kPolicy, key);
       Image want = source;
       if (share == 1 || random.uniform() < share) {
-        for (const OpCall& call : policy->draw(random, kWidth, kHeight)) apply(call, want, {5, 5, 5});
+        for (const OpCall& call : policy->draw(random, kStreamWidth, kStreamHeight)) apply(call, want, {5, 5, 5});
       }
       EXPECT_EQ(augmentation.augmented_image(source, key).pixels, want.pixels);
     });
@@ -116,12 +116,12 @@ TEST(AugmentStreams, ThePolicyIsDrawnAfterItsShare) {
 
 // The order is drawn by Fisher and Yates, then the four factors, then the operations follow in that order.
 TEST(AugmentStreams, ColoursAreJitteredInEveryOrder) {
-  const Image source = noise_image(kWidth, kHeight);
+  const Image source = noise_image(kStreamWidth, kStreamHeight);
   for (const double probability : {1.0, 0.5}) {
     AugmentOptions options;
     options.color_jitter =
         ColorJitter{.brightness = 0.3, .contrast = 0.5, .saturation = 0.7, .hue = 0.2, .probability = probability};
-    const Augmentation augmentation(options, wide());
+    const Augmentation augmentation(options, wide_transform());
     std::set<std::array<int, 4>> orders;
     for (int64_t sample = 0; sample < 300; ++sample) {
       const AugmentKey key{.seed = 3, .epoch = 2, .sample = sample, .repeat = 1};
@@ -149,19 +149,19 @@ TEST(AugmentStreams, ColoursAreJitteredInEveryOrder) {
 }
 
 TEST(AugmentStreams, ErasingFollowsTheNormalisation) {
-  const Image source = noise_image(kWidth, kHeight);
+  const Image source = noise_image(kStreamWidth, kStreamHeight);
   for (const auto mode : {RandomErasing::Mode::constant, RandomErasing::Mode::colour, RandomErasing::Mode::pixel}) {
     AugmentOptions options;
     options.erasing.probability = 0.6;
     options.erasing.mode = mode;
     options.erasing.count = {1, 3};
-    const Augmentation augmentation(options, wide()), plain({}, wide());
+    const Augmentation augmentation(options, wide_transform()), plain({}, wide_transform());
     for_each_key([&](const AugmentKey& key) {
-      std::vector<float> got(3 * kWidth * kHeight), want(got.size());
+      std::vector<float> got(3 * kStreamWidth * kStreamHeight), want(got.size());
       augmentation.apply_into(source, key, got.data());
       plain.apply_into(source, key, want.data());
       RandomStream random = stream_of(kErasing, key);
-      erase(options.erasing, 3, kHeight, kWidth, random, want.data());
+      erase(options.erasing, 3, kStreamHeight, kStreamWidth, random, want.data());
       EXPECT_EQ(got, want);
     });
   }
@@ -174,28 +174,29 @@ TEST(RandomErasing, HasTheRectanglesOfItsDraws) {
     options.mode = mode;
     for (uint64_t seed = 0; seed < 100; ++seed) {
       RandomStream random(random_key("rectangles", seed)), same = random;
-      std::vector<float> got(2 * kHeight * kWidth, 5.0F), want = got;
-      erase(options, 2, kHeight, kWidth, random, got.data());
+      std::vector<float> got(2 * kStreamHeight * kStreamWidth, 5.0F), want = got;
+      erase(options, 2, kStreamHeight, kStreamWidth, random, got.data());
       const bool erases = same.uniform() < 0.7;
       const int64_t count = erases ? 1 + std::min<int64_t>(static_cast<int64_t>(same.uniform() * 4), 3) : 0;
       for (int64_t i = 0; i < count; ++i) {
         int64_t height = 0, width = 0, top = 0, left = 0;
         for (int attempt = 0; attempt < 10; ++attempt) {
-          const double area = (0.05 + (0.6 - 0.05) * same.uniform()) * kWidth * kHeight / static_cast<double>(count);
+          const double area =
+              (0.05 + (0.6 - 0.05) * same.uniform()) * kStreamWidth * kStreamHeight / static_cast<double>(count);
           const double ratio = std::exp(std::log(0.4) + (std::log(3) - std::log(0.4)) * same.uniform());
           const auto h = static_cast<int64_t>(std::nearbyint(std::sqrt(area * ratio))),
                      w = static_cast<int64_t>(std::nearbyint(std::sqrt(area / ratio)));
-          if (h >= kHeight || w >= kWidth) continue;
+          if (h >= kStreamHeight || w >= kStreamWidth) continue;
           height = h, width = w;
-          top = static_cast<int64_t>(same.uniform() * static_cast<double>(kHeight - h + 1));
-          left = static_cast<int64_t>(same.uniform() * static_cast<double>(kWidth - w + 1));
+          top = static_cast<int64_t>(same.uniform() * static_cast<double>(kStreamHeight - h + 1));
+          left = static_cast<int64_t>(same.uniform() * static_cast<double>(kStreamWidth - w + 1));
           break;
         }
         for (int64_t c = 0; c < 2; ++c) {
           const float colour = mode == RandomErasing::Mode::colour ? static_cast<float>(same.normal()) : 0;
           for (int64_t y = top; y < top + height; ++y) {
             for (int64_t x = left; x < left + width; ++x) {
-              want[static_cast<size_t>((c * kHeight + y) * kWidth + x)] =
+              want[static_cast<size_t>((c * kStreamHeight + y) * kStreamWidth + x)] =
                   mode == RandomErasing::Mode::pixel ? static_cast<float>(same.normal()) : colour;
             }
           }

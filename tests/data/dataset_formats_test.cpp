@@ -235,25 +235,26 @@ TEST(Cifar, PickledNamesAreAListOfStrings) {
 
 // MNIST ---------------------------------------------------------------------------------------------------------------
 
-std::string big_endian(uint32_t value) {
+std::string big_endian_bytes(uint32_t value) {
   return {static_cast<char>(value >> 24), static_cast<char>(value >> 16), static_cast<char>(value >> 8),
           static_cast<char>(value)};
 }
-std::string idx_images(uint32_t n, uint32_t height, uint32_t width) {
-  std::string bytes = big_endian(0x803) + big_endian(n) + big_endian(height) + big_endian(width);
+std::string idx_image_file(uint32_t n, uint32_t height, uint32_t width) {
+  std::string bytes =
+      big_endian_bytes(0x803) + big_endian_bytes(n) + big_endian_bytes(height) + big_endian_bytes(width);
   for (uint32_t i = 0; i < n * height * width; ++i)
     bytes += static_cast<char>(i / (height * width) * 100 + i % (height * width));
   return bytes;
 }
-std::string idx_labels(const std::string& labels) {
-  return big_endian(0x801) + big_endian(static_cast<uint32_t>(labels.size())) + labels;
+std::string idx_label_file(const std::string& labels) {
+  return big_endian_bytes(0x801) + big_endian_bytes(static_cast<uint32_t>(labels.size())) + labels;
 }
 
 TEST(Idx, ImagesAndLabelsAreCompressedOrNot) {
   for (const bool images_gz : {false, true}) {
     for (const bool labels_gz : {false, true}) {
       const fs::path root = testing::scratch_folder();
-      const std::string images = idx_images(3, 2, 5), labels = idx_labels("\x01\x05\x02");
+      const std::string images = idx_image_file(3, 2, 5), labels = idx_label_file("\x01\x05\x02");
       write_file(root / (images_gz ? "train-images-idx3-ubyte.gz" : "train-images-idx3-ubyte"),
                  images_gz ? gzipped(images) : images);
       write_file(root / (labels_gz ? "train-labels-idx1-ubyte.gz" : "train-labels-idx1-ubyte"),
@@ -282,19 +283,20 @@ TEST(Idx, RefusalsSayWhatIsWrong) {
     write_file(labels, label_bytes);
     return error_of([&] { open_dataset(images, options); });
   };
-  const std::string good = idx_images(2, 3, 5), in_images = images.string() + ": expected ",
+  const std::string good = idx_image_file(2, 3, 5), in_images = images.string() + ": expected ",
                     in_labels = labels.string() + ": expected ";
   EXPECT_EQ(refusal(good.substr(0, 15), ""), in_images + "an IDX header of 16 bytes, got 15 bytes");
-  EXPECT_EQ(refusal(big_endian(0x802) + good.substr(4), ""), in_images + "IDX magic 2051 (bytes, 3 axes), got 2050");
+  EXPECT_EQ(refusal(big_endian_bytes(0x802) + good.substr(4), ""),
+            in_images + "IDX magic 2051 (bytes, 3 axes), got 2050");
   EXPECT_EQ(refusal(good + "x", ""), in_images + "30 bytes after the header, got 31");
-  EXPECT_EQ(refusal(idx_images(2, 0, 5), ""), in_images + "at least one element, got none");
+  EXPECT_EQ(refusal(idx_image_file(2, 0, 5), ""), in_images + "at least one element, got none");
   EXPECT_EQ(refusal(good, "1234567"), in_labels + "an IDX header of 8 bytes, got 7 bytes");
-  EXPECT_EQ(refusal(good, big_endian(0x803) + big_endian(1) + "x"),
+  EXPECT_EQ(refusal(good, big_endian_bytes(0x803) + big_endian_bytes(1) + "x"),
             in_labels + "IDX magic 2049 (bytes, 1 axes), got 2051");
-  EXPECT_EQ(refusal(good, idx_labels("abc")), in_labels + "2 labels, one per image, got 3");
-  EXPECT_EQ(refusal(good, idx_labels("\x01\x05"), {.num_classes = 5}),
+  EXPECT_EQ(refusal(good, idx_label_file("abc")), in_labels + "2 labels, one per image, got 3");
+  EXPECT_EQ(refusal(good, idx_label_file("\x01\x05"), {.num_classes = 5}),
             labels.string() + "#1: expected a label below 5, got 5");
-  write_file(labels, idx_labels("\x01\x04"));
+  write_file(labels, idx_label_file("\x01\x04"));
   EXPECT_EQ(open_dataset(images, {.num_classes = 5})->size(), 2);
   EXPECT_EQ(open_dataset(images, {.labels = {"a", "b", "c", "d", "e"}})->class_names().at(4), "e");
   EXPECT_EQ(error_of([&] { open_dataset(images, {.split = "test"}); }),

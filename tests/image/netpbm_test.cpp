@@ -15,18 +15,18 @@ namespace {
 using namespace std::string_literals;
 using Pixels = std::vector<uint8_t>;
 
-Image read(const std::string& file, ColorMode mode = ColorMode::grey) {
+Image read_netpbm(const std::string& file, ColorMode mode = ColorMode::grey) {
   return decode(std::as_bytes(std::span(file)), {.mode = mode}, "test");
 }
 std::string refusal(const std::string& file) {
-  return testing::error_of([&] { read(file); });
+  return testing::error_of([&] { read_netpbm(file); });
 }
 
 TEST(Netpbm, NumbersAreBetweenSpacesAndComments) {
   for (const std::string& file :
        {"P2 2 1 255 7 9"s, "P2\n# a\n2# b\r1\t#c\n\n255\n#d\n7\r\n9#e"s, "P2#x\r2 1\v\f255 7 9 "s,
         "P5 2 1 255\n\x07\x09"s, "P5#a\n2#b\r1 255\r\x07\x09 more"s}) {
-    const Image image = read(file);
+    const Image image = read_netpbm(file);
     EXPECT_EQ(image.width, 2) << file;
     EXPECT_EQ(image.height, 1) << file;
     EXPECT_EQ(image.pixels, (Pixels{7, 9})) << file;
@@ -35,10 +35,10 @@ TEST(Netpbm, NumbersAreBetweenSpacesAndComments) {
 
 TEST(Netpbm, BitsAreBlackOrWhiteInRowsOfWholeBytes) {
   const Pixels want{0, 255, 255, 255, 0, 255, 255, 255, 255, 0, 255, 0};  // 1 is black
-  EXPECT_EQ(read("P1 6 2 1000 10 00 01 01").pixels, want);
-  EXPECT_EQ(read("P1 6 2 100010#x\n000101").pixels, want);
-  EXPECT_EQ(read("P4 6 2 \x88\x14"s).pixels, want);
-  EXPECT_EQ(read("P4 9 1 \x80\x80"s).pixels, (Pixels{0, 255, 255, 255, 255, 255, 255, 255, 0}));
+  EXPECT_EQ(read_netpbm("P1 6 2 1000 10 00 01 01").pixels, want);
+  EXPECT_EQ(read_netpbm("P1 6 2 100010#x\n000101").pixels, want);
+  EXPECT_EQ(read_netpbm("P4 6 2 \x88\x14"s).pixels, want);
+  EXPECT_EQ(read_netpbm("P4 9 1 \x80\x80"s).pixels, (Pixels{0, 255, 255, 255, 255, 255, 255, 255, 0}));
   EXPECT_TRUE(testing::contains(refusal("P1 2 1 1"), "the end of the file"));
   EXPECT_TRUE(testing::contains(refusal("P1 2 1 12"), "no bit"));
   EXPECT_TRUE(testing::contains(refusal("P4 9 1 \x80"), "the end of the file"));
@@ -53,19 +53,19 @@ TEST(Netpbm, SamplesAreScaledFromTheirMaximum) {
       std::string binary = "P5 1 1 " + std::to_string(max) + "\n";
       if (max > 255) binary += static_cast<char>(value >> 8);
       binary += static_cast<char>(value);
-      EXPECT_EQ(read(binary).pixels[0], want) << value << " of " << max;
-      EXPECT_EQ(read("P2 1 1 " + std::to_string(max) + " " + std::to_string(value)).pixels[0], want);
+      EXPECT_EQ(read_netpbm(binary).pixels[0], want) << value << " of " << max;
+      EXPECT_EQ(read_netpbm("P2 1 1 " + std::to_string(max) + " " + std::to_string(value)).pixels[0], want);
       const double colour = std::nearbyint(static_cast<double>(value) / max * 255);
       const std::string text = " " + std::to_string(value);
-      EXPECT_EQ(read("P3 1 1 " + std::to_string(max) + text + " 0" + text, ColorMode::rgb).pixels[2], colour)
+      EXPECT_EQ(read_netpbm("P3 1 1 " + std::to_string(max) + text + " 0" + text, ColorMode::rgb).pixels[2], colour)
           << value << " of " << max;
     }
   }
 }
 
 TEST(Netpbm, ColoursAreThreeSamples) {
-  EXPECT_EQ(read("P6 2 1 255 abcdef", ColorMode::rgb).pixels, (Pixels{'a', 'b', 'c', 'd', 'e', 'f'}));
-  EXPECT_EQ(read("P3 1 2 9 9 0 0 0 9 9", ColorMode::rgb).pixels, (Pixels{255, 0, 0, 0, 255, 255}));
+  EXPECT_EQ(read_netpbm("P6 2 1 255 abcdef", ColorMode::rgb).pixels, (Pixels{'a', 'b', 'c', 'd', 'e', 'f'}));
+  EXPECT_EQ(read_netpbm("P3 1 2 9 9 0 0 0 9 9", ColorMode::rgb).pixels, (Pixels{255, 0, 0, 0, 255, 255}));
 }
 
 TEST(Netpbm, DamagedFilesAreErrors) {

@@ -12,7 +12,7 @@ using Size = std::optional<std::array<int64_t, 2>>;
 using Numbers = std::vector<double>;
 using testing::error_of;
 
-Preprocessing read(const std::string& fields, int64_t channels = 3) {
+Preprocessing read_processor(const std::string& fields, int64_t channels = 3) {
   VisionTransformerConfig vit;
   vit.img_size = {64, 80};
   vit.in_chans = channels;
@@ -20,7 +20,7 @@ Preprocessing read(const std::string& fields, int64_t channels = 3) {
 }
 
 std::string error(const std::string& fields) {
-  return error_of([&] { read(fields); });
+  return error_of([&] { read_processor(fields); });
 }
 
 // The class attributes of transformers.
@@ -47,7 +47,7 @@ TEST(ProcessorConfig, EveryProcessorHasItsDefaults) {
   for (const Case& one_case : cases) {
     for (const char* ending : {"ImageProcessor", "ImageProcessorFast", "ImageProcessorPil", "FeatureExtractor"}) {
       const std::string name = std::string(one_case.name) + ending;
-      const Preprocessing got = read("\"image_processor_type\": \"" + name + "\"");
+      const Preprocessing got = read_processor("\"image_processor_type\": \"" + name + "\"");
       EXPECT_EQ(got.rule, ResizeRule::huggingface) << name;
       EXPECT_EQ(got.interpolation, one_case.filter) << name;
       const Size square{{one_case.size, one_case.size}}, cropped{{224, 224}};
@@ -61,7 +61,7 @@ TEST(ProcessorConfig, EveryProcessorHasItsDefaults) {
       EXPECT_EQ(got.rescale_factor, 1.0 / 255) << name;
     }
   }
-  const Preprocessing convnext = read(R"("image_processor_type": "ConvNextImageProcessor")");
+  const Preprocessing convnext = read_processor(R"("image_processor_type": "ConvNextImageProcessor")");
   EXPECT_EQ(convnext.interpolation, "bicubic");
   EXPECT_EQ(convnext.resize_to, (Size{{384, 384}}));
   EXPECT_FALSE(convnext.resize_shortest);
@@ -70,7 +70,7 @@ TEST(ProcessorConfig, EveryProcessorHasItsDefaults) {
 }
 
 TEST(ProcessorConfig, WithoutATypeNothingIsAssumed) {
-  const Preprocessing got = read("");
+  const Preprocessing got = read_processor("");
   EXPECT_EQ(got.interpolation, "bilinear");
   EXPECT_FALSE(got.resize_to);
   EXPECT_FALSE(got.resize_shortest);
@@ -79,47 +79,51 @@ TEST(ProcessorConfig, WithoutATypeNothingIsAssumed) {
   EXPECT_FALSE(got.mean);
   EXPECT_FALSE(got.std);
   EXPECT_FALSE(got.resize_floats);
-  EXPECT_EQ(read(R"("crop_size": 32)").center_crop, (Size{{32, 32}})) << "it crops if it has a size for that";
-  EXPECT_FALSE(read(R"("crop_size": 32, "do_center_crop": false)").center_crop);
-  EXPECT_FALSE(read(R"("do_center_crop": true)").center_crop) << "to no size";
+  EXPECT_EQ(read_processor(R"("crop_size": 32)").center_crop, (Size{{32, 32}})) << "it crops if it has a size for that";
+  EXPECT_FALSE(read_processor(R"("crop_size": 32, "do_center_crop": false)").center_crop);
+  EXPECT_FALSE(read_processor(R"("do_center_crop": true)").center_crop) << "to no size";
 }
 
 TEST(ProcessorConfig, FieldsReplaceTheDefaults) {
   const std::string clip = R"("image_processor_type": "CLIPImageProcessor", )";
-  EXPECT_EQ(read(clip + R"("resample": 0)").interpolation, "nearest");
-  EXPECT_FALSE(read(clip + R"("do_resize": false)").resize_shortest);
-  EXPECT_FALSE(read(clip + R"("do_center_crop": false)").center_crop);
-  EXPECT_EQ(read(clip + R"("size": [32, 48])").resize_to, (Size{{32, 48}}));
-  EXPECT_FALSE(read(clip + R"("size": [32, 48])").resize_shortest);
-  EXPECT_EQ(read(clip + R"("size": {"height": 32, "width": 48})").resize_to, (Size{{32, 48}}));
-  EXPECT_EQ(read(clip + R"("size": {"shortest_edge": 32, "width": 48})").resize_shortest, 32);
-  EXPECT_EQ(read(clip + R"("crop_size": {"height": 30, "width": 20})").center_crop, (Size{{30, 20}}));
-  EXPECT_EQ(read(clip + R"("crop_size": [30, 20])").input_size, (Size{{30, 20}}));
-  EXPECT_EQ(read(clip + R"("do_rescale": false)").rescale_factor, 1);
-  EXPECT_EQ(read(clip + R"("do_rescale": false, "rescale_factor": 0.5)").rescale_factor, 1);
-  EXPECT_EQ(read(clip + R"("rescale_factor": 0.5)").rescale_factor, 0.5);
-  EXPECT_EQ(read(clip + R"("image_mean": [0.1, 0.2, 0.3])").mean, (Numbers{0.1, 0.2, 0.3}));
-  EXPECT_EQ(read(clip + R"("image_mean": [0.1, 0.2, 0.3])").std, (Numbers{0.26862954, 0.26130258, 0.27577711}));
-  EXPECT_EQ(read(clip + R"("image_std": [0.1, 0.2, 0.3])").std, (Numbers{0.1, 0.2, 0.3}));
-  const Preprocessing raw = read(clip + R"("do_normalize": false)", 1);
+  EXPECT_EQ(read_processor(clip + R"("resample": 0)").interpolation, "nearest");
+  EXPECT_FALSE(read_processor(clip + R"("do_resize": false)").resize_shortest);
+  EXPECT_FALSE(read_processor(clip + R"("do_center_crop": false)").center_crop);
+  EXPECT_EQ(read_processor(clip + R"("size": [32, 48])").resize_to, (Size{{32, 48}}));
+  EXPECT_FALSE(read_processor(clip + R"("size": [32, 48])").resize_shortest);
+  EXPECT_EQ(read_processor(clip + R"("size": {"height": 32, "width": 48})").resize_to, (Size{{32, 48}}));
+  EXPECT_EQ(read_processor(clip + R"("size": {"shortest_edge": 32, "width": 48})").resize_shortest, 32);
+  EXPECT_EQ(read_processor(clip + R"("crop_size": {"height": 30, "width": 20})").center_crop, (Size{{30, 20}}));
+  EXPECT_EQ(read_processor(clip + R"("crop_size": [30, 20])").input_size, (Size{{30, 20}}));
+  EXPECT_EQ(read_processor(clip + R"("do_rescale": false)").rescale_factor, 1);
+  EXPECT_EQ(read_processor(clip + R"("do_rescale": false, "rescale_factor": 0.5)").rescale_factor, 1);
+  EXPECT_EQ(read_processor(clip + R"("rescale_factor": 0.5)").rescale_factor, 0.5);
+  EXPECT_EQ(read_processor(clip + R"("image_mean": [0.1, 0.2, 0.3])").mean, (Numbers{0.1, 0.2, 0.3}));
+  EXPECT_EQ(read_processor(clip + R"("image_mean": [0.1, 0.2, 0.3])").std,
+            (Numbers{0.26862954, 0.26130258, 0.27577711}));
+  EXPECT_EQ(read_processor(clip + R"("image_std": [0.1, 0.2, 0.3])").std, (Numbers{0.1, 0.2, 0.3}));
+  const Preprocessing raw = read_processor(clip + R"("do_normalize": false)", 1);
   EXPECT_EQ(raw.mean, (Numbers{0}));
   EXPECT_EQ(raw.std, (Numbers{1}));
   // The first of the two names has precedence.
-  EXPECT_EQ(read(R"("image_processor_type": "BlipImageProcessor", "feature_extractor_type": "ViTFeatureExtractor")")
-                .resize_to,
-            (Size{{384, 384}}));
+  EXPECT_EQ(
+      read_processor(R"("image_processor_type": "BlipImageProcessor", "feature_extractor_type": "ViTFeatureExtractor")")
+          .resize_to,
+      (Size{{384, 384}}));
 }
 
 TEST(ProcessorConfig, ConvNextsCropIsOfItsFraction) {
   const std::string type = R"("image_processor_type": "ConvNextImageProcessor", )";
-  const Preprocessing half = read(type + R"("size": {"shortest_edge": 100}, "crop_pct": 0.5)");
+  const Preprocessing half = read_processor(type + R"("size": {"shortest_edge": 100}, "crop_pct": 0.5)");
   EXPECT_EQ(half.resize_shortest, 200);
   EXPECT_EQ(half.center_crop, (Size{{100, 100}}));
   EXPECT_EQ(half.input_size, (Size{{100, 100}}));
-  EXPECT_EQ(read(type + R"("size": 100, "crop_pct": 1)").resize_shortest, 100) << "an integer is the shortest edge";
-  EXPECT_EQ(read(type + R"("size": 100, "crop_pct": 0.01)").resize_shortest, 10000);
-  EXPECT_EQ(read(type + R"("size": 100, "do_center_crop": true, "crop_size": 60)").center_crop, (Size{{60, 60}}));
-  EXPECT_EQ(read(type + R"("size": {"height": 10, "width": 20})").resize_to, (Size{{10, 20}}));
+  EXPECT_EQ(read_processor(type + R"("size": 100, "crop_pct": 1)").resize_shortest, 100)
+      << "an integer is the shortest edge";
+  EXPECT_EQ(read_processor(type + R"("size": 100, "crop_pct": 0.01)").resize_shortest, 10000);
+  EXPECT_EQ(read_processor(type + R"("size": 100, "do_center_crop": true, "crop_size": 60)").center_crop,
+            (Size{{60, 60}}));
+  EXPECT_EQ(read_processor(type + R"("size": {"height": 10, "width": 20})").resize_to, (Size{{10, 20}}));
   EXPECT_EQ(error(type + R"("size": 100, "crop_pct": 1.5)"), "file: crop_pct: expected 0.01 to 1, got 1.5");
   EXPECT_EQ(error(type + R"("size": 100, "crop_pct": 0)"), "file: crop_pct: expected 0.01 to 1, got 0");
 }

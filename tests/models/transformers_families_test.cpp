@@ -8,7 +8,7 @@
 namespace vitrail::models {
 namespace {
 
-using Config = VisionTransformerConfig;
+using VitConfig = VisionTransformerConfig;
 using Pair = std::array<int64_t, 2>;
 using kernels::Activation;
 using testing::contains;
@@ -57,7 +57,7 @@ TEST(TransformersFamilies, UnknownTypesListTheKnownOnes) {
 TEST(TransformersFamilies, HaveTransformersInterpolationAndNoHead) {
   for (const char* type : {"vit", "deit", "dinov2", "clip_vision_model", "siglip_vision_model", "beit",
                            "internvl_vision", "aimv2_vision_model"}) {
-    const Config vit = parse(type).vit;
+    const VitConfig vit = parse(type).vit;
     EXPECT_FALSE(vit.pos_interp.antialias) << type;
     EXPECT_FALSE(vit.pos_interp.bilinear) << type;
     EXPECT_EQ(vit.pos_interp.offset, 0) << type;
@@ -86,7 +86,7 @@ TEST(TransformersFamilies, ViTsDifferInTokensAndNorms) {
   EXPECT_EQ(parse("deit").vit.norm_eps, 1e-12);
   EXPECT_EQ(parse("vit_msn", R"("layer_norm_eps": 0.5)").vit.norm_eps, 0.5);
   for (const char* type : {"vit", "vit_mae", "vit_msn"}) {
-    const Config vit = parse(type).vit;
+    const VitConfig vit = parse(type).vit;
     EXPECT_TRUE(vit.class_token) << type;
     EXPECT_EQ(vit.reg_tokens, 0) << type;
     EXPECT_EQ(vit.global_pool, GlobalPool::token) << type;
@@ -96,7 +96,7 @@ TEST(TransformersFamilies, ViTsDifferInTokensAndNorms) {
   EXPECT_EQ(parse("ijepa").vit.fc_norm, false);
   EXPECT_EQ(parse("ijepa").vit.reg_tokens, 0);
   EXPECT_FALSE(parse("vit", R"("qkv_bias": false)").vit.qkv_bias);
-  const Config teacher = of_class("deit", "DeiTForImageClassificationWithTeacher", R"("num_labels": 5)").vit;
+  const VitConfig teacher = of_class("deit", "DeiTForImageClassificationWithTeacher", R"("num_labels": 5)").vit;
   EXPECT_TRUE(teacher.dist_token);
   EXPECT_EQ(teacher.num_classes, 5);
   EXPECT_FALSE(of_class("vit", "ViTForImageClassificationWithTeacher").vit.dist_token) << "only of DeiT";
@@ -107,9 +107,9 @@ TEST(TransformersFamilies, ViTsDifferInTokensAndNorms) {
 }
 
 TEST(TransformersFamilies, Dinov2HasItsFields) {
-  const Config vit = parse("dinov2", R"("qkv_bias": false, "mlp_ratio": 3, "layerscale_value": 0.5,
+  const VitConfig vit = parse("dinov2", R"("qkv_bias": false, "mlp_ratio": 3, "layerscale_value": 0.5,
       "drop_path_rate": 0.25, "num_register_tokens": 3, "intermediate_size": 77, "hidden_act": "relu")")
-                         .vit;
+                            .vit;
   EXPECT_FALSE(vit.qkv_bias);
   EXPECT_EQ(vit.mlp_ratio, 3);
   EXPECT_EQ(vit.mlp_hidden, std::nullopt) << "the class has no such field";
@@ -126,7 +126,7 @@ TEST(TransformersFamilies, Dinov2HasItsFields) {
 }
 
 TEST(TransformersFamilies, Tipsv2IsADinov2OfAnotherSize) {
-  const Config tips = parse("tipsv2_vision_model").vit;
+  const VitConfig tips = parse("tipsv2_vision_model").vit;
   EXPECT_EQ(tips.img_size, (Pair{448, 448}));
   EXPECT_EQ(tips.patch_size, (Pair{14, 14}));
   EXPECT_EQ(tips.reg_tokens, 1);
@@ -138,7 +138,7 @@ TEST(TransformersFamilies, Tipsv2IsADinov2OfAnotherSize) {
 }
 
 TEST(TransformersFamilies, Dinov3HasRotaryPositions) {
-  const Config vit = parse("dinov3_vit").vit;
+  const VitConfig vit = parse("dinov3_vit").vit;
   EXPECT_EQ(vit.pos_embed, PositionEmbedding::none);
   EXPECT_TRUE(vit.use_rot_pos_emb);
   EXPECT_EQ(vit.rope_type, nn::RotaryType::dinov3);
@@ -149,9 +149,9 @@ TEST(TransformersFamilies, Dinov3HasRotaryPositions) {
   EXPECT_EQ(vit.patch_size, (Pair{16, 16}));
   EXPECT_TRUE(vit.qkv_bias);
   EXPECT_FALSE(vit.swiglu_mlp);
-  const Config given = parse("dinov3_vit", R"("num_register_tokens": 4, "layerscale_value": 0.25, "rope_theta": 50,
+  const VitConfig given = parse("dinov3_vit", R"("num_register_tokens": 4, "layerscale_value": 0.25, "rope_theta": 50,
       "drop_path_rate": 0.125)")
-                           .vit;
+                              .vit;
   EXPECT_EQ(given.reg_tokens, 4);
   EXPECT_EQ(given.init_values, 0.25);
   EXPECT_EQ(given.rope_temperature, 50);
@@ -224,14 +224,14 @@ TEST(TransformersFamilies, SiglipPoolsByItsHead) {
 }
 
 TEST(TransformersFamilies, BeitPoolsByItsClass) {
-  const Config beit = parse("beit").vit;
+  const VitConfig beit = parse("beit").vit;
   EXPECT_EQ(beit.attn_type, AttentionType::eva);
   EXPECT_EQ(beit.rel_pos_interp, nn::RelativePositionResampling::bilinear);
   EXPECT_TRUE(beit.final_norm);
   EXPECT_EQ(parse("beit", R"("layer_scale_init_value": 0.5)").vit.init_values, 0.5);
   EXPECT_EQ(parse("beit", R"("layer_scale_init_value": -1)").vit.init_values, std::nullopt);
   EXPECT_EQ(parse("beit", R"("drop_path_rate": 0.25)").vit.drop_path_rate, 0.25);
-  const Config masked = of_class("beit", "BeitForMaskedImageModeling").vit;
+  const VitConfig masked = of_class("beit", "BeitForMaskedImageModeling").vit;
   EXPECT_EQ(masked.fc_norm, false);
   EXPECT_EQ(masked.global_pool, GlobalPool::avg);
   EXPECT_TRUE(masked.final_norm);
@@ -244,7 +244,7 @@ TEST(TransformersFamilies, BeitPoolsByItsClass) {
 }
 
 TEST(TransformersFamilies, InternvlHasItsDefaultsAndFields) {
-  const Config vit = parse("internvl_vision").vit;
+  const VitConfig vit = parse("internvl_vision").vit;
   EXPECT_EQ(vit.img_size, (Pair{448, 448}));
   EXPECT_EQ(vit.patch_size, (Pair{14, 14}));
   EXPECT_EQ(vit.embed_dim, 1024);
@@ -266,7 +266,7 @@ TEST(TransformersFamilies, InternvlHasItsDefaultsAndFields) {
   EXPECT_EQ(parse("internvl_vision", R"("norm_type": "layer_norm")").vit.norm_layer, nn::NormLayer::layer_norm);
   EXPECT_EQ(parse("internvl_vision", R"("use_absolute_position_embeddings": false)").vit.pos_embed,
             PositionEmbedding::none);
-  const Config token = parse("internvl_vision", R"("use_mean_pooling": false)").vit;
+  const VitConfig token = parse("internvl_vision", R"("use_mean_pooling": false)").vit;
   EXPECT_EQ(token.global_pool, GlobalPool::token);
   EXPECT_TRUE(token.final_norm);
   EXPECT_EQ(error_of([] { parse("internvl_vision", R"("use_qk_norm": true)"); }),
@@ -274,7 +274,7 @@ TEST(TransformersFamilies, InternvlHasItsDefaultsAndFields) {
 }
 
 TEST(TransformersFamilies, Aimv2HasGatesNormsAndAPoolOfItsOwn) {
-  const Config vit = parse("aimv2").vit;
+  const VitConfig vit = parse("aimv2").vit;
   EXPECT_EQ(vit.mlp_layer, MlpLayer::swiglu);
   EXPECT_EQ(vit.patch_norm, PatchNorm::post);
   EXPECT_FALSE(vit.proj_bias);
@@ -285,7 +285,7 @@ TEST(TransformersFamilies, Aimv2HasGatesNormsAndAPoolOfItsOwn) {
   EXPECT_EQ(vit.act_layer, Activation::gelu) << "the gate has none";
   EXPECT_EQ(parse("aimv2", R"("vision_config": {"rms_norm_eps": 0.25, "hidden_act": "swish"})").vit.norm_eps, 0.25);
   EXPECT_TRUE(parse("aimv2_vision_model", R"("is_native": true)").vit.dynamic_img_size);
-  const Config biased = parse("aimv2_vision_model", R"("qkv_bias": true, "mlp_bias": true)").vit;
+  const VitConfig biased = parse("aimv2_vision_model", R"("qkv_bias": true, "mlp_bias": true)").vit;
   EXPECT_TRUE(biased.qkv_bias);
   EXPECT_TRUE(biased.attn_pool_qkv_bias);
   EXPECT_EQ(error_of([] { parse("aimv2_vision_model", R"("hidden_act": "gelu")"); }),

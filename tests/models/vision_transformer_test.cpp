@@ -22,14 +22,14 @@
 namespace vitrail::models {
 namespace {
 
-using Config = VisionTransformerConfig;
+using VitConfig = VisionTransformerConfig;
 using Names = std::vector<std::string>;
 using Values = std::map<std::string, Tensor>;
 using testing::close;
 using testing::error_of;
 
-Config small() {
-  Config config;
+VitConfig small_vit() {
+  VitConfig config;
   config.img_size = {8, 12};
   config.patch_size = {4, 4};
   config.num_classes = 5;
@@ -46,7 +46,7 @@ const Tensor& images() {
 }
 
 // All parameters are random, so that each can be seen.
-VisionTransformer model_of(const Config& config) {
+VisionTransformer model_of(const VitConfig& config) {
   RandomParams params(1, DType::f64);
   VisionTransformer model(config, ParamSource(params));
   uint64_t seed = 0;
@@ -71,7 +71,7 @@ Tensor linear(const VisionTransformer& model, const std::string& name, const Ten
   return ops::linear(x, model.parameter(name + ".weight"), model.parameter(name + ".bias"));
 }
 
-Names names_of(const Config& config) {
+Names parameter_names(const VitConfig& config) {
   RandomParams meta(0, DType::f32, Device::meta);
   Names names;
   for (const nn::NamedTensor& p : VisionTransformer(config, ParamSource(meta)).named_parameters()) {
@@ -81,33 +81,33 @@ Names names_of(const Config& config) {
 }
 
 TEST(VisionTransformer, ParametersAreThoseOfItsOptions) {
-  Config config = small();
-  EXPECT_EQ(names_of(config),
+  VitConfig config = small_vit();
+  EXPECT_EQ(parameter_names(config),
             (Names{"cls_token", "pos_embed", "norm.weight", "norm.bias", "head.weight", "head.bias"}));
   config.reg_tokens = 2;
   config.dist_token = config.pre_norm = true;
   config.head_hidden = 7;
-  EXPECT_EQ(names_of(config),
+  EXPECT_EQ(parameter_names(config),
             (Names{"cls_token", "dist_token", "reg_token", "pos_embed", "norm_pre.weight", "norm_pre.bias",
                    "norm.weight", "norm.bias", "pre_logits.fc.weight", "pre_logits.fc.bias", "head.weight", "head.bias",
                    "head_dist.weight", "head_dist.bias"}));
-  config = small();
+  config = small_vit();
   config.global_pool = GlobalPool::avg;
   config.pos_embed = PositionEmbedding::none;
   config.projection_head = true;
-  EXPECT_EQ(names_of(config), (Names{"cls_token", "fc_norm.weight", "fc_norm.bias", "head.weight"}));
+  EXPECT_EQ(parameter_names(config), (Names{"cls_token", "fc_norm.weight", "fc_norm.bias", "head.weight"}));
   config.fc_norm = false;
   config.head_bias = true;
-  EXPECT_EQ(names_of(config), (Names{"cls_token", "norm.weight", "norm.bias", "head.weight", "head.bias"}));
+  EXPECT_EQ(parameter_names(config), (Names{"cls_token", "norm.weight", "norm.bias", "head.weight", "head.bias"}));
   config.final_norm = false;
   config.num_classes = 0;
-  EXPECT_EQ(names_of(config), (Names{"cls_token"}));
-  config = small();
+  EXPECT_EQ(parameter_names(config), (Names{"cls_token"}));
+  config = small_vit();
   config.use_shared_rel_pos_bias = true;
   config.fc_norm = true;
-  EXPECT_EQ(names_of(config), (Names{"cls_token", "pos_embed", "rel_pos_bias.relative_position_bias_table",
-                                     "fc_norm.weight", "fc_norm.bias", "head.weight", "head.bias"}));
-  config = small();
+  EXPECT_EQ(parameter_names(config), (Names{"cls_token", "pos_embed", "rel_pos_bias.relative_position_bias_table",
+                                            "fc_norm.weight", "fc_norm.bias", "head.weight", "head.bias"}));
+  config = small_vit();
   config.use_rot_pos_emb = true;
   config.rope_type = nn::RotaryType::mixed;
   config.class_token = false;
@@ -115,7 +115,7 @@ TEST(VisionTransformer, ParametersAreThoseOfItsOptions) {
   config.attn_pool_mlp_ratio = 0;
   config.fc_norm = true;
   config.attn_pool_dim = 4;
-  EXPECT_EQ(names_of(config),
+  EXPECT_EQ(parameter_names(config),
             (Names{"pos_embed", "rope.freqs", "attn_pool.latent", "attn_pool.q.weight", "attn_pool.q.bias",
                    "attn_pool.kv.weight", "attn_pool.kv.bias", "attn_pool.proj.weight", "attn_pool.proj.bias",
                    "fc_norm.weight", "fc_norm.bias", "head.weight", "head.bias"}));
@@ -125,7 +125,7 @@ TEST(VisionTransformer, ParametersAreThoseOfItsOptions) {
 }
 
 TEST(VisionTransformer, WidthsFollowThePooling) {
-  Config config = small();
+  VitConfig config = small_vit();
   config.global_pool = GlobalPool::token_avg;
   config.fc_norm = true;
   EXPECT_EQ(model_of(config).parameter("fc_norm.weight").shape(), (Shape{16}));
@@ -133,7 +133,7 @@ TEST(VisionTransformer, WidthsFollowThePooling) {
   config.head_hidden = 7;
   EXPECT_EQ(model_of(config).parameter("pre_logits.fc.weight").shape(), (Shape{7, 16}));
   EXPECT_EQ(model_of(config).parameter("head.weight").shape(), (Shape{5, 7}));
-  config = small();
+  config = small_vit();
   config.reg_tokens = 3;
   EXPECT_EQ(model_of(config).parameter("pos_embed").shape(), (Shape{1, 4 + 6, 8}));
   EXPECT_EQ(model_of(config).parameter("reg_token").shape(), (Shape{1, 3, 8}));
@@ -146,7 +146,7 @@ TEST(VisionTransformer, WidthsFollowThePooling) {
 // CLS, distillation, registers, patches; each with its own position.
 TEST(VisionTransformer, TokensAreInTheirOrderWithTheirPositions) {
   for (const bool registers_have_positions : {true, false}) {
-    Config config = small();
+    VitConfig config = small_vit();
     config.dist_token = true;
     config.reg_tokens = 2;
     config.no_embed_reg = !registers_have_positions;
@@ -173,7 +173,7 @@ TEST(VisionTransformer, TokensAreInTheirOrderWithTheirPositions) {
 }
 
 TEST(VisionTransformer, PositionsWithoutParametersAreTables) {
-  Config config = small();
+  VitConfig config = small_vit();
   config.pos_embed = PositionEmbedding::sinusoidal;
   Values values = traced_by(model_of(config));
   const Tensor table = nn::sinusoidal_positions(7, 8).to(DType::f64);
@@ -191,7 +191,7 @@ TEST(VisionTransformer, PositionsWithoutParametersAreTables) {
 }
 
 TEST(VisionTransformer, AnotherImageSizeHasResampledPositions) {
-  Config config = small();
+  VitConfig config = small_vit();
   config.dynamic_img_size = true;
   config.pos_interp = {.antialias = false, .bilinear = true, .offset = 0.1};
   const VisionTransformer model = model_of(config);
@@ -210,7 +210,7 @@ TEST(VisionTransformer, AnotherImageSizeHasResampledPositions) {
 
 // Each pooling of the same tokens, in the order of the formulas.
 TEST(VisionTransformer, PoolsAreOfTheirTokens) {
-  Config config = small();
+  VitConfig config = small_vit();
   config.reg_tokens = 2;
   const Tensor tokens = Tensor::randn({2, 9, 8}, 4, DType::f64);  // CLS, two registers, six patches
   const Tensor first = tokens.select(1, 0).contiguous(), mean = ops::mean(tokens.narrow(1, 3, 6), 1);
@@ -240,7 +240,7 @@ TEST(VisionTransformer, PoolsAreOfTheirTokens) {
 
 // A merged token counts as often as the patches that it stands for.
 TEST(VisionTransformer, MeansWeighTokensByTheirShares) {
-  Config config = small();
+  VitConfig config = small_vit();
   config.global_pool = GlobalPool::avg;
   config.fc_norm = false;
   const VisionTransformer model = model_of(config);
@@ -253,7 +253,7 @@ TEST(VisionTransformer, MeansWeighTokensByTheirShares) {
 }
 
 TEST(VisionTransformer, HeadsReadTheirTokens) {
-  Config config = small();
+  VitConfig config = small_vit();
   config.dist_token = true;
   config.head_hidden = 6;
   config.head_act = "relu";
@@ -286,7 +286,7 @@ TEST(VisionTransformer, HeadsReadTheirTokens) {
 }
 
 TEST(VisionTransformer, IntermediateTokensAreThoseOfTheirBlocks) {
-  const VisionTransformer model = model_of(small());
+  const VisionTransformer model = model_of(small_vit());
   const Values values = traced_by(model);
   const auto block = [&](int64_t i) { return values.at(str("blocks.", i)); };
   for (const auto& [layer, index] : {std::pair<int64_t, int64_t>{0, 0}, {1, 1}, {2, 2}, {-1, 2}, {-3, 0}}) {
@@ -313,7 +313,7 @@ TEST(VisionTransformer, IntermediateTokensAreThoseOfTheirBlocks) {
 }
 
 TEST(VisionTransformer, AttentionMapsAreTheWeightsOfTheirBlocks) {
-  const VisionTransformer model = model_of(small());
+  const VisionTransformer model = model_of(small_vit());
   const Values values = traced_by(model);
   const std::vector<Tensor> all = model.attention_maps(images());
   ASSERT_EQ(all.size(), 3u);
@@ -330,7 +330,7 @@ TEST(VisionTransformer, AttentionMapsAreTheWeightsOfTheirBlocks) {
 }
 
 TEST(VisionTransformer, WithoutBlocksIsItsEmbedding) {
-  Config config = small();
+  VitConfig config = small_vit();
   config.depth = 0;
   const VisionTransformer model = model_of(config);
   const Values values = traced_by(model);
@@ -339,7 +339,7 @@ TEST(VisionTransformer, WithoutBlocksIsItsEmbedding) {
 }
 
 TEST(VisionTransformer, TracesPlacesOfWhatItLacks) {
-  Config config = small();
+  VitConfig config = small_vit();
   const VisionTransformer model = model_of(config);
   const Values values = traced_by(model);
   EXPECT_TRUE(close(values.at("patch_drop"), values.at("embedded"), 0));
@@ -360,7 +360,7 @@ TEST(VisionTransformer, TracesPlacesOfWhatItLacks) {
 
 // The tokens that stay are those of the first places of the drawn orders, behind the prefix.
 TEST(VisionTransformer, PatchDropoutKeepsTheFirstOfTheDrawnOrder) {
-  Config config = small();
+  VitConfig config = small_vit();
   config.reg_tokens = 1;
   config.patch_drop_rate = 0.4;  // 3.6 of the 6 patches: 3 stay
   VisionTransformer model = model_of(config);
@@ -387,7 +387,7 @@ TEST(VisionTransformer, PatchDropoutKeepsTheFirstOfTheDrawnOrder) {
 }
 
 TEST(VisionTransformer, RefusesPatchDropoutAndMergingWherePatchesHavePlaces) {
-  Config config = small();
+  VitConfig config = small_vit();
   const auto problem = [&](const std::function<void(VisionTransformer&)>& action) {
     VisionTransformer model = model_of(config);
     return error_of([&] { action(model); });
@@ -406,23 +406,23 @@ TEST(VisionTransformer, RefusesPatchDropoutAndMergingWherePatchesHavePlaces) {
   VisionTransformer relative = model_of(config);
   EXPECT_NO_THROW(relative.drop_patches_in_training(0));
   EXPECT_NO_THROW(relative.merge_tokens(0));
-  config = small();
+  config = small_vit();
   config.use_rot_pos_emb = true;
   EXPECT_EQ(problem([](VisionTransformer& m) { m.merge_tokens(1); }),
             "token merging: expected a model without rotary positions, which merged tokens do not have, got "
             "use_rot_pos_emb");
-  config = small();
+  config = small_vit();
   config.global_pool = GlobalPool::map;
   EXPECT_EQ(problem([](VisionTransformer& m) { m.merge_tokens(1); }),
             "token merging: expected a model whose global_pool is not map (attention pooling), got map");
-  VisionTransformer plain = model_of(small());
+  VisionTransformer plain = model_of(small_vit());
   plain.merge_tokens(2);
   EXPECT_EQ(plain.merged_per_block(), 2);
 }
 
 TEST(VisionTransformer, MergesInEvalAlone) {
   RandomParams params(1);
-  Config config = small();
+  VitConfig config = small_vit();
   config.global_pool = GlobalPool::avg;
   VisionTransformer model(config, ParamSource(params));
   const Tensor x = images().to(DType::f32);
@@ -440,7 +440,7 @@ TEST(VisionTransformer, MergesInEvalAlone) {
 
 // The bias that all blocks share is that of each block, in training and outside of it.
 TEST(VisionTransformer, SharesARelativePositionBias) {
-  Config config = small();
+  VitConfig config = small_vit();
   config.use_shared_rel_pos_bias = true;
   VisionTransformer model = model_of(config);
   const Tensor eval = model.forward(images());
@@ -452,7 +452,7 @@ TEST(VisionTransformer, SharesARelativePositionBias) {
 
 // A table of its own for each block, where the frequencies are learned.
 TEST(VisionTransformer, RotatesEachBlockByItsOwnFrequencies) {
-  Config config = small();
+  VitConfig config = small_vit();
   config.use_rot_pos_emb = true;
   config.rope_type = nn::RotaryType::mixed;
   const VisionTransformer model = model_of(config);
@@ -466,7 +466,7 @@ TEST(VisionTransformer, RotatesEachBlockByItsOwnFrequencies) {
 
 TEST(VisionTransformer, TellsARecorderTheRolesOfItsTokens) {
   RandomParams params(1);
-  Config config = small();
+  VitConfig config = small_vit();
   config.dist_token = true;
   const VisionTransformer model(config, ParamSource(params));
   const ops::Recorder recorder;
@@ -478,7 +478,7 @@ TEST(VisionTransformer, TellsARecorderTheRolesOfItsTokens) {
 
 // Dropout of positions and in front of the head.
 TEST(VisionTransformer, DropsPositionsAndFeaturesUnderTheirNames) {
-  Config config = small();
+  VitConfig config = small_vit();
   config.pos_drop_rate = 0.5;
   VisionTransformer model = model_of(config);
   const Tensor embedded = traced_by(model).at("embedded");
@@ -498,7 +498,7 @@ TEST(VisionTransformer, DropsPositionsAndFeaturesUnderTheirNames) {
 // 2 per multiply-add of every token in every layer.
 TEST(ForwardFlops, CountAllTokensInAllBlocks) {
   RandomParams params(1);
-  Config config = small();
+  VitConfig config = small_vit();
   const VisionTransformer model(config, ParamSource(params));
   const double tokens = 7, width = 8, hidden = 16, patches = 6, pixels = 3 * 4 * 4;
   const double block =

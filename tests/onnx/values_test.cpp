@@ -23,7 +23,7 @@ namespace {
 using testing::OnnxArray;
 using testing::OnnxFile;
 
-OnnxArray array_of(const Tensor& tensor) {
+OnnxArray array_of_tensor(const Tensor& tensor) {
   const Tensor values = tensor.to(DType::f32).contiguous();
   return {{tensor.shape().begin(), tensor.shape().end()},
           {values.data<float>(), values.data<float>() + values.numel()},
@@ -49,7 +49,7 @@ TEST_P(ImageValues, AreTheModels) {
     export_onnx(model, opened.config, path, options);
     const OnnxFile file = testing::read_onnx(path);
     const int64_t count = options.dynamic_batch ? images.size(0) : 1;
-    auto outputs = testing::run_onnx(file, {{"images", array_of(images.narrow(0, 0, count))}});
+    auto outputs = testing::run_onnx(file, {{"images", array_of_tensor(images.narrow(0, 0, count))}});
     const Tensor got = tensor_of(outputs.at(outputs.contains("logits") ? "logits" : "features"));
     EXPECT_TRUE(testing::close(got, want.narrow(0, 0, count), 2e-4, 2e-4)) << options.opset;
   }
@@ -136,7 +136,7 @@ TEST(OnnxValues, OfTextsAreTheTowers) {
       export_text_onnx(tower, path, {.dynamic_batch = dynamic});
       const int64_t count = dynamic ? ids.size(0) : 1;
       auto outputs = testing::run_onnx(testing::read_onnx(text_onnx_file(path)),
-                                       {{"input_ids", array_of(ids.narrow(0, 0, count))}});
+                                       {{"input_ids", array_of_tensor(ids.narrow(0, 0, count))}});
       EXPECT_TRUE(testing::close(tensor_of(outputs.at("text_embeds")), want.narrow(0, 0, count), 1e-4, 1e-4)) << name;
     }
   }
@@ -179,7 +179,7 @@ TEST_P(SamValues, AreThePredictors) {
       add(0, 0, -1);
     }
     const bool masked = prompt.mask_logits.defined();
-    OnnxArray mask = array_of(masked ? prompt.mask_logits : Tensor::zeros({side, side}));
+    OnnxArray mask = array_of_tensor(masked ? prompt.mask_logits : Tensor::zeros({side, side}));
     mask.shape = {1, 1, side, side};
     std::map<std::string, OnnxArray> inputs = encoded;
     inputs["point_coords"] = points;
@@ -221,14 +221,14 @@ TEST(SamMasks, OfAnyImageShapeAreThePredictors) {
   const OnnxFile decoder = testing::read_onnx(sam_onnx_files(path).decoder);
   const models::SamConfig& config = sam.config();
   const int64_t grid = config.encoder.grid, side = config.mask_size();
-  const OnnxArray embedding = array_of(Tensor::randn({1, config.decoder.dim, grid, grid}, 3));
+  const OnnxArray embedding = array_of_tensor(Tensor::randn({1, config.decoder.dim, grid, grid}, 3));
   // On an input of 80 pixels the shorter sides are 60, 60.8, 61.6, 52 and 80 pixels, and 48.4 of a large image.
   for (const auto& [width, height] : {std::pair{40, 30}, {25, 19}, {77, 100}, {100, 65}, {31, 31}, {200, 121}}) {
     auto outputs = testing::run_onnx(
         decoder, {{"image_embeddings", embedding},
                   {"point_coords", {{1, 2, 2}, {20, 30, 0, 0}}},
                   {"point_labels", {{1, 2}, {1, -1}}},
-                  {"mask_input", array_of(Tensor::zeros({1, 1, side, side}))},
+                  {"mask_input", array_of_tensor(Tensor::zeros({1, 1, side, side}))},
                   {"has_mask_input", {{1}, {0.0}}},
                   {"orig_im_size", {{2}, {static_cast<double>(height), static_cast<double>(width)}}}});
     const Tensor low = tensor_of(outputs.at("low_res_masks")).select(0, 0),
@@ -253,7 +253,7 @@ TEST(SamSingleMask, IsChosenByTheNumberOfPoints) {
   }
   const models::SamConfig& config = sam.config();
   const int64_t grid = config.encoder.grid, side = config.mask_size();
-  const OnnxArray embedding = array_of(Tensor::randn({1, config.decoder.dim, grid, grid}, 3));
+  const OnnxArray embedding = array_of_tensor(Tensor::randn({1, config.decoder.dim, grid, grid}, 3));
   for (int64_t count = 1; count <= 4; ++count) {
     OnnxArray points{{1, count, 2}, {}}, labels{{1, count}, {}};
     for (int64_t i = 0; i < count; ++i) {
@@ -262,7 +262,7 @@ TEST(SamSingleMask, IsChosenByTheNumberOfPoints) {
     }
     const std::map<std::string, OnnxArray> inputs{
         {"image_embeddings", embedding},  {"point_coords", points},
-        {"point_labels", labels},         {"mask_input", array_of(Tensor::zeros({1, 1, side, side}))},
+        {"point_labels", labels},         {"mask_input", array_of_tensor(Tensor::zeros({1, 1, side, side}))},
         {"has_mask_input", {{1}, {0.0}}}, {"orig_im_size", {{2}, {40.0, 30.0}}}};
     auto all = testing::run_onnx(files[0], inputs), one = testing::run_onnx(files[1], inputs);
     const std::vector<double>& iou = all.at("iou_predictions").values;

@@ -28,14 +28,15 @@
 namespace vitrail::ops {
 namespace {
 
-Tensor meta(const Shape& shape, DType dtype = DType::f32) { return Tensor::empty(shape, dtype, Device::meta); }
+Tensor meta_of(const Shape& shape, DType dtype = DType::f32) { return Tensor::empty(shape, dtype, Device::meta); }
 
 // The only operation that `action` records.
 Operation recorded(const std::function<void()>& action) {
   const Recorder recorder;
   action();
   EXPECT_EQ(recorder.operations().size(), 1u);
-  return recorder.operations().empty() ? Operation{OpKind::copy, {meta({})}, {meta({})}, {}} : recorder.operations()[0];
+  return recorder.operations().empty() ? Operation{OpKind::copy, {meta_of({})}, {meta_of({})}, {}}
+                                       : recorder.operations()[0];
 }
 
 TEST(OpKind, EachHasItsName) {
@@ -78,7 +79,7 @@ TEST(OpAttributes, HaveTheirDefaults) {
 
 TEST(RecordedOperation, HasItsInputsInTheirOrderAndItsAttributes) {
   const Tensor weight = Tensor::randn({6, 4}, 1), bias = Tensor::randn({6}, 2), gamma = Tensor::randn({4}, 3),
-               beta = Tensor::randn({4}, 4), x = meta({2, 3, 4}), y = meta({2, 3, 4});
+               beta = Tensor::randn({4}, 4), x = meta_of({2, 3, 4}), y = meta_of({2, 3, 4});
   const auto stored = [](const Operation& operation, size_t i) { return operation.inputs.at(i).storage(); };
 
   const Operation product = recorded([&] { linear(x, weight, bias, kernels::Activation::silu); });
@@ -102,7 +103,8 @@ TEST(RecordedOperation, HasItsInputsInTheirOrderAndItsAttributes) {
   EXPECT_EQ(stored(sum, 1), y.storage());
   EXPECT_EQ(stored(sum, 2), gamma.storage());
 
-  const Tensor q = meta({2, 3, 5, 4}), k = meta({2, 3, 7, 4}), v = meta({2, 3, 7, 4}), scores = Tensor::zeros({5, 7});
+  const Tensor q = meta_of({2, 3, 5, 4}), k = meta_of({2, 3, 7, 4}), v = meta_of({2, 3, 7, 4}),
+               scores = Tensor::zeros({5, 7});
   const Operation attended = recorded([&] { attention(q, k, v, 0.125, scores); });
   EXPECT_EQ(stored(attended, 0), q.storage());
   EXPECT_EQ(stored(attended, 1), k.storage());
@@ -129,7 +131,7 @@ TEST(RecordedOperation, HasItsInputsInTheirOrderAndItsAttributes) {
   EXPECT_EQ(recorded([&] { mean(x, -1); }).attributes.axis, 2);
   EXPECT_EQ(recorded([&] { cat({x, y, x}, -1); }).attributes.axis, 2);
 
-  const Tensor ids = Tensor::zeros({2, 5}, DType::i64), table = meta({9, 4}, DType::bf16);
+  const Tensor ids = Tensor::zeros({2, 5}, DType::i64), table = meta_of({9, 4}, DType::bf16);
   const Operation looked_up = recorded([&] { embedding(ids, table); });
   EXPECT_EQ(looked_up.kind, OpKind::embedding);
   EXPECT_EQ(stored(looked_up, 0), ids.storage());
@@ -137,13 +139,13 @@ TEST(RecordedOperation, HasItsInputsInTheirOrderAndItsAttributes) {
   EXPECT_EQ(looked_up.outputs[0].shape(), (Shape{2, 5, 4}));
   EXPECT_EQ(looked_up.outputs[0].dtype(), DType::bf16);
   EXPECT_EQ(recorded([&] {
-              embedding(meta({3}, DType::i64), Tensor::zeros({9, 4}));
+              embedding(meta_of({3}, DType::i64), Tensor::zeros({9, 4}));
             })
                 .outputs[0]
                 .shape(),
             (Shape{3, 4}));
 
-  const Tensor qkv = meta({2, 3, 24}), angles = meta({1, 2, 2, 4});
+  const Tensor qkv = meta_of({2, 3, 24}), angles = meta_of({1, 2, 2, 4});
   const Operation rotated = recorded([&] { rotary(qkv, angles, 2, RotaryPairs::interleaved); });
   EXPECT_EQ(stored(rotated, 0), qkv.storage());
   EXPECT_EQ(stored(rotated, 1), angles.storage());
@@ -152,7 +154,7 @@ TEST(RecordedOperation, HasItsInputsInTheirOrderAndItsAttributes) {
 }
 
 TEST(RecordedOperation, OfMergedTokensHasThreeOutputs) {
-  const Tensor x = meta({2, 9, 6}, DType::bf16), keys = meta({2, 3, 9, 5}), sizes = meta({2, 9});
+  const Tensor x = meta_of({2, 9, 6}, DType::bf16), keys = meta_of({2, 3, 9, 5}), sizes = meta_of({2, 9});
   for (const bool sized : {false, true}) {
     MergedTokens result;
     const Operation merge = recorded([&] { result = merge_tokens(x, keys, sized ? sizes : Tensor(), 3, 2); });
@@ -176,8 +178,8 @@ TEST(RecordedOperation, OfMergedTokensHasThreeOutputs) {
 
 // Results have the dtype of the first input, whatever it is.
 TEST(RecordedOperation, HasTheDtypeOfItsInput) {
-  const Tensor x = meta({2, 6, 4}, DType::bf16), map = meta({1, 3, 5, 8}, DType::bf16);
-  const Tensor qkv = meta({2, 6, 24}, DType::bf16), q = meta({2, 3, 5, 4}, DType::bf16);
+  const Tensor x = meta_of({2, 6, 4}, DType::bf16), map = meta_of({1, 3, 5, 8}, DType::bf16);
+  const Tensor qkv = meta_of({2, 6, 24}, DType::bf16), q = meta_of({2, 3, 5, 4}, DType::bf16);
   const std::vector<std::pair<const char*, std::function<Tensor()>>> calls{
       {"linear",
        [&] {
@@ -306,7 +308,7 @@ TEST(CustomOperations, ComputeWhatTheyComputeAtOnce) {
   for (const Custom& custom : custom_operations()) {
     SCOPED_TRACE(custom.name);
     std::vector<Tensor> inputs = custom.inputs;
-    inputs[0] = meta(inputs[0].shape());
+    inputs[0] = meta_of(inputs[0].shape());
     const Operation operation = recorded([&] { custom.run(inputs); });
     ASSERT_EQ(operation.kind, OpKind::custom);
     const CustomOperation& step = *operation.attributes.custom;
@@ -332,7 +334,7 @@ TEST(CustomOperations, ComputeWhatTheyComputeAtOnce) {
 
 TEST(CustomOperations, OfStridedTensorsReadACopy) {
   const Recorder recorder;
-  const Tensor map = meta({2, 4, 5, 12}).transpose(1, 2);
+  const Tensor map = meta_of({2, 4, 5, 12}).transpose(1, 2);
   pixel_shuffle(map, 2);
   ASSERT_EQ(recorder.operations().size(), 2u);
   EXPECT_EQ(recorder.operations()[0].kind, OpKind::copy);
@@ -341,7 +343,7 @@ TEST(CustomOperations, OfStridedTensorsReadACopy) {
 }
 
 TEST(CustomOperations, OfAWindowWithoutAFillHaveAnUndefinedInput) {
-  const Operation operation = recorded([] { window_partition(meta({1, 3, 3, 2}), 2); });
+  const Operation operation = recorded([] { window_partition(meta_of({1, 3, 3, 2}), 2); });
   ASSERT_EQ(operation.inputs.size(), 2u);
   EXPECT_FALSE(operation.inputs[1].defined());
   const Tensor map = Tensor::randn({1, 3, 3, 2}, 1);
@@ -354,13 +356,13 @@ TEST(Recorder, ErrorsSayWhatIsOneTooMany) {
   EXPECT_EQ(testing::error_of([] { Recorder(); }),
             "recorder: expected one recorder at a time on a thread, got a second");
   EXPECT_EQ(testing::error_of([] {
-              residual_add(meta({2, 3}), meta({2, 3}), {}, Tensor::zeros({2}, DType::f64));
+              residual_add(meta_of({2, 3}), meta_of({2, 3}), {}, Tensor::zeros({2}, DType::f64));
             }),
             "residual_add: expected no stochastic depth in a recorded pass, got keep factors");
 }
 
 TEST(Recorder, RolesOfTokensAreReplacedAndKeptWithTheirNumber) {
-  const Tensor x = meta({1, 5, 3});
+  const Tensor x = meta_of({1, 5, 3});
   annotate_tokens(x, {.class_token = true, .head_tokens = 9});  // without a recorder: ignored
   const Recorder recorder;
   EXPECT_TRUE(recorder.token_roles().empty());
@@ -372,7 +374,7 @@ TEST(Recorder, RolesOfTokensAreReplacedAndKeptWithTheirNumber) {
 }
 
 TEST(Symbolic, IsTrueForAnyInputWithoutData) {
-  const Tensor none, data = Tensor::zeros({1}), without = meta({1});
+  const Tensor none, data = Tensor::zeros({1}), without = meta_of({1});
   EXPECT_FALSE(symbolic({}));
   EXPECT_FALSE(symbolic({&none, &data}));
   EXPECT_TRUE(symbolic({&none, &data, &without}));

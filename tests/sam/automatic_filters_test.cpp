@@ -13,7 +13,7 @@ namespace {
 
 using testing::error_of;
 
-constexpr int64_t kWidth = 200, kHeight = 150;
+constexpr int64_t kImageWidth = 200, kImageHeight = 150;
 
 // The logits of a crop: 5 in a rectangle whose last column and row are x1 and y1, -5 outside it.
 Tensor rectangle(const PixelBox& box, int64_t width, int64_t height) {
@@ -63,7 +63,7 @@ std::vector<AutomaticMask> masks_in_crop(size_t crop, const PixelBox& box) {
   options.crop_n_layers = 1;
   options.crop_overlap_ratio = 0;
   GivenMasks source(crop, {.logits = rectangle(box, 100, 75), .iou = {0.5F}});
-  return automatic_masks(source, kWidth, kHeight, options);
+  return automatic_masks(source, kImageWidth, kImageHeight, options);
 }
 
 TEST(AutomaticMasks, OfACropAreInPixelsOfTheImage) {
@@ -75,8 +75,8 @@ TEST(AutomaticMasks, OfACropAreInPixelsOfTheImage) {
   EXPECT_EQ(masks[0].predicted_iou, 0.5F);
   EXPECT_EQ(masks[0].stability_score, 1.0F);
   const BinaryMask pixels = decode(masks[0].rle);
-  EXPECT_EQ(pixels.width, kWidth);
-  EXPECT_EQ(pixels.height, kHeight);
+  EXPECT_EQ(pixels.width, kImageWidth);
+  EXPECT_EQ(pixels.height, kImageHeight);
   EXPECT_EQ(area(pixels), 31 * 11);
   EXPECT_EQ(bounding_box(pixels), masks[0].box);
 }
@@ -101,8 +101,8 @@ TEST(AutomaticMasks, NearTheSideOfACropInsideTheImageAreDropped) {
 }
 
 TEST(AutomaticMasks, OfTheWholeImageMayTouchItsSides) {
-  GivenMasks source(0, {.logits = rectangle({0, 0, 199, 149}, kWidth, kHeight), .iou = {0.5F}});
-  EXPECT_EQ(automatic_masks(source, kWidth, kHeight, kEverything).size(), 1u);
+  GivenMasks source(0, {.logits = rectangle({0, 0, 199, 149}, kImageWidth, kImageHeight), .iou = {0.5F}});
+  EXPECT_EQ(automatic_masks(source, kImageWidth, kImageHeight, kEverything).size(), 1u);
 }
 
 TEST(AutomaticMasks, HaveMoreThanTheThresholdOfThePredictedIou) {
@@ -113,16 +113,17 @@ TEST(AutomaticMasks, HaveMoreThanTheThresholdOfThePredictedIou) {
                                              {-0.5, -1.0F, true}}) {
     AutomaticOptions options = kEverything;
     options.pred_iou_thresh = threshold;
-    GivenMasks source(0, {.logits = rectangle({0, 0, 9, 9}, kWidth, kHeight), .iou = {iou}});
-    EXPECT_EQ(automatic_masks(source, kWidth, kHeight, options).size(), kept ? 1u : 0u) << threshold << " " << iou;
+    GivenMasks source(0, {.logits = rectangle({0, 0, 9, 9}, kImageWidth, kImageHeight), .iou = {iou}});
+    EXPECT_EQ(automatic_masks(source, kImageWidth, kImageHeight, options).size(), kept ? 1u : 0u)
+        << threshold << " " << iou;
   }
 }
 
 // 50 pixels of 5 and 50 of 0.5: half of those above -1 are above 1.
 TEST(AutomaticMasks, HaveAtLeastTheThresholdOfTheStabilityScore) {
-  Tensor logits = rectangle({0, 0, 9, 9}, kWidth, kHeight);
+  Tensor logits = rectangle({0, 0, 9, 9}, kImageWidth, kImageHeight);
   for (int64_t x = 0; x < 10; ++x) {
-    for (int64_t y = 0; y < 5; ++y) logits.data<float>()[y * kWidth + x] = 0.5F;
+    for (int64_t y = 0; y < 5; ++y) logits.data<float>()[y * kImageWidth + x] = 0.5F;
   }
   for (const auto& [threshold, offset, score] :
        {std::tuple{0.5, 1.0, 0.5F}, {0.51, 1.0, 0.0F}, {0.9, 0.25, 1.0F}, {0.0, 1.0, 0.5F}, {0.01, 6.0, 0.0F}}) {
@@ -130,7 +131,7 @@ TEST(AutomaticMasks, HaveAtLeastTheThresholdOfTheStabilityScore) {
     options.stability_score_thresh = threshold;
     options.stability_score_offset = offset;
     GivenMasks source(0, {.logits = logits, .iou = {0.5F}});
-    const auto masks = automatic_masks(source, kWidth, kHeight, options);
+    const auto masks = automatic_masks(source, kImageWidth, kImageHeight, options);
     ASSERT_EQ(masks.size(), score > 0 ? 1u : 0u) << threshold << " " << offset;
     if (score > 0) {
       EXPECT_EQ(masks[0].stability_score, score);
@@ -139,15 +140,15 @@ TEST(AutomaticMasks, HaveAtLeastTheThresholdOfTheStabilityScore) {
 }
 
 TEST(AutomaticMasks, WithoutThresholdsAnEmptyMaskRemains) {
-  GivenMasks source(0, {.logits = Tensor::full({1, kHeight, kWidth}, -5), .iou = {0.5F}});
-  const auto masks = automatic_masks(source, kWidth, kHeight, kEverything);
+  GivenMasks source(0, {.logits = Tensor::full({1, kImageHeight, kImageWidth}, -5), .iou = {0.5F}});
+  const auto masks = automatic_masks(source, kImageWidth, kImageHeight, kEverything);
   ASSERT_EQ(masks.size(), 1u);
   EXPECT_EQ(masks[0].box, PixelBox{});
   EXPECT_TRUE(std::isnan(masks[0].stability_score));
   AutomaticOptions options = kEverything;
   options.stability_score_thresh = 0.01;
-  GivenMasks again(0, {.logits = Tensor::full({1, kHeight, kWidth}, -5), .iou = {0.5F}});
-  EXPECT_TRUE(automatic_masks(again, kWidth, kHeight, options).empty());
+  GivenMasks again(0, {.logits = Tensor::full({1, kImageHeight, kImageWidth}, -5), .iou = {0.5F}});
+  EXPECT_TRUE(automatic_masks(again, kImageWidth, kImageHeight, options).empty());
 }
 
 TEST(AutomaticMasks, PointsAreThoseOfTheGridsInBatches) {
@@ -158,8 +159,8 @@ TEST(AutomaticMasks, PointsAreThoseOfTheGridsInBatches) {
   options.point_grids = {{{0, 0.5}, {0.25, 1}, {1, 0}}, {{0.5, 0.2}}, {{0.75, 0.75}}};
   std::vector<std::array<int64_t, 2>> progress;
   options.progress = [&](int64_t done, int64_t total) { progress.push_back({done, total}); };
-  GivenMasks source(9, {.logits = rectangle({0, 0, 9, 9}, kWidth, kHeight), .iou = {0.5F}});
-  EXPECT_TRUE(automatic_masks(source, kWidth, kHeight, options).empty());
+  GivenMasks source(9, {.logits = rectangle({0, 0, 9, 9}, kImageWidth, kImageHeight), .iou = {0.5F}});
+  EXPECT_TRUE(automatic_masks(source, kImageWidth, kImageHeight, options).empty());
   EXPECT_EQ(source.points,
             (std::vector<std::array<double, 2>>{{0, 75}, {50, 150}, {200, 0}, {50, 15}, {50, 15}, {50, 15}, {50, 15}}));
   EXPECT_EQ(source.batches, (std::vector<size_t>{2, 1, 1, 1, 1, 1}));
@@ -173,8 +174,8 @@ TEST(AutomaticMasks, ALayerHasFewerPointsByItsFactor) {
   options.crop_n_points_downscale_factor = 2;
   std::vector<std::array<int64_t, 2>> progress;
   options.progress = [&](int64_t done, int64_t total) { progress.push_back({done, total}); };
-  GivenMasks source(99, {.logits = rectangle({0, 0, 9, 9}, kWidth, kHeight), .iou = {0.5F}});
-  automatic_masks(source, kWidth, kHeight, options);
+  GivenMasks source(99, {.logits = rectangle({0, 0, 9, 9}, kImageWidth, kImageHeight), .iou = {0.5F}});
+  automatic_masks(source, kImageWidth, kImageHeight, options);
   EXPECT_EQ(source.points.size(), 49u + 4 * 9 + 16 * 1) << "7, 3.5 and 1.75 points a side";
   EXPECT_EQ(progress.front(), (std::array<int64_t, 2>{0, 101}));
   EXPECT_EQ(progress.back(), (std::array<int64_t, 2>{101, 101}));
@@ -184,8 +185,8 @@ TEST(AutomaticMasks, ALayerHasFewerPointsByItsFactor) {
 TEST(AutomaticMasks, RefusalsNameTheOptionItsRangeAndItsValue) {
   const auto refusal = [](AutomaticOptions options) {
     options.points_per_side = std::max<int64_t>(options.points_per_side, 1);
-    GivenMasks source(0, {.logits = rectangle({0, 0, 9, 9}, kWidth, kHeight), .iou = {0.5F}});
-    return error_of([&] { automatic_masks(source, kWidth, kHeight, options); });
+    GivenMasks source(0, {.logits = rectangle({0, 0, 9, 9}, kImageWidth, kImageHeight), .iou = {0.5F}});
+    return error_of([&] { automatic_masks(source, kImageWidth, kImageHeight, options); });
   };
   const double infinity = std::numeric_limits<double>::infinity();
   EXPECT_EQ(refusal({.points_per_batch = 0}), "points_per_batch: expected at least 1, got 0");
@@ -216,7 +217,7 @@ TEST(AutomaticMasks, RefusalsNameTheOptionItsRangeAndItsValue) {
 }
 
 TEST(AutomaticMasks, TheEndsOfARangeAreAllowed) {
-  GivenMasks source(0, {.logits = rectangle({0, 0, 9, 9}, kWidth, kHeight), .iou = {0.5F}});
+  GivenMasks source(0, {.logits = rectangle({0, 0, 9, 9}, kImageWidth, kImageHeight), .iou = {0.5F}});
   AutomaticOptions options = kEverything;
   options.points_per_batch = 1;
   options.stability_score_offset = 0;
@@ -224,16 +225,16 @@ TEST(AutomaticMasks, TheEndsOfARangeAreAllowed) {
   for (const double threshold : {0.0, 1.0}) {
     options.box_nms_thresh = options.crop_nms_thresh = threshold;
     GivenMasks again = source;
-    EXPECT_EQ(automatic_masks(again, kWidth, kHeight, options).size(), 1u) << threshold;
+    EXPECT_EQ(automatic_masks(again, kImageWidth, kImageHeight, options).size(), 1u) << threshold;
   }
   options.max_area = 101;
   options.min_area = 101;
   GivenMasks again = source;
-  EXPECT_TRUE(automatic_masks(again, kWidth, kHeight, options).empty());
+  EXPECT_TRUE(automatic_masks(again, kImageWidth, kImageHeight, options).empty());
   options.min_area = 0;
   options.max_area = 99;
   again = source;
-  EXPECT_TRUE(automatic_masks(again, kWidth, kHeight, options).empty());
+  EXPECT_TRUE(automatic_masks(again, kImageWidth, kImageHeight, options).empty());
 }
 
 TEST(AutomaticMasks, HaveTheReferencesDefaults) {
@@ -255,18 +256,18 @@ TEST(AutomaticMasks, HaveTheReferencesDefaults) {
 
 // A cleaned mask may overlap another one by the larger of both thresholds.
 TEST(AutomaticMasks, CleanedOnesAreSuppressedByTheLargerThreshold) {
-  Tensor logits = Tensor::full({2, kHeight, kWidth}, -5);
+  Tensor logits = Tensor::full({2, kImageHeight, kImageWidth}, -5);
   for (int64_t m = 0; m < 2; ++m) {  // boxes of 41 × 41, 10 columns apart: an overlap of 0.6
-    logits.select(0, m).copy_(rectangle({50 + 10 * m, 50, 90 + 10 * m, 90}, kWidth, kHeight).select(0, 0));
+    logits.select(0, m).copy_(rectangle({50 + 10 * m, 50, 90 + 10 * m, 90}, kImageWidth, kImageHeight).select(0, 0));
   }
-  logits.data<float>()[2 * kWidth + 2] = 5;  // an island of the first one
+  logits.data<float>()[2 * kImageWidth + 2] = 5;  // an island of the first one
   for (const auto& [box_nms, crop_nms, masks] : {std::tuple{0.5, 0.7, 2u}, {0.7, 0.5, 2u}, {0.5, 0.5, 1u}}) {
     AutomaticOptions options = kEverything;
     options.min_mask_region_area = 5;
     options.box_nms_thresh = box_nms;
     options.crop_nms_thresh = crop_nms;
     GivenMasks source(0, {.logits = logits, .iou = {0.5F, 0.4F}});
-    EXPECT_EQ(automatic_masks(source, kWidth, kHeight, options).size(), masks) << box_nms << " " << crop_nms;
+    EXPECT_EQ(automatic_masks(source, kImageWidth, kImageHeight, options).size(), masks) << box_nms << " " << crop_nms;
   }
 }
 

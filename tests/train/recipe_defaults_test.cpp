@@ -158,8 +158,7 @@ TEST(RecipeFields, OfRandomResizedCropsAreRefusedOutsideOfTheirLimits) {
   EXPECT_EQ(error_of([&] { crop(R"("random_interpolation": 1)"); }),
             where + "random_interpolation: expected true or false, got 1");
   EXPECT_EQ(error_of([&] { crop(R"("random_interpolation": true, "interpolation": "box")"); }),
-            where +
-                "interpolation: expected one of the fields scale ratio random_interpolation, got an unknown field");
+            where + "interpolation: expected one of the fields scale ratio random_interpolation, got an unknown field");
 }
 
 TEST(RecipeFields, OfMimeticWeightsAndFoldsHaveLimits) {

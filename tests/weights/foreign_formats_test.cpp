@@ -27,7 +27,7 @@ std::string error_of(const std::function<void()>& action) {
   return "no error";
 }
 
-std::string open_error(const std::string& bytes, const std::string& name) {
+std::string foreign_error(const std::string& bytes, const std::string& name) {
   const auto* begin = reinterpret_cast<const std::byte*>(bytes.data());
   return error_of([&] { Checkpoint::open(FileBytes::hold({begin, begin + bytes.size()}, name)); });
 }
@@ -61,7 +61,7 @@ TEST(ForeignFormats, FilesOfOtherProgramsAreNamed) {
                         {"version https://git-lfs.github.com/spec/v1\n", "model.safetensors", "a Git LFS pointer"},
                         {zeros, "model.pth", "an unknown format or a damaged file"}};
   for (const Case& c : cases) {
-    const std::string error = open_error(c.bytes, c.name);
+    const std::string error = foreign_error(c.bytes, c.name);
     EXPECT_NE(error.find("got " + c.part), std::string::npos) << c.name << ": " << error;
     EXPECT_EQ(error.rfind(c.name + ": expected", 0), 0u) << error;
   }

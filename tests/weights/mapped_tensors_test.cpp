@@ -14,7 +14,7 @@ namespace {
 using Named = std::vector<std::pair<std::string, Tensor>>;
 
 // 0, 1, 2, …
-Tensor counting(const Shape& shape, DType dtype = DType::f32) {
+Tensor counting_tensor(const Shape& shape, DType dtype = DType::f32) {
   std::vector<float> values(static_cast<size_t>(shape.numel()));
   for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
   return Tensor::from(shape, values).to(dtype);
@@ -55,7 +55,7 @@ Result mapped(const Named& tensors, const std::string& rules, const std::string&
 using Values = std::vector<float>;
 
 TEST(MappedTensors, RowsAreSkippedAndCounted) {
-  const Tensor table = counting({5, 2});
+  const Tensor table = counting_tensor({5, 2});
   struct Case {
     const char* rule;
     Shape shape;
@@ -86,7 +86,7 @@ TEST(MappedTensors, RowsAreSkippedAndCounted) {
 }
 
 TEST(MappedTensors, EqualPartsOfASourceAreCutOut) {
-  const Named file{{"t", counting({6, 2})}};
+  const Named file{{"t", counting_tensor({6, 2})}};
   const std::string rules = R"({"from": "t", "to": ["q", "", "v"], "split": [1, 3, 2]})";
   EXPECT_EQ(mapped(file, rules, "q").values, (Values{0, 1}));
   EXPECT_EQ(mapped(file, rules, "v").values, (Values{8, 9, 10, 11}));
@@ -94,7 +94,7 @@ TEST(MappedTensors, EqualPartsOfASourceAreCutOut) {
   const Checkpoint checkpoint = checkpoint_of(file);
   const MappedTensors all(checkpoint, map_of(rules), {});
   EXPECT_EQ(all.all().size(), 2u) << "a dropped part is no tensor";
-  EXPECT_EQ(mapped({{"t", counting({7, 2})}}, rules, "v").problem,
+  EXPECT_EQ(mapped({{"t", counting_tensor({7, 2})}}, rules, "v").problem,
             "map.json: rule 1 (\"t\"): t: expected a first extent that 6 divides, got [7, 2]");
   EXPECT_EQ(mapped({{"t", Tensor::full({}, 1)}}, rules, "q").problem,
             "map.json: rule 1 (\"t\"): t: expected a first extent that 6 divides, got []");
@@ -106,16 +106,24 @@ TEST(MappedTensors, EqualPartsOfASourceAreCutOut) {
 TEST(MappedTensors, PartsAreJoinedInTheirOrder) {
   const std::string rules = R"({"from": "a", "to": "n", "part": [1, 3]}, {"from": "b", "to": "n", "part": [2, 3]},
                                {"from": "c", "to": "n", "part": [0, 3], "rearrange": "x y -> y x"})";
-  const Result got = mapped({{"a", counting({1, 2})}, {"b", counting({3, 2})}, {"c", counting({2, 1})}}, rules, "n");
+  const Result got = mapped(
+      {{"a", counting_tensor({1, 2})}, {"b", counting_tensor({3, 2})}, {"c", counting_tensor({2, 1})}}, rules, "n");
   EXPECT_EQ(got.shape, (Shape{5, 2}));
   EXPECT_EQ(got.values, (Values{0, 1, 0, 1, 0, 1, 2, 3, 4, 5}));
-  EXPECT_EQ(mapped({{"a", counting({1, 2})}, {"b", counting({3, 2})}}, rules, "n").problem, "part 1 of 3 is missing");
-  EXPECT_EQ(mapped({{"a", counting({1, 2})}, {"c", counting({2, 1})}}, rules, "n").problem, "part 3 of 3 is missing");
-  EXPECT_EQ(mapped({{"b", counting({1, 2})}, {"c", counting({2, 1})}}, rules, "n").problem, "part 2 of 3 is missing");
-  EXPECT_EQ(mapped({{"a", counting({1, 3})}, {"b", counting({3, 2})}, {"c", counting({2, 1})}}, rules, "n").problem,
+  EXPECT_EQ(mapped({{"a", counting_tensor({1, 2})}, {"b", counting_tensor({3, 2})}}, rules, "n").problem,
+            "part 1 of 3 is missing");
+  EXPECT_EQ(mapped({{"a", counting_tensor({1, 2})}, {"c", counting_tensor({2, 1})}}, rules, "n").problem,
+            "part 3 of 3 is missing");
+  EXPECT_EQ(mapped({{"b", counting_tensor({1, 2})}, {"c", counting_tensor({2, 1})}}, rules, "n").problem,
+            "part 2 of 3 is missing");
+  EXPECT_EQ(mapped({{"a", counting_tensor({1, 3})}, {"b", counting_tensor({3, 2})}, {"c", counting_tensor({2, 1})}},
+                   rules, "n")
+                .problem,
             "a: expected a shape that joins [1, 2] along axis 0, got [1, 3]");
-  EXPECT_EQ(mapped({{"a", counting({1, 2})}, {"b", counting({2})}, {"c", counting({2, 1})}}, rules, "n").problem,
-            "b: expected a shape that joins [2, 2] along axis 0, got [2]");
+  EXPECT_EQ(
+      mapped({{"a", counting_tensor({1, 2})}, {"b", counting_tensor({2})}, {"c", counting_tensor({2, 1})}}, rules, "n")
+          .problem,
+      "b: expected a shape that joins [2, 2] along axis 0, got [2]");
   const std::string scalars = R"({"from": "a", "to": "n", "part": [0, 2]}, {"from": "b", "to": "n", "part": [1, 2]})";
   EXPECT_EQ(mapped({{"a", Tensor::full({}, 1)}, {"b", Tensor::full({}, 1)}}, scalars, "n").problem,
             "b: expected a shape that joins [] along axis 0, got []");
@@ -128,7 +136,7 @@ TEST(MappedTensors, TwoTensorsOfOneNameAreAnErrorThatNamesThem) {
     EXPECT_TRUE(text.starts_with(file.path() + ": expected one tensor for n (key map own), got two: ")) << text;
     return text.substr(text.find("two: "));
   };
-  const Tensor t = counting({2});
+  const Tensor t = counting_tensor({2});
   EXPECT_EQ(error(R"({"from": "a", "to": "n"}, {"from": "b", "to": "n"})", {{"a", t}, {"b", t}}), "two: a and b");
   EXPECT_EQ(error(R"({"from": "a", "to": "n"})", {{"a", t}, {"n", t}}), "two: a and n");
   EXPECT_EQ(error(R"({"from": "[ab]", "to": "n", "part": [1, 2]})", {{"a", t}, {"b", t}}), "two: a and b");
@@ -138,7 +146,7 @@ TEST(MappedTensors, TwoTensorsOfOneNameAreAnErrorThatNamesThem) {
 }
 
 TEST(MappedTensors, SizesOfAxesAreNumbersOrFields) {
-  const Named file{{"t", counting({12})}};
+  const Named file{{"t", counting_tensor({12})}};
   const std::string number = R"({"from": "t", "to": "n", "rearrange": "(a b) -> a b", "sizes": {"a": 3}})",
                     field = R"({"from": "t", "to": "n", "rearrange": "(a b) -> a b", "sizes": {"a": "depth", "b": 2}})";
   EXPECT_EQ(mapped(file, number, "n").shape, (Shape{3, 4}));
@@ -150,13 +158,13 @@ TEST(MappedTensors, SizesOfAxesAreNumbersOrFields) {
 }
 
 TEST(MappedTensors, FloatingTypesAreConvertedAndOthersKept) {
-  const Checkpoint file = checkpoint_of({{"half", counting({3}, DType::f16)},
-                                         {"double", counting({3}, DType::f64)},
-                                         {"int", counting({3}, DType::i32)},
-                                         {"i8_a", counting({2}, DType::i8)},
-                                         {"i8_b", counting({3}, DType::i8)},
-                                         {"bf_a", counting({2}, DType::bf16)},
-                                         {"bf_b", counting({3}, DType::f64)},
+  const Checkpoint file = checkpoint_of({{"half", counting_tensor({3}, DType::f16)},
+                                         {"double", counting_tensor({3}, DType::f64)},
+                                         {"int", counting_tensor({3}, DType::i32)},
+                                         {"i8_a", counting_tensor({2}, DType::i8)},
+                                         {"i8_b", counting_tensor({3}, DType::i8)},
+                                         {"bf_a", counting_tensor({2}, DType::bf16)},
+                                         {"bf_b", counting_tensor({3}, DType::f64)},
                                          {"none", Tensor::zeros({0, 3})}});
   const MappedTensors all(
       file, map_of(R"({"from": "i8_a", "to": "i8", "part": [0, 2]}, {"from": "i8_b", "to": "i8", "part": [1, 2]},
@@ -181,7 +189,7 @@ TEST(MappedTensors, FloatingTypesAreConvertedAndOthersKept) {
 TEST(MappedTensors, ObjectsAreTensorsWithAProblem) {
   testing::TorchSave save;
   const std::string array = testing::pickled_call("numpy", "ndarray");
-  const std::string dict = "}(" + testing::pickled_text("w") + save.tensor(counting({2})) +
+  const std::string dict = "}(" + testing::pickled_text("w") + save.tensor(counting_tensor({2})) +
                            testing::pickled_text("gone") + array + testing::pickled_text("a") + array +
                            testing::pickled_text("kept") + array + "u";
   const std::string bytes = save.file(dict);
