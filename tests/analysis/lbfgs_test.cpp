@@ -162,7 +162,7 @@ TEST(Lbfgs, TheFirstStepHasAtMostUnitLength) {
         std::pair(Vector{0, 1}, Vector{0, -1})}) {
     std::vector<Vector> points;
     minimize_lbfgs(
-        [&](const Vector& x, Vector& to) {
+        [&, gradient = gradient](const Vector& x, Vector& to) {
           points.push_back(x);
           to = points.size() == 1 ? gradient : Vector{0, 0};
           return points.size() == 1 ? 0.0 : -100.0;

@@ -85,7 +85,7 @@ TEST(StrengthSearch, FoldsAreAtMostTheWantedOnesAndTheSamplesOfAClass) {
        {std::pair(1, 0), std::pair(0, 0), std::pair(2, 2), std::pair(3, 3), std::pair(4, 3), std::pair(50, 3)}) {
     int64_t calls = 0;
     const StrengthSearch got = search_strength(data.features, data.labels, 3, {.candidates = {0.5, 3}, .folds = wanted},
-                                               [&](int64_t done, int64_t total) {
+                                               [&, folds = folds](int64_t done, int64_t total) {
                                                  EXPECT_EQ(done, ++calls);
                                                  EXPECT_EQ(total, 2 * folds);
                                                });

@@ -74,7 +74,7 @@ TEST(BenchNumbers, AreOfEachPrecisionAndBatch) {
 TEST(BenchTable, HasTheColumnsOfItsTitles) {
   for (const auto& [arguments, about] : {std::pair(Arguments{"--threads", "2"}, ", 2 threads, "),
                                          std::pair(Arguments{"--threads", "1", "--train"}, ", 1 thread, ")}) {
-    const std::vector<std::string> lines = [&] {
+    const std::vector<std::string> lines = [&, arguments = arguments] {
       std::vector<std::string> all;
       for (const std::string& line :
            lines_of(run(bench(small_model(), Arguments{"--batch", "1,16", "--format", "table"} + arguments)).out))

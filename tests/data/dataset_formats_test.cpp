@@ -52,7 +52,7 @@ TEST(OpenDataset, NamesThePathAndWhatItMayBe) {
                                    {"a.BIN", "records"},
                                    {"images-idx3", "an IDX header"}}) {
     write_file(root / name, "");
-    EXPECT_TRUE(contains(error_of([&] { open_dataset(root / name, {}); }), part)) << name;
+    EXPECT_TRUE(contains(error_of([&, name = name] { open_dataset(root / name, {}); }), part)) << name;
   }
 }
 

@@ -197,7 +197,7 @@ TEST(SmoothActivations, DividesProducersAndMultipliesColumnsByTheFactors) {
       }
     }
     for (const auto& [layer, s] : factors) {
-      const auto divide = [&](const Tensor& producer) {
+      const auto divide = [&s = s](const Tensor& producer) {
         const int64_t width = producer.numel() / producer.size(0);
         for (int64_t i = 0; i < producer.numel(); ++i) producer.data<float>()[i] /= s[static_cast<size_t>(i / width)];
       };
