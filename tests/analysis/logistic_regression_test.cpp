@@ -257,7 +257,7 @@ TEST(LogisticRegression, OptionsHaveTheDefaultsOfTheHeader) {
 }
 
 // The objective's gradient at the solution by its definition: its largest element is what the result tells.  Widths of
-// 1 to 19 values have rests of all sizes behind the groups of eight.
+// 1 to 19 values have remainders of all sizes after the groups of eight.
 TEST(LogisticRegression, ItsLargestGradientIsThatOfTheObjective) {
   for (const int64_t classes : {2, 3}) {
     for (const int64_t width : {1, 2, 7, 8, 9, 15, 16, 19}) {

@@ -155,7 +155,8 @@ TEST_F(Downloads, ManyShortRepliesAreNoFailure) {
 }
 
 TEST_F(Downloads, ARangeThatWasNotAskedForStartsAgain) {
-  for (const std::string range : {"bytes 101-6999/7000", "bytes 100-6999/7001", "bytes x-6999/7000"}) {
+  for (const std::string range : {"bytes 101-6999/7000", "bytes 100-6999/7001", "bytes x-6999/7000",
+                                  "bytes 100-6998/7000", "octets 100-6999/7000", "bytes 100-6999/7000 "}) {
     fs::remove(blob_);
     write(".vitrail-partial", content_.substr(0, 100));
     const HubServer server([&](const Request& request) {
@@ -164,7 +165,7 @@ TEST_F(Downloads, ARangeThatWasNotAskedForStartsAgain) {
     });
     run(server);
     expect_complete();
-    EXPECT_EQ(server.requests().size(), 2u) << range;
+    EXPECT_EQ(server.requests().size(), range.ends_with(' ') ? 1u : 2u) << range << ": a header's value is trimmed";
   }
 }
 
@@ -229,20 +230,6 @@ TEST(PartialName, IsThatOfADownloadInProgress) {
   for (const char* name : {"ab.vitrail-partial", "ab.vitrail-etag", "ab.incomplete"})
     EXPECT_TRUE(is_partial_name(name));
   for (const char* name : {"ab", "ab.lock", "vitrail-partial.ab", ""}) EXPECT_FALSE(is_partial_name(name)) << name;
-}
-
-TEST_F(Downloads, OnlyARangeFromTheLastByteToTheEndContinues) {
-  for (const std::string range : {"bytes 100-6998/7000", "octets 100-6999/7000", "bytes 100-6999/7000 "}) {
-    fs::remove(blob_);
-    write(".vitrail-partial", content_.substr(0, 100));
-    const HubServer server([&](const Request& request) {
-      if (request.header("Range").empty()) return Reply{200, content_};
-      return Reply{206, content_.substr(100), {{"Content-Range", range}}};
-    });
-    run(server);
-    expect_complete();
-    EXPECT_EQ(server.requests().size(), range.ends_with(' ') ? 1u : 2u) << range << ": a header's value is trimmed";
-  }
 }
 
 TEST_F(Downloads, ProgressIsTheNumberOfBytesThatAreThere) {
