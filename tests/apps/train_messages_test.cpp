@@ -9,6 +9,7 @@
 #include <regex>
 
 #include "tests/apps/cli_fixture.h"
+#include "tests/apps/metric_rows.h"
 #include "tests/apps/option_effects.h"
 #include "tests/apps/shell.h"
 #include "tests/train/segment_fixture.h"
@@ -25,26 +26,6 @@ std::string formatted(const char* format, double value) {
   char text[64];
   std::snprintf(text, sizeof text, format, value);
   return text;
-}
-
-// The rows of metrics.csv by their titles.
-std::vector<std::map<std::string, std::string>> metrics_of(const fs::path& run) {
-  std::vector<std::string> titles;
-  std::vector<std::map<std::string, std::string>> rows;
-  for (const std::string& line : lines_of(content_of(run / "metrics.csv"))) {
-    std::vector<std::string> fields{""};
-    for (const char c : line) {
-      if (c == ',') fields.emplace_back();
-      if (c != ',') fields.back().push_back(c);
-    }
-    if (titles.empty()) {
-      titles = fields;
-      continue;
-    }
-    rows.emplace_back();
-    for (size_t i = 0; i < fields.size(); ++i) rows.back()[titles.at(i)] = fields[i];
-  }
-  return rows;
 }
 
 std::string line_that_begins(const std::string& text, const std::string& start) {
@@ -118,7 +99,7 @@ TEST(TrainEnd, OfSegmentationTellsTheMeanIoU) {
   }
   // The numbers are those of metrics.csv.
   bool compared = false;
-  for (const auto& row : metrics_of(folder / "run")) {
+  for (const auto& row : metric_rows(folder / "run")) {
     if (row.at("event") != "val" || std::stod(row.at("epoch")) != 2) continue;
     compared = true;
     EXPECT_TRUE(contains(line_that_begins(result.err, "epoch   2"),

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "tests/apps/cli_fixture.h"
+#include "tests/apps/metric_rows.h"
 #include "tests/support/models.h"
 #include "tests/train/training_fixture.h"
 #include "vitrail/data/metrics.h"
@@ -242,21 +243,7 @@ TEST(Train, TheLineOfAnEpochHasTheNumbersOfItsValidation) {
   const fs::path run = scratch_folder() / "run";
   const ProgramResult result = run_program({"train", recipe_file(make_images()), "-o", run, "--threads", "1"});
   ASSERT_EQ(result.status, 0) << result.err;
-  std::vector<std::string> titles;
-  std::vector<std::map<std::string, std::string>> rows;
-  for (const std::string& line : lines_of(read_text(run / "metrics.csv"))) {
-    std::vector<std::string> fields{""};
-    for (const char c : line) {
-      if (c == ',') fields.emplace_back();
-      if (c != ',') fields.back().push_back(c);
-    }
-    if (titles.empty()) {
-      titles = fields;
-      continue;
-    }
-    rows.emplace_back();
-    for (size_t i = 0; i < fields.size(); ++i) rows.back()[titles.at(i)] = fields[i];
-  }
+  const auto rows = metric_rows(run);
   int epochs = 0;
   for (size_t i = 0; i < rows.size(); ++i) {
     if (rows[i].at("event") != "val") continue;
