@@ -16,20 +16,6 @@ namespace {
 using namespace std::string_literals;
 using Names = std::vector<std::string>;
 
-std::string gzipped(const std::string& content) {
-  std::string result(content.size() + 1000, '\0');
-  z_stream stream{};
-  deflateInit2(&stream, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(content.data()));
-  stream.avail_in = static_cast<uInt>(content.size());
-  stream.next_out = reinterpret_cast<Bytef*>(result.data());
-  stream.avail_out = static_cast<uInt>(result.size());
-  deflate(&stream, Z_FINISH);
-  result.resize(stream.total_out);
-  deflateEnd(&stream);
-  return result;
-}
-
 TEST(OpenDataset, NamesThePathAndWhatItMayBe) {
   const fs::path root = testing::scratch_folder();
   EXPECT_EQ(error_of([&] { open_dataset(root / "gone", {}); }),
