@@ -244,6 +244,19 @@ TEST(Gradient, OfSelfAttentionEqualsThatOfItsParts) {
   expect_correct_gradients([](In in) { return self_attention(in[0], 2, 0.3); }, {draw({2, 3, 12}, 1)});
 }
 
+TEST(Gradient, OfTheFirstQueriesEqualsThatOfTheirParts) {
+  const Tensor qkv = draw({2, 17, 3 * 3 * 8}, 1);
+  for (const int64_t count : {1, 2, 17}) {
+    const Function fused = [count](In in) { return self_attention(in[0], 3, 0.3, count); };
+    const Function parts = [count](In in) {
+      const Tensor heads = in[0].view({2, 17, 3, 3, 8}).permute({2, 0, 3, 1, 4});
+      return attention(heads.select(0, 0).narrow(2, 0, count), heads.select(0, 1), heads.select(0, 2), 0.3).out;
+    };
+    EXPECT_TRUE(testing::close(gradients(fused, {qkv}, DType::f32)[0], gradients(parts, {qkv}, DType::f32)[0], 0));
+    expect_float_agrees(fused, {qkv}, 100);
+  }
+}
+
 TEST(Gradient, OfRelativeSelfAttention) {
   const Function f = [](In in) { return relative_self_attention(in[0], 2, 0.4, in[1], in[2], {3, 2}); };
   const std::vector<Tensor> small{draw({2, 6, 3 * 2 * 3}, 1), draw({5, 3}, 2), draw({3, 3}, 3)};

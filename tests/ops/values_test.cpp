@@ -188,6 +188,12 @@ TEST(Attention, ErrorsNameShapesAndTheBias) {
               self_attention(Tensor::zeros({2, 5, 25}), 4, 1);
             }),
             "self_attention: expected qkv [B, N, 3·4·d], got [2, 5, 25]");
+  for (const int64_t queries : {-1, 6}) {
+    EXPECT_EQ(error_of([&] {
+                self_attention(Tensor::zeros({2, 5, 24}), 4, 1, queries);
+              }),
+              "self_attention: expected 0 to 5 queries, got " + std::to_string(queries));
+  }
 }
 
 // [B, N, (q, k, v), H, d]
@@ -199,6 +205,8 @@ TEST(SelfAttention, IsTheAttentionOfTheThreeParts) {
     const Tensor want = attention(part(0), part(1), part(2), 0.3).out;
     EXPECT_TRUE(testing::close(self_attention(qkv.to(dtype), 2, 0.3), want, 1e-6));
     EXPECT_TRUE(testing::close(self_attention(leaf_of(qkv.to(dtype)), 2, 0.3), want, 1e-6)) << "recorded";
+    for (const Tensor& x : {qkv.to(dtype), leaf_of(qkv.to(dtype))})
+      EXPECT_TRUE(testing::close(self_attention(x, 2, 0.3, 2), want.narrow(1, 0, 2), 1e-6)) << "the first queries";
   }
 }
 

@@ -103,8 +103,11 @@ Attention::Heads Attention::project(const Tensor& x, const Tensor& rotary) const
 
 AttentionOutput Attention::attend_heads(const Tensor& x, const AttentionOptions& options) const {
   const bool fused = qkv_ && !q_norm_ && !tracing() && !attn_drop_.active() && !options.need_weights &&
-                     !options.need_keys && !options.bias.defined() && !rel_pos_bias_ && options.num_queries == 0;
-  if (fused) return {ops::self_attention(fused_projection(x, options.rotary), config_.num_heads, scale_), {}, {}};
+                     !options.need_keys && !options.bias.defined() && !rel_pos_bias_;
+  if (fused) {
+    const Tensor qkv = fused_projection(x, options.rotary);
+    return {ops::self_attention(qkv, config_.num_heads, scale_, options.num_queries), {}, {}};
+  }
   const Heads heads = project(x, options.rotary);
   const Tensor q = options.num_queries > 0 ? heads.q.narrow(2, 0, options.num_queries) : heads.q;
   AttentionOutput result =

@@ -193,13 +193,19 @@ AttentionResult attention(const Tensor& q, const Tensor& k, const Tensor& v, dou
   return result;
 }
 
-Tensor self_attention(const Tensor& qkv, int64_t heads, double scale) {
+Tensor self_attention(const Tensor& qkv, int64_t heads, double scale, int64_t num_queries) {
   if (qkv.rank() != 3 || heads < 1 || qkv.size(2) % (3 * heads) != 0) {
     throw Error("self_attention", str("qkv [B, N, 3·", heads, "·d]"), qkv.shape().to_string());
   }
+  if (num_queries < 0 || num_queries > qkv.size(1)) {
+    throw Error("self_attention", str("0 to ", qkv.size(1), " queries"), str(num_queries));
+  }
   const Shape parts{qkv.size(0), qkv.size(1), 3, heads, qkv.size(2) / (3 * heads)};
   // [B, N, 3, H, d] → the i-th of 3 × [B, H, N, d]
-  auto part = [parts](const Tensor& t, int i) { return t.view(parts).select(2, i).permute({0, 2, 1, 3}); };
+  auto part = [parts, num_queries](const Tensor& t, int i) {
+    const Tensor all = t.view(parts).select(2, i).permute({0, 2, 1, 3});
+    return i == 0 && num_queries > 0 ? all.narrow(2, 0, num_queries) : all;
+  };
   if (!autograd::recording({qkv}) || compute_dtype(qkv, "attention") == DType::f64) {
     return attention(part(qkv, 0), part(qkv, 1), part(qkv, 2), scale).out;
   }
@@ -209,9 +215,12 @@ Tensor self_attention(const Tensor& qkv, int64_t heads, double scale) {
     return Operands(part(dense, 0), part(dense, 1), part(dense, 2), {}, scale, t.dtype());
   };
   Tensor out = converted(attention_forward(operands_of(saved), false).out, saved.dtype());
-  autograd::record(out, "self_attention", {qkv}, [operands_of, part, saved](const Tensor& grad) {
+  const bool all_queries = num_queries == 0 || num_queries == qkv.size(1);
+  autograd::record(out, "self_attention", {qkv}, [operands_of, part, saved, all_queries](const Tensor& grad) {
     const Operands operands = operands_of(saved);
-    const Tensor grad_qkv = Tensor::empty(saved.shape(), operands.q.dtype());
+    const DType dtype = operands.q.dtype();
+    // The gradient of a query that is not computed is 0.
+    const Tensor grad_qkv = all_queries ? Tensor::empty(saved.shape(), dtype) : Tensor::zeros(saved.shape(), dtype);
     attention_backward(operands, grad, part(grad_qkv, 0), part(grad_qkv, 1), part(grad_qkv, 2), false);
     return std::vector<Tensor>{grad_qkv};
   });

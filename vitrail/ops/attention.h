@@ -16,9 +16,9 @@ struct AttentionResult {
 AttentionResult attention(const Tensor& q, const Tensor& k, const Tensor& v, double scale, const Tensor& bias = {},
                           bool need_weights = false);
 
-// The same for a fused projection: qkv [B, N, 3·H·d] → [B, N, H·d].  The backward pass writes the gradients of q, k and
-// v directly into that of qkv.
-Tensor self_attention(const Tensor& qkv, int64_t heads, double scale);
+// The same for a fused projection: qkv [B, N, 3·H·d] → [B, N, H·d], or [B, num_queries, H·d] for the first queries
+// only; 0: all.  The backward pass writes the gradients of q, k and v directly into that of qkv.
+Tensor self_attention(const Tensor& qkv, int64_t heads, double scale, int64_t num_queries = 0);
 
 // [B, H, N, d] → [B, N, H·d]
 Tensor merge_heads(const Tensor& x);

@@ -13,3 +13,7 @@
 // After foreach_target.h:
 #include "hwy/highway.h"
 #include "vitrail/kernels/isa/dispatch_internal.h"
+
+// HWY_ATTR for a lambda that runs once per vector.  GCC compiles some of those as functions of their own, which pass
+// vectors in memory.
+#define VITRAIL_INLINE_ATTR HWY_ATTR __attribute__((always_inline))

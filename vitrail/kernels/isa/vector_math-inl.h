@@ -25,7 +25,7 @@ HWY_INLINE V estrin(D d, V x, const V (&terms)[n]) {
   if constexpr (n == 1) {
     return terms[0];
   } else {
-    return [&]<size_t... i>(std::index_sequence<i...>) HWY_ATTR {
+    return [&]<size_t... i>(std::index_sequence<i...>) VITRAIL_INLINE_ATTR {
       const V pairs[] = {
           (2 * i + 1 < n ? hn::MulAdd(terms[std::min(2 * i + 1, n - 1)], x, terms[2 * i]) : terms[2 * i])...};
       return estrin(d, hn::Mul(x, x), pairs);
@@ -82,7 +82,7 @@ HWY_INLINE V exp2_by(D d, V x, const F& fraction_exp2) {
 // Relative error 1.5e-7.
 template <class D, class V>
 HWY_INLINE V exp2(D d, V x) {
-  return exp2_by(d, x, [d](V r) HWY_ATTR {
+  return exp2_by(d, x, [d](V r) VITRAIL_INLINE_ATTR {
     return polynomial(d, r, 1.0f, 0.693147004f, 0.240222424f, 0.0555073395f, 0.00967152324f, 0.00132647133f);
   });
 }
@@ -90,7 +90,7 @@ HWY_INLINE V exp2(D d, V x) {
 // Relative error 7.5e-5: a fiftieth of the rounding to bf16.
 template <class D, class V>
 HWY_INLINE V coarse_exp2(D d, V x) {
-  return exp2_by(d, x, [d](V r) HWY_ATTR {
+  return exp2_by(d, x, [d](V r) VITRAIL_INLINE_ATTR {
     const V m = hn::MulAdd(hn::Set(d, 0.05517166f), r, hn::Set(d, 0.24261112f));
     return hn::MulAdd(hn::MulAdd(m, r, hn::Set(d, 0.69326099f)), r, hn::Set(d, 0.99992807f));
   });

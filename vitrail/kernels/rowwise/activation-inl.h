@@ -92,7 +92,7 @@ HWY_INLINE V activate(D d, V x) {
 template <Activation kind, class D, class V>
 HWY_INLINE V activation_derivative(D d, V x) {
   const V one = hn::Set(d, 1.0f);
-  auto sigmoid = [&](V z) HWY_ATTR { return times_sigmoid(d, one, hn::Neg(z)); };
+  auto sigmoid = [&](V z) VITRAIL_INLINE_ATTR { return times_sigmoid(d, one, hn::Neg(z)); };
   if constexpr (kind == Activation::gelu) return gelu_derivative(d, x);
   if constexpr (kind == Activation::gelu_tanh) {
     const V square = hn::Mul(x, x);

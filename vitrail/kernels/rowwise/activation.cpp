@@ -16,8 +16,9 @@ void activate_span(Activation activation, const float* x, float* y, int64_t n) {
   with_activation(activation, [=](auto constant) HWY_ATTR {
     constexpr Activation kind = constant();
     const hn::ScalableTag<float> d;
-    for_each_vector(
-        d, n, [=](int64_t i, auto memory) HWY_ATTR { memory.store(activate<kind>(d, memory.load(x + i)), y + i); });
+    for_each_vector(d, n, [=](int64_t i, auto memory) VITRAIL_INLINE_ATTR {
+      memory.store(activate<kind>(d, memory.load(x + i)), y + i);
+    });
   });
 }
 
@@ -25,7 +26,7 @@ void add_bias_row(Activation activation, const float* bias, float* x, float* y, 
   with_activation(activation, [=](auto constant) HWY_ATTR {
     constexpr Activation kind = constant();
     const hn::ScalableTag<float> d;
-    for_each_vector(d, cols, [=](int64_t c, auto memory) HWY_ATTR {
+    for_each_vector(d, cols, [=](int64_t c, auto memory) VITRAIL_INLINE_ATTR {
       const auto sum = hn::Add(memory.load(x + c), memory.load(bias + c));
       memory.store(sum, x + c);
       if (y) memory.store(activate<kind>(d, sum), y + c);
@@ -37,7 +38,7 @@ void activation_backward_span(Activation activation, const float* x, const float
   with_activation(activation, [=](auto constant) HWY_ATTR {
     constexpr Activation kind = constant();
     const hn::ScalableTag<float> d;
-    for_each_vector(d, n, [=](int64_t i, auto memory) HWY_ATTR {
+    for_each_vector(d, n, [=](int64_t i, auto memory) VITRAIL_INLINE_ATTR {
       const auto derivative = activation_derivative<kind>(d, memory.load(x + i));
       memory.store(hn::Mul(memory.load(grad + i), derivative), out + i);
     });
@@ -46,7 +47,7 @@ void activation_backward_span(Activation activation, const float* x, const float
 
 void silu_gate_row(const float* x, float* y, int64_t cols) {
   const hn::ScalableTag<float> d;
-  for_each_vector(d, cols, [=](int64_t c, auto memory) HWY_ATTR {
+  for_each_vector(d, cols, [=](int64_t c, auto memory) VITRAIL_INLINE_ATTR {
     const auto gate = activate<Activation::silu>(d, memory.load(x + c));
     memory.store(hn::Mul(gate, memory.load(x + cols + c)), y + c);
   });
