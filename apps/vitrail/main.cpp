@@ -118,6 +118,11 @@ int run_program(int argc, char** argv) {
                   "Memory for images that are decoded at a time, in MiB (default: 1024)")
       ->envname("VITRAIL_DECODE_MEMORY")
       ->check(CLI::Range(1, 1 << 20));
+  program
+      .add_option("--max-memory", global.max_memory,
+                  "Memory that the program may allocate, in MiB; what needs more is an error (default: no limit)")
+      ->envname("VITRAIL_MAX_MEMORY")
+      ->check(CLI::Range(16, 1 << 30));
   program.add_flag("--quiet", global.quiet, "Suppress progress and warnings")->envname("VITRAIL_QUIET");
 
   app::Run run;
@@ -136,6 +141,7 @@ int run_program(int argc, char** argv) {
     return finish_parse(program, {argv + 1, argv + argc}, error);
   }
   require_precision_is_used(program, {argv + 1, argv + argc});
+  if (global.max_memory > 0) app::limit_memory(global.max_memory << 20);
   image::set_decode_memory(global.decode_memory << 20);
   std::optional<ThreadCount> threads;  // also for what runs before a session, such as packing weights
   if (global.threads > 0) threads.emplace(global.threads);

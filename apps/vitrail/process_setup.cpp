@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 
 #include "vitrail/base/signal_block_internal.h"
@@ -69,6 +70,13 @@ void ignore_file_size_signal() {
 #ifdef SIGXFSZ
   std::signal(SIGXFSZ, SIG_IGN);
 #endif
+}
+
+void limit_memory(int64_t bytes) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_DATA, &limit) != 0) return;
+  limit.rlim_cur = std::min(static_cast<rlim_t>(bytes), limit.rlim_max);
+  ::setrlimit(RLIMIT_DATA, &limit);
 }
 
 int run_with_enough_stack(const std::function<int()>& body) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The state of the process that a shell, a daemon or a batch system may leave unusual.
+#include <cstdint>
 #include <functional>
 
 namespace vitrail::app {
@@ -11,6 +12,9 @@ void open_closed_standard_streams();
 
 // Makes a write beyond the limit of file sizes (ulimit -f) fail with EFBIG.  The default action ends the process.
 void ignore_file_size_signal();
+
+// Makes allocations fail (std::bad_alloc) when the writable private memory of the process would exceed this size.
+void limit_memory(int64_t bytes);
 
 // Deletes temporary files when a signal ends the process (SIGHUP, SIGINT, SIGQUIT, SIGTERM).
 void remove_temporary_files_on_signals();

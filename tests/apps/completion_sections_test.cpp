@@ -92,7 +92,8 @@ TEST(BashCompletion, HasTheCommandsTheirOptionsAndChoices) {
   const std::vector<std::string> lines = lines_of(script);
   for (const std::string& line :
        {"    case \" " + names + " \" in *\" $word \"*) command=$word; break ;; esac", "    words='" + names + "'",
-        std::string("    words='-h --help --version --license --threads --precision --decode-memory --quiet'"),
+        std::string(
+            "    words='-h --help --version --license --threads --precision --decode-memory --max-memory --quiet'"),
         std::string("    cache) words+=' -h --help --remove --dry-run' ;;"),
         std::string("    info) words+=' -h --help' ;;"),
         std::string("    embed:--tokens) words='pooled cls patch all' ;;"),

@@ -299,6 +299,16 @@ void check_decode_memory() {
   EXPECT_GT(many - few, 3 * 48 * 1024) << few << " KiB";
 }
 
+// A layer whose weights have 275 MiB, within a limit and beyond it.
+void check_max_memory() {
+  VITRAIL_SKIP_MEMORY_WITH_SANITIZER();
+  const Arguments arguments{"inspect", "layer:mlp", "--set", "in_features=3000", "--threads", "1", "--max-memory"};
+  EXPECT_EQ(run_program(arguments + Arguments{"1200"}).status, 0);
+  const ProgramResult refused = run_program(arguments + Arguments{"200"});
+  EXPECT_EQ(refused.status, 1);
+  EXPECT_EQ(refused.err, "vitrail: error: out of memory\n");
+}
+
 }  // namespace
 
 OptionEffects model_option_effects() {
@@ -353,6 +363,7 @@ OptionEffects model_option_effects() {
   effects.push_back({"search", "--exif", check_exif_of_search});
   effects.push_back({"duplicates", "--exif", check_exif_of_duplicates});
   effects.push_back({"", "--decode-memory", check_decode_memory});
+  effects.push_back({"", "--max-memory", check_max_memory});
   return effects;
 }
 

@@ -361,8 +361,9 @@ TEST(CompletionText, TellsNamesChoicesAndVariables) {
           "format: text, json (one object per line) or csv'"}},
         {"man",
          {"(environment: VITRAIL_THREADS)", "(environment: VITRAIL_PRECISION)", "(environment: VITRAIL_DECODE_MEMORY)",
-          "(environment: VITRAIL_QUIET)", "\\fB\\-\\-precision\\fR fp32|half|bf16|int8", "\\fB\\-h, \\-\\-help\\fR",
-          "\\fB\\-\\-threads\\fR VALUE", "\\fB\\-\\-quiet\\fR", "\\fBvitrail classify INPUT... [OPTIONS]\\fR",
+          "(environment: VITRAIL_MAX_MEMORY)", "(environment: VITRAIL_QUIET)",
+          "\\fB\\-\\-precision\\fR fp32|half|bf16|int8", "\\fB\\-h, \\-\\-help\\fR", "\\fB\\-\\-threads\\fR VALUE",
+          "\\fB\\-\\-quiet\\fR", "\\fBvitrail classify INPUT... [OPTIONS]\\fR",
           "\\fBvitrail search INDEX [INPUT...] [OPTIONS]\\fR", "\\fBINPUT\\fR"}}}) {
     const std::vector<std::string> text = lines_of(run({"completion", form}).out);
     for (const std::string& line : lines) EXPECT_GT(std::ranges::count(text, line), 0) << form << ": " << line;

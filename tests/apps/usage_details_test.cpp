@@ -109,7 +109,8 @@ TEST(HelpOptions, HaveTheirTypesRangesAndDefaults) {
   const std::vector<std::string> program = lines_of(run({"--help"}).out);
   for (const char* option : {"  --threads INT:INT in [1 - 1024] (Env:VITRAIL_THREADS)",
                              "  --precision TEXT:{fp32,half,bf16,int8} (Env:VITRAIL_PRECISION)",
-                             "  --decode-memory INT:INT in [1 - 1048576] (Env:VITRAIL_DECODE_MEMORY)"})
+                             "  --decode-memory INT:INT in [1 - 1048576] (Env:VITRAIL_DECODE_MEMORY)",
+                             "  --max-memory INT:INT in [16 - 1073741824] (Env:VITRAIL_MAX_MEMORY)"})
     EXPECT_EQ(std::ranges::count(program, option), 1) << option;
 }
 
@@ -142,8 +143,14 @@ TEST(ProgramOptions, HaveInclusiveLimits) {
     expect_refused({{{"info", "--decode-memory", value},
                      std::string("--decode-memory: expected an integer from 1 to 1048576, got '") + value + "'"}});
   }
-  for (const Arguments& more :
-       {Arguments{"--threads", "1024"}, {"--decode-memory", "1048576"}, {"--decode-memory", "1"}})
+  for (const char* value : {"15", "1073741825"}) {
+    expect_refused({{{"info", "--max-memory", value},
+                     std::string("--max-memory: expected an integer from 16 to 1073741824, got '") + value + "'"}});
+  }
+  for (const Arguments& more : {Arguments{"--threads", "1024"},
+                                {"--decode-memory", "1048576"},
+                                {"--decode-memory", "1"},
+                                {"--max-memory", "1073741824"}})
     run(Arguments{"info"} + more);
 }
 
