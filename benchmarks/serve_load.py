@@ -6,8 +6,8 @@ usage: benchmarks/serve_load.py IMAGE [--program build/release/vitrail --model M
                                        [--limit NAME=N]… [--pixels | --embeddings]]
                                       [--peer litserve|litserve-openvino --python PYTHON --architecture NAME]
                                       [--peer infinity --python PYTHON --model MODEL]
-                                      [--connections 1 8 32] [--rates 0.7 1.5] [--seconds 10] [--record FILE]
-                                      [--slow N] [--memory N]
+                                      [--connections 1 8 32] [--rates 0.7 1.5] [--seconds 10] [--open-seconds 600]
+                                      [--slow N] [--memory N] [--record FILE]
 
 Starts `vitrail serve`, or a peer (LitServe around PyTorch or OpenVINO, infinity-emb) in the environment of PYTHON, and
 sends the image's bytes in POST requests over persistent connections.
@@ -216,9 +216,10 @@ async def measure(options, port, path):
     await closed_loop(port, request, 8, 1)  # warm-up
     rows = [await closed_loop(port, request, count, options.seconds) for count in options.connections]
     largest = max((row["images_per_second"] for row in rows), default=0)
+    duration = options.open_seconds or options.seconds
     for share in options.rates if rows else []:
         for arrivals in options.arrivals:
-            rows.append(await open_loop(port, request, share, share * largest, options.seconds, arrivals == "random"))
+            rows.append(await open_loop(port, request, share, share * largest, duration, arrivals == "random"))
     if options.slow:
         rows.append(await closed_loop(port, request, 8, options.seconds))
         rows.append(await closed_loop_beside_slow_clients(port, request, 8, options.seconds, options.slow))
@@ -259,6 +260,7 @@ def main():
     parser.add_argument("--rates", type=float, nargs="*", default=[0.7, 1.5])
     parser.add_argument("--arrivals", nargs="+", choices=["random", "constant"], default=["random"])
     parser.add_argument("--seconds", type=float, default=10)
+    parser.add_argument("--open-seconds", type=float, help="of an open loop (default: --seconds)")
     parser.add_argument("--slow", type=int, default=0, help="number of clients that send slowly beside a closed loop")
     parser.add_argument("--memory", type=int, default=0, help="number of mixed requests after the first 1000")
     parser.add_argument("--pixels", action="store_true", help="send pixels instead of the image's bytes")
