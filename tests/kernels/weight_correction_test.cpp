@@ -106,6 +106,24 @@ TEST(WeightCorrection, AddsEOfIndividualRowsAndOfTheMeanOfTheOtherRowsOfTheirGro
   }
 }
 
+// A thread sums a few wide rows at a time.  E is 1 everywhere and Q is 0, so y is the sum of the row, or of the mean.
+TEST(WeightCorrection, EachWideRowCountsOnceInTheMeanOfItsGroup) {
+  constexpr int64_t kRows = 71, kIn = 900, kOut = 3;
+  Problem problem(kRows, kIn, kOut);
+  for (int64_t i = 0; i < kRows * kIn; ++i) problem.x[i] = static_cast<float>(i / kIn + 1);
+  const std::vector<float> zeros(kOut * kIn), ones(kOut * kIn, 1.0F);
+  testing::for_each_isa([&](Isa) {
+    const PackedLinear linear(zeros.data(), nullptr, kOut, kIn, Precision::int8);
+    const PackedLinear error(ones.data(), nullptr, kOut, kIn, Precision::int8);
+    const WeightCorrection correction{.error = &error, .group_rows = kRows, .individual_rows = 1};
+    const std::vector<float> got = testing::run(linear, problem, {}, correction);
+    for (int64_t i = 0; i < kRows * kOut; ++i) {
+      const double want = i < kOut ? 900 : 900 * 36.5;  // the first row has ones; the others, 2 to 71, this mean
+      EXPECT_NEAR(got[i], want, 1e-4 * want) << i;
+    }
+  });
+}
+
 TEST(WeightCorrection, GivesTheSameBitsWithAnyNumberOfThreads) {
   const Problem problem(2 * 197, 64, 96);
   const std::vector<float> error = testing::random_floats(96 * 64, 5, 0.01F);
