@@ -20,7 +20,8 @@ class Connection:
 
     async def send(self, request=None):
         """The status of the response, and the times of Server-Timing in ms."""
-        if not self.writer:
+        if not self.writer or self.reader.at_eof():  # the server closes a connection that idles
+            self.close()
             self.reader, self.writer = await asyncio.open_connection("127.0.0.1", self.port)
         self.writer.write(request or self.request)
         head = await self.reader.readuntil(b"\r\n\r\n")
