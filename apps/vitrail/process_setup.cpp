@@ -7,8 +7,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
+#include <cstring>
+#include <string>
 
+#include "vitrail/base/error.h"
 #include "vitrail/base/signal_block_internal.h"
 #include "vitrail/base/temporary_file_internal.h"
 
@@ -74,9 +78,10 @@ void ignore_file_size_signal() {
 
 void limit_memory(int64_t bytes) {
   rlimit limit{};
-  if (::getrlimit(RLIMIT_DATA, &limit) != 0) return;
+  bool limited = ::getrlimit(RLIMIT_DATA, &limit) == 0;
   limit.rlim_cur = std::min(static_cast<rlim_t>(bytes), limit.rlim_max);
-  ::setrlimit(RLIMIT_DATA, &limit);
+  limited = limited && ::setrlimit(RLIMIT_DATA, &limit) == 0;
+  if (!limited) throw Error(std::string("--max-memory: the limit cannot be set: ") + std::strerror(errno));
 }
 
 int run_with_enough_stack(const std::function<int()>& body) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The state of the process that a shell, a daemon or a batch system may leave unusual.
+// The state of the process that a shell, a daemon or a batch system may leave unusual, and its limits.
 #include <cstdint>
 #include <functional>
 
@@ -14,6 +14,7 @@ void open_closed_standard_streams();
 void ignore_file_size_signal();
 
 // Makes allocations fail (std::bad_alloc) when the writable private memory of the process would exceed this size.
+// Throws Error if the system refuses the limit.
 void limit_memory(int64_t bytes);
 
 // Deletes temporary files when a signal ends the process (SIGHUP, SIGINT, SIGQUIT, SIGTERM).

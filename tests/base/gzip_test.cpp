@@ -2,8 +2,8 @@
 #include "vitrail/base/gzip_internal.h"
 
 #include <gtest/gtest.h>
-#include <zlib.h>
 
+#include "tests/support/deflate.h"
 #include "tests/support/messages.h"
 #include "tests/support/paths.h"
 #include "vitrail/base/error.h"
@@ -54,15 +54,8 @@ TEST(Gzip, TruncatedAndCorruptedDataThrowsOrDecompresses) {
   }
 }
 
-// Data as of zlib's compress(), or without its header of two bytes and its check of four.
 std::vector<std::byte> deflated(const std::string& text, bool with_header) {
-  uLongf size = ::compressBound(text.size());
-  std::vector<std::byte> bytes(size);
-  EXPECT_EQ(::compress(reinterpret_cast<Bytef*>(bytes.data()), &size, reinterpret_cast<const Bytef*>(text.data()),
-                       text.size()),
-            Z_OK);
-  bytes.resize(size);
-  return with_header ? bytes : std::vector<std::byte>(bytes.begin() + 2, bytes.end() - 4);
+  return testing::deflated_bytes(text, with_header ? testing::kZlibFormat : testing::kRawFormat);
 }
 
 TEST(InflateAll, ReadsDataWithAndWithoutZlibsHeader) {

@@ -2,27 +2,16 @@
 #include "vitrail/base/inflate_internal.h"
 
 #include <gtest/gtest.h>
-#include <zlib.h>
 
+#include "tests/support/deflate.h"
 #include "tests/support/messages.h"
 #include "vitrail/base/random.h"
 
 namespace vitrail {
 namespace {
 
-// Raw deflate data.
-std::vector<std::byte> deflated(const std::string& text) {
-  z_stream stream{};
-  EXPECT_EQ(::deflateInit2(&stream, 9, Z_DEFLATED, -15, 8, Z_DEFAULT_STRATEGY), Z_OK);
-  std::vector<std::byte> bytes(::deflateBound(&stream, text.size()));
-  stream.next_in = const_cast<Bytef*>(reinterpret_cast<const Bytef*>(text.data()));
-  stream.avail_in = static_cast<uInt>(text.size());
-  stream.next_out = reinterpret_cast<Bytef*>(bytes.data());
-  stream.avail_out = static_cast<uInt>(bytes.size());
-  EXPECT_EQ(::deflate(&stream, Z_FINISH), Z_STREAM_END);
-  bytes.resize(stream.total_out);
-  ::deflateEnd(&stream);
-  return bytes;
+std::vector<std::byte> raw_deflated(const std::string& text) {
+  return testing::deflated_bytes(text, testing::kRawFormat);
 }
 
 std::string text_of(const std::vector<std::byte>& bytes) {
@@ -39,7 +28,7 @@ std::string random_text(size_t size) {
 TEST(Inflate, GivesTheContentOfAnySize) {
   for (const size_t size : {0, 1, 100, 70000}) {
     for (const std::string& text : {std::string(size, 'a'), random_text(size)}) {
-      const auto bytes = deflated(text);
+      const auto bytes = raw_deflated(text);
       EXPECT_EQ(text_of(inflate_exactly(bytes, size, "entry")), text);
       for (const size_t beginning : {size_t{0}, size / 2, size})
         EXPECT_EQ(text_of(inflate_beginning(bytes, beginning, "entry")), text.substr(0, beginning)) << size;
@@ -48,7 +37,7 @@ TEST(Inflate, GivesTheContentOfAnySize) {
 }
 
 TEST(Inflate, AnotherSizeIsAnError) {
-  const auto bytes = deflated("first and second");
+  const auto bytes = raw_deflated("first and second");
   EXPECT_TRUE(testing::contains(testing::error_of([&] { inflate_exactly(bytes, 15, "entry"); }), "more content"));
   EXPECT_TRUE(testing::contains(testing::error_of([&] { inflate_exactly(bytes, 17, "entry"); }), "entry: "));
   EXPECT_TRUE(testing::contains(testing::error_of([&] { inflate_beginning(bytes, 17, "entry"); }), "entry: "));
@@ -57,7 +46,7 @@ TEST(Inflate, AnotherSizeIsAnError) {
 
 TEST(Inflate, TruncatedDataIsAnError) {
   const std::string text = random_text(300);
-  const auto bytes = deflated(text);
+  const auto bytes = raw_deflated(text);
   for (size_t length = 0; length < bytes.size(); ++length) {
     const auto cut = std::span(bytes).first(length);
     EXPECT_FALSE(testing::error_of([&] { inflate_exactly(cut, text.size(), "entry"); }).empty()) << length;
@@ -77,7 +66,7 @@ TEST(Inflate, ASizeAboveTheMaximumRatioIsRefused) {
 }
 
 TEST(Inflate, TheErrorSaysWhatIsWrongAndWhere) {
-  const auto bytes = deflated("first and second");
+  const auto bytes = raw_deflated("first and second");
   const auto exactly = [](std::span<const std::byte> data, uint64_t size) {
     return testing::error_of([&] { inflate_exactly(data, size, "entry"); });
   };

@@ -305,7 +305,11 @@ TEST(Tar, TheErrorSaysWhatIsWrongAndWhere) {
 
       {pax("2 \n") + file, "a pax header, got a damaged one before byte 512"},
       {pax("99 a=b\n") + file, "a pax header, got a damaged one before byte 512"},
-      {pax("a=b\n") + file, "a pax header, got a damaged one before byte 512"}};
+      {pax("a=b\n") + file, "a pax header, got a damaged one before byte 512"},
+      {pax("8 a=bc\n5 c=d\n") + file,
+       "a pax header, got a damaged one before byte 512"},  // takes the next one's length
+      {pax("7_a=bc\n") + file, "a pax header, got a damaged one before byte 512"},
+      {pax("7 abcd\n") + file, "a pax header, got a damaged one before byte 512"}};
   for (const auto& [archive, want] : cases) EXPECT_EQ(refusal(archive), "a.tar: expected " + want);
   std::string size = file;
   size.replace(124, 11, "0000000009x");

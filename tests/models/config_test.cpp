@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tests/support/warnings.h"
+#include "tests/support/messages.h"
 #include "vitrail/base/error.h"
 #include "vitrail/models/vision_transformer.h"
 
@@ -160,10 +160,10 @@ TEST(Config, SigmoidIsForSeveralLabelsAndForOneClass) {
   EXPECT_TRUE(sigmoid(R"(, "problem_type": "multi_label_classification", "id2label": {"0": "a", "1": "b"})"));
   EXPECT_TRUE(sigmoid(R"(, "id2label": {"0": "defect"})"));
   EXPECT_TRUE(gives_sigmoid(parse(R"({"architecture": "vit", "problem_type": "multi_label_classification"})")));
-  const testing::WarningsKept warnings;
+  const testing::Warnings warnings;
   parse(R"({"model_type": "vit", "problem_type": "regression"})");
-  ASSERT_EQ(warnings.all().size(), 1u);
-  EXPECT_NE(warnings.all()[0].find("problem_type: \"regression\""), std::string::npos) << warnings.all()[0];
+  ASSERT_EQ(warnings.messages.size(), 1u);
+  EXPECT_NE(warnings.messages[0].find("problem_type: \"regression\""), std::string::npos) << warnings.messages[0];
 }
 
 TEST(Config, RoundTrip) {

@@ -14,7 +14,6 @@
 #include "tests/support/models.h"
 #include "tests/support/paths.h"
 #include "tests/support/torch_save.h"
-#include "tests/support/warnings.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/read_file.h"
 #include "vitrail/models/check_weights.h"
@@ -67,10 +66,10 @@ TEST(Load, ModelsUnderAPrefixGiveTheSameLogits) {
     Tensors tensors{{"criterion.weight", Tensor::zeros({3})}};
     for (const auto& [name, tensor] : tensors_of("timm_token")) tensors.emplace_back(prefix + name, tensor);
     write(folder / "epoch=1.ckpt", save.file(testing::pickled_dict({{"state_dict", save.state_dict(tensors)}})));
-    const testing::WarningsKept warnings;
+    const testing::Warnings warnings;
     expect_same_values(build_model(open_model(folder / "epoch=1.ckpt")).forward(images), expected);
-    ASSERT_EQ(warnings.all().size(), 1u);
-    expect_part(warnings.all()[0], "left out 1 tensor beside the model's: \"criterion.weight\"");
+    ASSERT_EQ(warnings.messages.size(), 1u);
+    expect_part(warnings.messages[0], "left out 1 tensor beside the model's: \"criterion.weight\"");
   }
 }
 
@@ -265,7 +264,7 @@ TEST(Load, BigVisionsStackedLayersGiveTheSameLogits) {
   }
   weights::write_safetensors(folder / "model.safetensors", tensors, {});
   const Tensor images = testing::input_of("google_npz");
-  const testing::WarningsKept warnings;
+  const testing::Warnings warnings;
   expect_same_values(build_model(open_model(folder)).forward(images), testing::model_of("google_npz").forward(images));
 }
 
@@ -407,10 +406,10 @@ TEST(Load, WrappersInsideNamesAreRemovedWhichIsSaidOnce) {
     for (const auto& [name, tensor] : tensors) prefixed.emplace_back(prefix + name, tensor);
     if (!prefix.empty()) prefixed.emplace_back("criterion.weight", Tensor::zeros({1}));
     weights::write_safetensors(folder / "model.safetensors", prefixed, {});
-    const testing::WarningsKept warnings;
+    const testing::Warnings warnings;
     EXPECT_EQ(build_model(open_model(folder)).named_parameters().size(), tensors.size());
     const std::string said = str("from the names of ", wrapped, " tensors");
-    EXPECT_EQ(std::ranges::count_if(warnings.all(), [&](const auto& w) { return w.find(said) != w.npos; }), 1)
+    EXPECT_EQ(std::ranges::count_if(warnings.messages, [&](const auto& w) { return w.find(said) != w.npos; }), 1)
         << prefix;
   }
 }

@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/support/messages.h"
-#include "tests/support/warnings.h"
 #include "vitrail/models/config_formats_internal.h"
 
 namespace vitrail::models {
@@ -100,11 +99,11 @@ TEST(TimmConfig, ProblemTypesAreTwo) {
   };
   EXPECT_EQ(type("single_label_classification"), ProblemType::single_label);
   EXPECT_EQ(type("multi_label_classification"), ProblemType::multi_label);
-  const testing::WarningsKept warnings;
+  const testing::Warnings warnings;
   EXPECT_EQ(type("regression"), std::nullopt);
-  ASSERT_EQ(warnings.all().size(), 1u);
-  EXPECT_TRUE(
-      contains(warnings.all()[0], "file: problem_type: \"regression\": the outputs are no probabilities of classes"));
+  ASSERT_EQ(warnings.messages.size(), 1u);
+  EXPECT_TRUE(contains(warnings.messages[0],
+                       "file: problem_type: \"regression\": the outputs are no probabilities of classes"));
 }
 
 TEST(TimmConfig, ClassifiersHaveAHeadOfClasses) {

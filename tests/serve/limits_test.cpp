@@ -1,37 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Limits of bytes, compressed bodies, rates and the end of a server at their edges, and requests that are much too
 // large.
-#include <zlib.h>
-
 #include <fstream>
 #include <future>
 
 #include "tests/serve/serve_fixture.h"
+#include "tests/support/deflate.h"
 #include "tests/support/serve_process.h"
 
 namespace vitrail::testing {
 namespace {
 
 const std::string kGzip = "Content-Encoding: gzip\r\n", kDeflate = "Content-Encoding: deflate\r\n";
-
-// What the encodings of a body are compressed with: zlib's window bits.
-constexpr int kGzipFormat = 15 + 16, kZlibFormat = 15, kRawFormat = -15;
-
-std::string compressed(const std::string& text, int format) {
-  z_stream stream{};
-  EXPECT_EQ(::deflateInit2(&stream, 9, Z_DEFLATED, format, 9, Z_DEFAULT_STRATEGY), Z_OK);
-  std::string out(::deflateBound(&stream, text.size()), '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
-  stream.avail_in = static_cast<uInt>(text.size());
-  stream.next_out = reinterpret_cast<Bytef*>(out.data());
-  stream.avail_out = static_cast<uInt>(out.size());
-  EXPECT_EQ(::deflate(&stream, Z_FINISH), Z_STREAM_END);
-  out.resize(stream.total_out);
-  ::deflateEnd(&stream);
-  return out;
-}
-
-std::string gzip(const std::string& text) { return compressed(text, kGzipFormat); }
 
 // The largest resident size of a process so far.
 size_t peak_memory(pid_t pid) {
@@ -57,25 +37,25 @@ TEST(ServeLimits, CompressedBodiesAreLimitedByTheirContent) {
   for (const int format : {kGzipFormat, kZlibFormat, kRawFormat}) {
     const std::string& encoding = format == kGzipFormat ? kGzip : kDeflate;
     const auto post = [&](const std::string& body) {
-      return server.post("/v1/classify", compressed(body, format), encoding);
+      return server.post("/v1/classify", deflated(body, format), encoding);
     };
     EXPECT_EQ(post(padded_image(50'000)).body, server.post("/v1/classify", padded_image(50'000)).body) << format;
     const HttpReply reply = post(padded_image(50'001));
     EXPECT_EQ(reply.status, 413) << format;
     EXPECT_TRUE(contains(reply.body, "50000")) << reply.body;
-    EXPECT_EQ(post(gzip(padded_image(40'000))).status, 422) << "one layer only";
+    EXPECT_EQ(post(gzipped(padded_image(40'000))).status, 422) << "one layer only";
   }
 }
 
 TEST(ServeLimits, DamagedAndUnknownEncodingsAreRefused) {
   const TestServer server;
-  const std::string image = png_of(noise_image(1)), body = gzip(image);
+  const std::string image = png_of(noise_image(1)), body = gzipped(image);
   const auto status = [&](const std::string& data, const std::string& encoding) {
     return server.post("/v1/classify", data, encoding).status;
   };
   for (const int format : {kGzipFormat, kZlibFormat, kRawFormat}) {
     const std::string& encoding = format == kGzipFormat ? kGzip : kDeflate;
-    const std::string valid = compressed(image, format);
+    const std::string valid = deflated(image, format);
     EXPECT_EQ(status(valid, encoding), 200) << format;
     EXPECT_EQ(status(valid + "x", encoding), 400) << format;
     EXPECT_EQ(status(valid.substr(0, valid.size() - 9), encoding), 400) << format;
@@ -86,7 +66,7 @@ TEST(ServeLimits, DamagedAndUnknownEncodingsAreRefused) {
     EXPECT_EQ(status(wrong_check, encoding), 400) << format;
   }
   EXPECT_EQ(status("", kDeflate), 400);
-  EXPECT_EQ(status(compressed(image, kZlibFormat), kGzip), 400);
+  EXPECT_EQ(status(deflated(image, kZlibFormat), kGzip), 400);
   EXPECT_EQ(status(body, kDeflate), 400);
   for (const char* encoding : {"br", "gzip, gzip", "deflate, gzip", "x"})
     EXPECT_EQ(status(body, std::string("Content-Encoding: ") + encoding + "\r\n"), 415) << encoding;
@@ -100,7 +80,7 @@ TEST(ServeLimits, AnEncodedBombTakesNoMemory) {
   ASSERT_EQ(http(server.port(), "POST", "/v1/classify", png_of(noise_image(1))).status, 200);
   const size_t before = peak_memory(server.pid());
   for (const int format : {kGzipFormat, kZlibFormat}) {
-    const std::string bomb = compressed(zeros, format);
+    const std::string bomb = deflated(zeros, format);
     ASSERT_LT(bomb.size(), 1'000'000u);
     const HttpReply reply = http(server.port(), "POST", "/v1/classify", bomb, format == kGzipFormat ? kGzip : kDeflate);
     EXPECT_EQ(reply.status, 413) << reply.body;
@@ -132,11 +112,12 @@ TEST(ServeLimits, InflatedBytesCountAsBuffered) {
   serve::ServeOptions options = serve_options();
   options.limits.buffered_bytes = 20'000;
   const TestServer server(options);
-  EXPECT_EQ(server.post("/v1/classify", gzip(padded_image(20'000)), kGzip).status, 200);
-  const HttpReply reply = server.post("/v1/classify", gzip(padded_image(20'001)), kGzip);
+  EXPECT_EQ(server.post("/v1/classify", gzipped(padded_image(20'000)), kGzip).status, 200);
+  const HttpReply reply = server.post("/v1/classify", gzipped(padded_image(20'001)), kGzip);
   EXPECT_EQ(reply.status, 429);
   EXPECT_EQ(reply.headers.at("retry-after"), "1");
-  EXPECT_EQ(server.post("/v1/classify", gzip(padded_image(20'000)), kGzip).status, 200) << "the bytes are free again";
+  EXPECT_EQ(server.post("/v1/classify", gzipped(padded_image(20'000)), kGzip).status, 200)
+      << "the bytes are free again";
 }
 
 TEST(ServeLimits, ADrainEndsAfterItsTimeLimit) {

@@ -10,7 +10,6 @@
 #include "tests/support/messages.h"
 #include "tests/support/paths.h"
 #include "tests/support/torch_save.h"
-#include "tests/support/warnings.h"
 #include "vitrail/base/error.h"
 #include "vitrail/weights/finite_check_internal.h"
 #include "vitrail/weights/int8_tensors.h"
@@ -280,10 +279,10 @@ TEST(CheckpointParams, WhatIsBesideTheModelIsAWarning) {
     checkpoint.strip_model_prefix();
     CheckpointParams params(std::make_shared<const Checkpoint>(std::move(checkpoint)), native());
     for (const auto& [name, tensor] : tensors) params.get(name.substr(4), {1}, {});
-    const testing::WarningsKept warnings;
+    const testing::Warnings warnings;
     EXPECT_EQ(report_of(params), "");
     std::vector<std::string> texts;
-    for (const std::string& warning : warnings.all()) texts.push_back(warning.substr(path.string().size()));
+    for (const std::string& warning : warnings.messages) texts.push_back(warning.substr(path.string().size()));
     return texts;
   };
   using Texts = std::vector<std::string>;

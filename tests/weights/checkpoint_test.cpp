@@ -7,7 +7,6 @@
 #include "tests/support/messages.h"
 #include "tests/support/paths.h"
 #include "tests/support/torch_save.h"
-#include "tests/support/warnings.h"
 #include "vitrail/base/zip_writer_internal.h"
 #include "vitrail/weights/safetensors.h"
 
@@ -129,10 +128,10 @@ TEST(Checkpoint, TheChoiceOfThreeModelsIsSaid) {
       values.emplace_back(std::string(prefix) + name, 1.F);
   }
   Checkpoint checkpoint = Checkpoint::open(written(testing::scratch_folder() / "file", values));
-  const testing::WarningsKept warnings;
+  const testing::Warnings warnings;
   checkpoint.strip_model_prefix();
-  ASSERT_EQ(warnings.all().size(), 1u);
-  EXPECT_EQ(warnings.all()[0],
+  ASSERT_EQ(warnings.messages.size(), 1u);
+  EXPECT_EQ(warnings.messages[0],
             checkpoint.path() + ": uses the weights under \"ema.\"; the file also has weights under \"a.\", \"b.\"");
   EXPECT_TRUE(checkpoint.beside("a.blocks.0.norm1.weight"));
 }
@@ -161,11 +160,11 @@ TEST(Checkpoint, ObjectsHaveTheNamesOfTensors) {
   };
   EXPECT_EQ(checkpoint.format(), "pytorch legacy");
   EXPECT_EQ(names(), (Names{"net.x.0._orig_mod.y", "own", "z"}));
-  const testing::WarningsKept warnings;
+  const testing::Warnings warnings;
   checkpoint.strip_model_prefix();
   EXPECT_EQ(names(), Names{"x.0.y"});
   EXPECT_TRUE(checkpoint.has("x.1.w"));
-  EXPECT_EQ(warnings.all().size(), 1u);
+  EXPECT_EQ(warnings.messages.size(), 1u);
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 
 #include "tests/support/messages.h"
 #include "tests/support/paths.h"
-#include "tests/support/warnings.h"
 #include "vitrail/base/error.h"
 #include "vitrail/weights/checkpoint.h"
 #include "vitrail/weights/key_map.h"
@@ -137,7 +136,7 @@ TEST(ModelPrefixes, TensorsBesideTheModelStayUnlessTheirNameIsTaken) {
                                          {"net.head.weight", 4.f},
                                          {"head.weight", 5.f},
                                          {"criterion.weight", 6.f}});
-  const testing::WarningsKept warnings;
+  const testing::Warnings warnings;
   checkpoint.strip_model_prefix();
   EXPECT_EQ(checkpoint.tensors().size(), 5u);
   EXPECT_EQ(checkpoint.tensor("head.weight").data<float>()[0], 4.f);
@@ -145,20 +144,20 @@ TEST(ModelPrefixes, TensorsBesideTheModelStayUnlessTheirNameIsTaken) {
   EXPECT_TRUE(checkpoint.beside("criterion.weight"));
   EXPECT_FALSE(checkpoint.beside("head.weight"));
   EXPECT_EQ(KeyMap::detect(checkpoint.names()).name(), "timm");
-  EXPECT_TRUE(warnings.all().empty());
+  EXPECT_TRUE(warnings.messages.empty());
 }
 
 TEST(ModelPrefixes, TheChoiceOfOneOfTwoModelsIsSaid) {
   std::vector<std::pair<std::string, float>> values;
   for (const std::string& name : kTimm) values.insert(values.end(), {{"model." + name, 1.f}, {"ema." + name, 2.f}});
   Checkpoint checkpoint = checkpoint_of(values);
-  const testing::WarningsKept warnings;
+  const testing::Warnings warnings;
   checkpoint.strip_model_prefix();
   EXPECT_EQ(checkpoint.tensor("head.weight").data<float>()[0], 2.f);
-  ASSERT_EQ(warnings.all().size(), 1u);
-  EXPECT_NE(warnings.all()[0].find("uses the weights under \"ema.\"; the file also has weights under \"model.\""),
+  ASSERT_EQ(warnings.messages.size(), 1u);
+  EXPECT_NE(warnings.messages[0].find("uses the weights under \"ema.\"; the file also has weights under \"model.\""),
             std::string::npos)
-      << warnings.all()[0];
+      << warnings.messages[0];
 }
 
 TEST(UseOrder, AveragesAreBeforeModelsTeachersAndStudents) {
@@ -253,14 +252,14 @@ TEST(InnerWrappers, AreCountedByTheNamesThatChange) {
 TEST(ModelPrefixes, WrappersInsideTheNamesAreRemovedAndCounted) {
   const auto warnings_of = [](const std::vector<std::pair<std::string, float>>& values, const Names& want) {
     Checkpoint checkpoint = checkpoint_of(values);
-    const testing::WarningsKept warnings;
+    const testing::Warnings warnings;
     checkpoint.strip_model_prefix();
     EXPECT_EQ(checkpoint.names(), want);
-    for (const std::string& warning : warnings.all()) {
+    for (const std::string& warning : warnings.messages) {
       EXPECT_TRUE(warning.starts_with(checkpoint.path() + ": ")) << warning;
     }
     Names texts;
-    for (const std::string& warning : warnings.all()) texts.push_back(warning.substr(checkpoint.path().size() + 2));
+    for (const std::string& warning : warnings.messages) texts.push_back(warning.substr(checkpoint.path().size() + 2));
     return texts;
   };
   const std::string removed = "removed the names of wrappers (\"_orig_mod.\" and the like) from the names of ";

@@ -7,7 +7,6 @@
 #include "tests/support/messages.h"
 #include "tests/support/paths.h"
 #include "tests/support/torch_save.h"
-#include "tests/support/warnings.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/zip_writer_internal.h"
 #include "vitrail/weights/checkpoint.h"
@@ -235,12 +234,12 @@ TEST(TorchValues, TheAverageIsUsedAndTheChoiceIsSaid) {
       TorchSave save;
       const std::string model = save.state_dict(timm_tensors(10));
       const std::string average = save.state_dict(timm_tensors(20), "module.");
-      const testing::WarningsKept warnings;
+      const testing::Warnings warnings;
       const std::string root =
           first ? pickled_dict({{key, average}, {"model", model}}) : pickled_dict({{"model", model}, {key, average}});
       expect_tensors(open(save.file(root)), timm_tensors(20), key);
-      ASSERT_EQ(warnings.all().size(), 1u) << key;
-      EXPECT_EQ(warnings.all()[0],
+      ASSERT_EQ(warnings.messages.size(), 1u) << key;
+      EXPECT_EQ(warnings.messages[0],
                 str("file.pth: uses the weights under \"", key, "\"; the file also has weights under \"model\""));
     }
   }
@@ -261,7 +260,7 @@ TEST(TorchValues, BigEndianFilesAreErrors) {
 TEST(TorchValues, OfSeveralWrapperKeysTheFirstCounts) {
   const std::vector<std::string> keys{"state_dict_ema",   "model_ema", "state_dict", "model",
                                       "model_state_dict", "module",    "teacher",    "student"};
-  const testing::WarningsKept warnings;
+  const testing::Warnings warnings;
   for (size_t i = 0; i + 1 < keys.size(); ++i) {
     TorchSave save, of_known;
     const Tensors one{{"some.weight", Tensor::full({2}, 1)}}, two{{"some.weight", Tensor::full({2}, 2)}};
@@ -274,7 +273,7 @@ TEST(TorchValues, OfSeveralWrapperKeysTheFirstCounts) {
 }
 
 TEST(TorchValues, TheStateDictIsFoundUnderAnyKey) {
-  const testing::WarningsKept warnings;
+  const testing::Warnings warnings;
   for (const char* key : {"net", "weights", "params", "generator", "backbone"}) {
     TorchSave save;
     const std::string optimizer = pickled_dict({{"state", save.state_dict({{"exp_avg", Tensor::zeros({9})}})}});
@@ -283,7 +282,7 @@ TEST(TorchValues, TheStateDictIsFoundUnderAnyKey) {
     expect_tensors(open(save.file(root)), timm_tensors(), key);
     expect_tensors(open(save.file("(K\x01" + root + "t")), timm_tensors(), key);
   }
-  EXPECT_TRUE(warnings.all().empty());
+  EXPECT_TRUE(warnings.messages.empty());
 }
 
 using testing::contains;
@@ -409,7 +408,7 @@ TEST(TorchStream, BeginsWithAPickleOfProtocolTwoToFive) {
 }
 
 TEST(TorchValues, ADictOfTensorsWinsByItsKeyAndThenByItsSize) {
-  const testing::WarningsKept warnings;
+  const testing::Warnings warnings;
   const auto one = [](TorchSave& save, const char* name, int count) {
     Tensors tensors;
     for (int i = 0; i < count; ++i) tensors.emplace_back(name + std::to_string(i), Tensor::zeros({1}));
@@ -436,7 +435,7 @@ TEST(TorchValues, ADictOfTensorsWinsByItsKeyAndThenByItsSize) {
       error_of(without.file(pickled_call("mine", "Net"))),
       "file.pth: expected a dict of tensors, or one under a key such as \"state_dict\" or \"model\", got an object of "
       "mine.Net; save its weights instead: torch.save(model.state_dict(), \"weights.pth\")");
-  EXPECT_TRUE(warnings.all().empty());
+  EXPECT_TRUE(warnings.messages.empty());
 }
 
 TEST(TorchValues, DictsAreFoundFourLevelsDeep) {
@@ -462,14 +461,14 @@ TEST(TorchValues, OfEqualKeysTheLastCountsInItsPlace) {
 
 TEST(TorchValues, TheChoiceOfOneOfThreeNamesThePaths) {
   TorchSave save;
-  const testing::WarningsKept warnings;
+  const testing::Warnings warnings;
   const std::string root = pickled_dict({{"student", save.state_dict(timm_tensors(1))},
                                          {"run", pickled_dict({{"teacher", save.state_dict(timm_tensors(5))}})},
                                          {"list", "](" + save.state_dict(timm_tensors(9)) + "e"}});
   expect_tensors(open(save.file(root)), timm_tensors(9), "list/0");
-  ASSERT_EQ(warnings.all().size(), 1u);
+  ASSERT_EQ(warnings.messages.size(), 1u);
   EXPECT_EQ(
-      warnings.all()[0],
+      warnings.messages[0],
       "file.pth: uses the weights under \"list/0\"; the file also has weights under \"run/teacher\", \"student\"");
 }
 

@@ -126,10 +126,12 @@ class TarReader {
       size_t length = 0, digits = 0;
       for (; digits < records.size() && digits < 8 && records[digits] >= '0' && records[digits] <= '9'; ++digits)
         length = 10 * length + static_cast<size_t>(records[digits] - '0');
-      if (length <= digits + 1 || length > records.size()) fail("a pax header", str("a damaged one before byte ", at_));
-      const std::string_view record = records.substr(digits + 1, length - digits - 2);
-      const size_t equals = std::min(record.find('='), record.size());
-      set_pax(record.substr(0, equals), record.substr(std::min(equals + 1, record.size())));
+      const bool valid =
+          length > digits + 1 && length <= records.size() && records[digits] == ' ' && records[length - 1] == '\n';
+      const std::string_view record = valid ? records.substr(digits + 1, length - digits - 2) : "";
+      const size_t equals = record.find('=');
+      if (equals == std::string_view::npos) fail("a pax header", str("a damaged one before byte ", at_));
+      set_pax(record.substr(0, equals), record.substr(equals + 1));
       records.remove_prefix(length);
     }
   }

@@ -18,6 +18,9 @@ struct Position {
   int64_t step_in_epoch = 0;  // batches of this epoch that are done
   int64_t step = 0;           // optimiser steps of the run
   int64_t batch_images = 0;   // images of a batch over all processes; 0 (old checkpoints): as in the resuming run
+
+  // The epoch, from 1, that this position is in or has just ended; 0 before the first step.
+  int64_t current_epoch() const { return step_in_epoch > 0 ? epoch + 1 : epoch; }
 };
 
 // The properties of the environment on which the bits of a result depend, besides the recipe.

@@ -14,8 +14,8 @@ Evaluation Run::evaluate_subset(const Subset& subset, Progress::Phase phase) {
   const auto classes = static_cast<int64_t>(data_.classes.size());
   Evaluation evaluation = evaluate(prepared_.model, loader, classes, [&](int64_t done, int64_t total) {
     if (callbacks_.progress && group_.is_rank_zero()) {
-      const int64_t epoch = position_.step_in_epoch > 0 ? position_.epoch + 1 : position_.epoch;  // after the last one
-      Progress progress{.phase = phase, .epoch = epoch, .epochs = recipe_.epochs, .step = done, .steps = total};
+      Progress progress{
+          .phase = phase, .epoch = position_.current_epoch(), .epochs = recipe_.epochs, .step = done, .steps = total};
       fill(progress, start, subset.size());
       callbacks_.progress(progress);
     }

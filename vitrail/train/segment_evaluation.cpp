@@ -30,8 +30,8 @@ sam::MaskEvaluation SegmentRun::evaluate(const sam::InstanceDataset& dataset, Pr
   }
   options.progress = [&](int64_t done, int64_t total) {
     if (callbacks_.progress) {
-      const int64_t epoch = position_.step_in_epoch > 0 ? position_.epoch + 1 : position_.epoch;  // after the last one
-      Progress progress{.phase = phase, .epoch = epoch, .epochs = recipe_.epochs, .step = done, .steps = total};
+      Progress progress{
+          .phase = phase, .epoch = position_.current_epoch(), .epochs = recipe_.epochs, .step = done, .steps = total};
       fill(progress, start, total);
       callbacks_.progress(progress);
     }
