@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 
+#include "tests/nn/traced_layers.h"
 #include "tests/support/golden.h"
 #include "tests/support/messages.h"
 #include "vitrail/base/random.h"
@@ -24,14 +25,6 @@
 
 namespace vitrail::nn {
 namespace {
-
-using Names = std::vector<std::string>;
-
-Names names_of(const Module& module) {
-  Names names;
-  for (const NamedTensor& p : module.named_parameters()) names.push_back(p.name);
-  return names;
-}
 
 // A layer whose parameters are all random: zeros and ones would hide where they go.
 template <class Layer, class Config>

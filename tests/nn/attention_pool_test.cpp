@@ -5,9 +5,12 @@
 
 #include <cmath>
 
+#include "tests/nn/traced_layers.h"
 #include "tests/support/golden.h"
 #include "tests/support/messages.h"
 #include "vitrail/base/error.h"
+#include "vitrail/base/random.h"
+#include "vitrail/nn/dropout.h"
 #include "vitrail/ops/elementwise.h"
 #include "vitrail/ops/layer_norm.h"
 #include "vitrail/ops/linear.h"
@@ -15,6 +18,8 @@
 
 namespace vitrail::nn {
 namespace {
+
+using testing::error_of;
 
 AttentionPoolLatent pool(const AttentionPoolConfig& config) {
   RandomParams params(3, DType::f64);
@@ -85,6 +90,50 @@ TEST(AttentionPool, RefusesHeadsAndTokensThatDoNotFit) {
   const AttentionPoolLatent layer = pool({.dim = 16});
   EXPECT_THROW(layer.forward(Tensor::zeros({2, 5, 15}, DType::f64)), Error);
   EXPECT_THROW(layer.forward(Tensor::zeros({5, 16}, DType::f64)), Error);
+}
+
+TEST_F(Layers, PoolsNameTheirPartsAndWhatDoesNotFit) {
+  const AttentionPoolLatent pool({.dim = 6, .out_dim = 8, .num_heads = 2, .mlp_hidden = 5, .input_norms = true},
+                                 source("attn_pool"));
+  EXPECT_EQ(names_of(pool),
+            (Names{"latent", "q_norm.weight", "q_norm.bias", "kv_norm.weight", "kv_norm.bias", "q.weight", "q.bias",
+                   "kv.weight", "kv.bias", "proj.weight", "proj.bias", "norm.weight", "norm.bias", "mlp.fc1.weight",
+                   "mlp.fc1.bias", "mlp.fc2.weight", "mlp.fc2.bias"}));
+  EXPECT_EQ(pool.parameter("q_norm.weight").shape(), (Shape{8}));
+  EXPECT_EQ(pool.parameter("kv_norm.weight").shape(), (Shape{6}));
+  EXPECT_EQ(pool.parameter("kv.weight").shape(), (Shape{16, 6}));
+  EXPECT_EQ(pool.parameter("mlp.fc1.weight").shape(), (Shape{5, 8}));
+  EXPECT_EQ(pool.type(), "AttentionPoolLatent");
+  EXPECT_EQ(error_of([&] {
+              pool.forward(Tensor::zeros({2, 5, 8}));
+            }),
+            "attn_pool: expected x [B, N, 6], got [2, 5, 8]");
+  EXPECT_EQ(error_of([&] { AttentionPoolLatent({.dim = 6, .num_heads = 4}, source()); }),
+            "attention pool: expected a width that num_heads divides, got width 6 and 4 heads");
+  const Values values = traced_by([&] { pool.forward(Tensor::randn({2, 5, 6}, 1)); });
+  EXPECT_EQ(values.at("attn_pool.residual").shape(), (Shape{2, 1, 8}));
+  EXPECT_EQ(values.at("attn_pool").shape(), (Shape{2, 8}));
+  const AttentionPoolLatent rms({.dim = 6, .num_heads = 2, .norm_layer = NormLayer::rms_norm, .qkv_bias = false},
+                                source());
+  EXPECT_EQ(names_of(rms), (Names{"latent", "q.weight", "kv.weight", "proj.weight", "proj.bias", "norm.weight",
+                                  "mlp.fc1.weight", "mlp.fc1.bias", "mlp.fc2.weight", "mlp.fc2.bias"}));
+  EXPECT_EQ(rms.parameter("mlp.fc1.weight").shape(), (Shape{24, 6}));
+  const AttentionPoolLatent wide({.dim = 2500, .num_heads = 1, .mlp_hidden = 0, .q_proj = false}, source());
+  double square = 0;
+  for (int64_t i = 0; i < 2500; ++i) {
+    const double value = wide.parameter("latent").data<float>()[i];
+    square += value * value;
+  }
+  EXPECT_NEAR(square, 1, 0.15) << "2500 values of variance 1 / 2500, whose squares sum to 1 ± 0.03";
+}
+
+TEST_F(Layers, PoolsDropTheirProjection) {
+  AttentionPoolLatent pool({.dim = 6, .num_heads = 2, .mlp_hidden = 0, .proj_drop = 0.5}, source("pool"));
+  const Tensor x = Tensor::randn({3, 4, 6}, 1), eval = pool.forward(x);
+  pool.train();
+  const RandomScope scope(3, 4);
+  const Tensor mask = ops::dropout_mask({3, 1, 6}, 0.5, random_key("pool.proj_drop", 3, 4), {}, DType::f32);
+  EXPECT_TRUE(testing::close(pool.forward(x), ops::mul(eval, mask.view({3, 6})), 1e-6));
 }
 
 }  // namespace

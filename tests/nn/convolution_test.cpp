@@ -5,12 +5,17 @@
 
 #include <array>
 
+#include "tests/nn/traced_layers.h"
 #include "tests/support/golden.h"
 #include "tests/support/messages.h"
 #include "vitrail/base/error.h"
+#include "vitrail/ops/activation.h"
 
 namespace vitrail::nn {
 namespace {
+
+using kernels::Activation;
+using testing::error_of;
 
 double at(const Tensor& t, std::array<int64_t, 4> i) {
   const Shape& steps = t.strides();
@@ -96,6 +101,27 @@ TEST(Convolution, PrintsAsPyTorch) {
             "Conv2d(1, 4, kernel_size=(2, 2), stride=(2, 2))");
   EXPECT_EQ(ConvTranspose2d({.in_chans = 6, .out_chans = 4, .kernel = 2}, source).to_string(),
             "ConvTranspose2d(6, 4, kernel_size=(2, 2), stride=(2, 2))");
+}
+
+TEST_F(Layers, TransposedConvolutionsActivateTheirResult) {
+  const ConvTranspose2d layer({.in_chans = 3, .out_chans = 2, .kernel = 2}, source("up"));
+  const Tensor x = Tensor::randn({1, 2, 3, 3}, 1), plain = layer.forward(x);
+  const Tensor want = ops::activation(plain, Activation::relu);
+  EXPECT_TRUE(testing::close(layer.forward(x, Activation::relu), want, 1e-6));
+  Tensor out;
+  const Values values = traced_by([&] { out = layer.forward(x, Activation::relu); });
+  EXPECT_TRUE(testing::close(out, want, 1e-6));
+  EXPECT_TRUE(testing::close(values.at("up"), plain, 1e-6)) << "before the activation";
+  EXPECT_EQ(error_of([&] {
+              layer.forward(Tensor::zeros({1, 2, 3, 2}));
+            }),
+            "up: expected a map [B, h, w, 3], got [1, 2, 3, 2]");
+  const Conv2d conv({.in_chans = 3, .out_chans = 2}, source());
+  EXPECT_EQ(error_of([&] {
+              conv.forward(Tensor::zeros({2, 3, 3}));
+            }),
+            "Conv2d: expected a map [B, h, w, 3], got [2, 3, 3]");
+  EXPECT_TRUE(traced_by([&] { Conv2d({.in_chans = 3, .out_chans = 2}, source("neck")).forward(x); }).contains("neck"));
 }
 
 }  // namespace

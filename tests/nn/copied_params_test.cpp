@@ -5,12 +5,16 @@
 
 #include <stdexcept>
 
+#include "tests/nn/traced_layers.h"
 #include "tests/support/golden.h"
+#include "tests/support/messages.h"
 #include "vitrail/base/error.h"
 #include "vitrail/nn/linear.h"
 
 namespace vitrail::nn {
 namespace {
+
+using testing::error_of;
 
 TEST(CopiedParams, GiveCopiesOfTheModulesOrOfOthers) {
   RandomParams random(1);
@@ -36,6 +40,12 @@ TEST(CopiedParams, OfAnotherStructureAreErrors) {
   EXPECT_THROW(Linear(4, 2, false, ParamSource(copies)), Error) << "another shape";
   EXPECT_THROW(Linear(3, 2, true, ParamSource(copies)), std::out_of_range) << "a bias that the module does not have";
   EXPECT_THROW(CopiedParams(original, {{"bias", Tensor::zeros({2})}}), std::out_of_range);
+}
+
+TEST_F(Layers, CopiedParamsNameAShapeThatDiffers) {
+  const Linear original(3, 2, false, source());
+  CopiedParams copies(original);
+  EXPECT_EQ(error_of([&] { Linear(4, 2, false, ParamSource(copies)); }), "weight: expected [2, 4], got [2, 3]");
 }
 
 }  // namespace

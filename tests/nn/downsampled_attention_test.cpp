@@ -2,14 +2,19 @@
 #include "vitrail/nn/downsampled_attention.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "tests/nn/layer_fixture.h"
+#include "tests/nn/traced_layers.h"
+#include "tests/support/messages.h"
 #include "vitrail/base/error.h"
 #include "vitrail/nn/trace.h"
 #include "vitrail/ops/recorder.h"
 
 namespace vitrail::nn {
 namespace {
+
+using testing::error_of;
 
 class DownsampledAttentionGolden : public ::testing::TestWithParam<std::string> {};
 
@@ -98,6 +103,69 @@ TEST(DownsampledAttention, RejectsShapesThatDoNotMatch) {
   EXPECT_THROW(layer.forward(zeros({2, 5, 24}), zeros({3, 9, 24}), zeros({3, 9, 24})), Error);
   EXPECT_THROW(layer.forward(zeros({2, 5, 12}), zeros({2, 9, 24}), zeros({2, 9, 24})), Error);
   EXPECT_THROW(layer.forward(zeros({5, 24}), zeros({9, 24}), zeros({9, 24})), Error);
+}
+
+// Whether a recorded pass projects both sides and attends then: for these tokens, absorbing does not pay.
+bool attends(const std::function<void()>& pass) {
+  const ops::Recorder recorder;
+  pass();
+  return std::ranges::any_of(recorder.operations(),
+                             [](const ops::Operation& operation) { return operation.kind == ops::OpKind::attention; });
+}
+
+Tensor meta(const Shape& shape) { return Tensor::empty(shape, DType::f32, Device::meta); }
+
+// For a width C that is not reduced, and H heads: n queries absorb while H·n·2C < 2·C² + 2·n·C for each sample.
+TEST_F(Layers, FewTokensAbsorbProjectionsWhereThatIsCheaper) {
+  const DownsampledAttention layer({.embedding_dim = 4, .num_heads = 2}, source());
+  struct Case {
+    Shape query, key;
+    bool plain;
+  };
+  for (const Case& one : {Case{{1, 3, 4}, {1, 64, 4}, false},
+                          {{1, 4, 4}, {1, 64, 4}, true},  // equal costs
+                          {{1, 3, 4}, {1, 63, 4}, true},  // not many tokens
+                          {{1, 64, 4}, {1, 3, 4}, false},
+                          {{1, 64, 4}, {1, 4, 4}, true},
+                          {{1, 63, 4}, {1, 3, 4}, true},
+                          {{3, 1, 4}, {1, 64, 4}, false},
+                          {{3, 2, 4}, {1, 64, 4}, true},
+                          {{1, 64, 4}, {3, 2, 4}, false},
+                          {{1, 64, 4}, {3, 3, 4}, true},
+                          {{1, 2, 4}, {3, 64, 4}, true},  // each sample has its own many tokens
+                          {{3, 64, 4}, {1, 2, 4}, true}}) {
+    EXPECT_EQ(attends([&] { layer.forward(meta(one.query), meta(one.key), meta(one.key)); }), one.plain)
+        << one.query << one.key;
+  }
+  // One side is projected already: H·n·(C/r + C) < C²/r + 2·n·C/r.
+  const auto projected = [&](const Shape& q, const Shape& key) {
+    return attends([&] { layer.forward_projected_query(meta(q), meta(key), meta(key)); });
+  };
+  EXPECT_FALSE(projected({1, 64, 4}, {1, 1, 4}));
+  EXPECT_TRUE(projected({1, 64, 4}, {1, 2, 4}));
+  EXPECT_TRUE(projected({1, 63, 4}, {1, 1, 4}));
+  EXPECT_TRUE(projected({3, 64, 4}, {1, 1, 4}));
+}
+
+TEST_F(Layers, TrainingAndWeightsWithoutDataUseThePlainFormula) {
+  DownsampledAttention layer({.embedding_dim = 4, .num_heads = 2}, source());
+  const auto plain = [&] {
+    return attends([&] { layer.forward(meta({1, 1, 4}), meta({1, 64, 4}), meta({1, 64, 4})); });
+  };
+  EXPECT_FALSE(plain());
+  layer.requires_grad(true);
+  EXPECT_TRUE(plain());
+  layer.requires_grad(false);
+  EXPECT_FALSE(plain());
+  layer.to(Device::meta);
+  EXPECT_TRUE(plain());
+  EXPECT_EQ(names_of(layer), (Names{"q_proj.weight", "q_proj.bias", "k_proj.weight", "k_proj.bias", "v_proj.weight",
+                                    "v_proj.bias", "out_proj.weight", "out_proj.bias"}));
+  EXPECT_EQ(layer.type(), "DownsampledAttention");
+  EXPECT_EQ(
+      error_of([&] { DownsampledAttention({.embedding_dim = 24, .num_heads = 5, .downsample_rate = 2}, source()); }),
+      "DownsampledAttention: expected an internal width (embedding_dim / downsample_rate) that num_heads divides, "
+      "got embedding_dim 24, downsample_rate 2, 5 heads");
 }
 
 }  // namespace

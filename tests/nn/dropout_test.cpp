@@ -6,12 +6,18 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 
 #include "tests/support/golden.h"
+#include "tests/support/messages.h"
 #include "vitrail/base/error.h"
+#include "vitrail/base/random.h"
+#include "vitrail/ops/elementwise.h"
 
 namespace vitrail::nn {
 namespace {
+
+using testing::error_of;
 
 const Tensor ones = Tensor::full({100, 1000}, 1);
 
@@ -131,6 +137,64 @@ TEST(RandomOrders, AreEquallyLikely) {
   for (const auto& [order, count] : counts) EXPECT_NEAR(count, 1000, 6 * 29);
   EXPECT_EQ(random_orders("patch_drop", 2, 1)[1], std::vector<int64_t>{0});
   EXPECT_TRUE(random_orders("patch_drop", 1, 0)[0].empty());
+}
+
+TEST(Dropout, IsActiveInTrainingWithAProbabilityAboveZero) {
+  Dropout drop(0.25, "drop"), none(0, "drop");
+  EXPECT_FALSE(drop.active());
+  drop.train();
+  none.train();
+  EXPECT_TRUE(drop.active());
+  EXPECT_FALSE(none.active());
+  EXPECT_EQ(DropPath(0.25, "p").type(), "DropPath");
+  EXPECT_EQ(DropPath(0, "p").type(), "Identity");
+  EXPECT_EQ(DropPath(0.0625, "p").extra(), "drop_prob=0.062");
+  EXPECT_EQ(DropPath(0, "p").extra(), "");
+  EXPECT_EQ(error_of([] { Dropout(1, ""); }), "dropout: expected a dropout probability in [0, 1), got 1.0");
+  EXPECT_EQ(error_of([] { DropPath(-0.5, "blocks.1.drop_path1"); }),
+            "blocks.1.drop_path1: expected a dropout probability in [0, 1), got -0.5");
+  DropPath path(0.5, "p");
+  EXPECT_FALSE(path.keep(3).defined());
+  path.train();
+  EXPECT_EQ(path.keep(3).shape(), (Shape{3}));
+}
+
+TEST(Dropout, MasksAreThoseOfPathSeedStepAndPositions) {
+  Dropout drop(0.5, "blocks.0.drop");
+  DropPath path(0.5, "blocks.0.path");
+  drop.train();
+  path.train();
+  const RandomScope scope(7, 9, {4, 2});
+  EXPECT_EQ(RandomScope::current().seed, 7u);
+  EXPECT_EQ(RandomScope::current().step, 9u);
+  EXPECT_EQ(RandomScope::current().positions, (std::vector<int64_t>{4, 2}));
+  const Tensor x = Tensor::randn({2, 30}, 1);
+  const Tensor mask = ops::dropout_mask({2, 30}, 0.5, random_key("blocks.0.drop", 7, 9), {4, 2}, DType::f32);
+  EXPECT_TRUE(testing::close(drop.forward(x), ops::mul(x, mask), 0));
+  const Tensor keep = ops::dropout_mask({2}, 0.5, random_key("blocks.0.path", 7, 9), {4, 2}, DType::f64);
+  EXPECT_TRUE(testing::close(path.keep(2), keep, 0));
+  {
+    const RandomScope inner(1, 2);
+    EXPECT_TRUE(RandomScope::current().positions.empty());
+  }
+  EXPECT_EQ(RandomScope::current().step, 9u);
+}
+
+// Fisher–Yates from the last place, with one uniform draw each.
+TEST(RandomOrders, FollowTheDrawsOfTheirPath) {
+  for (const std::vector<int64_t>& positions : {std::vector<int64_t>{}, {5, 3}}) {
+    const RandomScope scope(7, 9, positions);
+    const auto orders = random_orders("patch_drop", 2, 6);
+    ASSERT_EQ(orders.size(), 2u);
+    for (size_t b = 0; b < 2; ++b) {
+      RandomStream random(random_key("patch_drop", 7, 9), positions.empty() ? b : static_cast<uint64_t>(positions[b]));
+      std::vector<int64_t> want(6);
+      std::iota(want.begin(), want.end(), 0);
+      for (size_t i = 5; i > 0; --i)
+        std::swap(want[i], want[static_cast<size_t>(random.uniform() * static_cast<double>(i + 1))]);
+      EXPECT_EQ(orders[b], want);
+    }
+  }
 }
 
 }  // namespace

@@ -156,5 +156,63 @@ TEST(Init, EveryFloatingDtypeGetsTheSameDraws) {
   EXPECT_TRUE(testing::close(bf16, f64.to(DType::bf16), 0));
 }
 
+// The distribution of an initialiser: constants, or the largest magnitude and the mean square of many draws.
+struct Spread {
+  double largest = 0, deviation = 0;
+};
+
+Spread spread_of(const Initializer& init) {
+  Tensor x = Tensor::empty({20000}, DType::f64);
+  init(x, 3);
+  Spread spread;
+  for (int64_t i = 0; i < 20000; ++i) {
+    spread.largest = std::max(spread.largest, std::abs(x.data<double>()[i]));
+    spread.deviation += x.data<double>()[i] * x.data<double>()[i] / 20000;
+  }
+  spread.deviation = std::sqrt(spread.deviation);
+  return spread;
+}
+
+TEST(Init, EverySchemeAndRoleHasItsDistributions) {
+  using init::Role;
+  using init::Scheme;
+  constexpr int64_t kIn = 64, kOut = 192;
+  const double torch = 1 / 8.0 / std::sqrt(3.0), xavier = std::sqrt(6.0 / 256) / std::sqrt(3.0);
+  struct Case {
+    Scheme scheme;
+    Role role;
+    double weight, bias;  // standard deviations
+  };
+  std::vector<Case> cases;
+  for (const Role role : {Role::patch, Role::qkv, Role::attn_proj, Role::mlp, Role::head}) {
+    const bool patch = role == Role::patch, mlp = role == Role::mlp, head = role == Role::head;
+    cases.push_back({Scheme::torch, role, torch, torch});
+    cases.push_back({Scheme::timm, role, patch ? torch : 0.02, patch ? torch : 0});
+    cases.push_back({Scheme::jax, role, patch ? 1 / 8.0 : head ? 0 : xavier, mlp ? 1e-6 : 0});
+    cases.push_back({Scheme::jax_nlhb, role,
+                     patch  ? 1 / 8.0
+                     : head ? 0
+                            : xavier,
+                     mlp    ? 1e-6
+                     : head ? std::log(static_cast<double>(kOut))
+                            : 0});
+    cases.push_back({Scheme::moco, role,
+                     patch               ? torch
+                     : role == Role::qkv ? std::sqrt(6.0 / 128) / std::sqrt(3.0)
+                                         : xavier,
+                     patch ? torch : 0});
+    cases.push_back({Scheme::xavier, role, patch ? torch : xavier, patch ? torch : mlp ? 1e-6 : 0});
+  }
+  for (const Case& one : cases) {
+    const init::LinearInit init = init::linear(one.scheme, one.role, kIn, kOut);
+    const double weight = spread_of(init.weight).deviation, bias = spread_of(init.bias).deviation;
+    EXPECT_NEAR(weight, one.weight, 0.03 * one.weight) << int(one.scheme) << " " << int(one.role);
+    EXPECT_NEAR(bias, one.bias, 0.03 * one.bias) << int(one.scheme) << " " << int(one.role);
+  }
+  EXPECT_LE(spread_of(init::truncated_normal(1.5)).largest, 2);
+  EXPECT_GT(spread_of(init::truncated_normal(1.5)).largest, 1.9);
+  EXPECT_GT(spread_of(init::normal(1.5)).largest, 4);
+}
+
 }  // namespace
 }  // namespace vitrail::nn::init

@@ -2,13 +2,20 @@
 #include "vitrail/nn/layer_norm.h"
 
 #include "tests/nn/layer_fixture.h"
+#include "tests/nn/traced_layers.h"
+#include "tests/support/messages.h"
 #include "vitrail/autograd/engine.h"
 #include "vitrail/autograd/variable.h"
 #include "vitrail/base/error.h"
 #include "vitrail/nn/linear.h"
+#include "vitrail/ops/elementwise.h"
+#include "vitrail/ops/layer_norm.h"
+#include "vitrail/ops/rms_norm.h"
 
 namespace vitrail::nn {
 namespace {
+
+using testing::error_of;
 
 class LayerNormGolden : public ::testing::TestWithParam<std::string> {};
 
@@ -74,6 +81,36 @@ TEST(LayerNorm, PassesGradientsToALinearLayer) {
   autograd::backward(out, Tensor::full(out.shape(), 1, DType::f64));
   EXPECT_TRUE(testing::close(autograd::grad_of(norm.parameter("bias")), Tensor::full({6}, 3), 0));
   EXPECT_EQ(autograd::grad_of(linear.parameter("weight")).shape(), (Shape{6, 4}));
+}
+
+TEST_F(Layers, RmsNormHasAWeightAlone) {
+  const LayerNorm rms(4, 0.5, source("norm"), NormLayer::rms_norm), plain(4, 0.5, source("norm"));
+  EXPECT_EQ(names_of(rms), (Names{"weight"}));
+  EXPECT_EQ(names_of(plain), (Names{"weight", "bias"}));
+  EXPECT_EQ(rms.to_string(), "RmsNorm((4,), eps=0.5, elementwise_affine=True)");
+  for (const LayerNorm* norm : {&rms, &plain})
+    EXPECT_TRUE(testing::close(norm->parameter("weight"), Tensor::full({4}, 1), 0));
+  EXPECT_TRUE(testing::close(plain.parameter("bias"), Tensor::zeros({4}), 0));
+  const Tensor gamma = Tensor::randn({4}, 2), beta = Tensor::randn({4}, 3), x = Tensor::randn({2, 3, 4}, 1);
+  rms.parameter("weight").copy_(gamma);
+  plain.parameter("weight").copy_(gamma);
+  plain.parameter("bias").copy_(beta);
+  EXPECT_TRUE(testing::close(rms.forward(x), ops::rms_norm(x, gamma, 0.5), 0));
+  EXPECT_TRUE(testing::close(plain.forward(x), ops::layer_norm(x, gamma, beta, 0.5), 0));
+  EXPECT_TRUE(traced_by([&] { rms.forward(x); }).contains("norm"));
+}
+
+TEST_F(Layers, LayerNorm2dIsOverTheChannels) {
+  const LayerNorm2d norm(3, source("norm"));
+  EXPECT_EQ(norm.to_string(), "LayerNorm2d()");
+  EXPECT_EQ(names_of(norm), (Names{"weight", "bias"}));
+  const Tensor x = ops::mul(Tensor::randn({2, 3, 2, 4}, 1), Tensor::full({1}, 1e-3));  // where ε matters
+  const Tensor want = ops::layer_norm(x.permute({0, 2, 3, 1}), {}, {}, 1e-6).permute({0, 3, 1, 2});
+  EXPECT_TRUE(testing::close(norm.forward(x), want, 1e-5));
+  EXPECT_EQ(error_of([&] {
+              norm.forward(Tensor::zeros({2, 4, 3, 3}));
+            }),
+            "LayerNorm2d: expected a feature map [B, 3, H, W], got [2, 4, 3, 3]");
 }
 
 }  // namespace

@@ -7,11 +7,14 @@
 #include <vector>
 
 #include "tests/support/golden.h"
+#include "tests/support/messages.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
 
 namespace vitrail::nn {
 namespace {
+
+using testing::error_of;
 
 struct Weights {
   Tensor qkv, proj;
@@ -115,6 +118,70 @@ TEST(Mimetic, WithoutNoiseAndIdentityIsZero) {
 TEST(Mimetic, RejectsShapesThatDoNotMatch) {
   EXPECT_THROW(weights_of(8, 3, 4, 0), Error);
   EXPECT_THROW(mimetic_attention({}, 2, 0, Tensor::zeros({24, 8}), Tensor::zeros({8, 7})), Error);
+}
+
+// aᵀ b of rows [k, n] and [k, n].
+double product_at(const float* a, const float* b, int64_t k, int64_t n, int64_t r, int64_t c) {
+  double sum = 0;
+  for (int64_t i = 0; i < k; ++i) sum += static_cast<double>(a[i * n + r]) * b[i * n + c];
+  return sum;
+}
+
+TEST(Mimetic, DefaultsAreThePapers) {
+  EXPECT_EQ(MimeticOptions().qk_noise, 0.7);
+  EXPECT_EQ(MimeticOptions().qk_identity, 0.7);
+  EXPECT_EQ(MimeticOptions().vo_noise, 0.4);
+  EXPECT_EQ(MimeticOptions().vo_identity, 0.4);
+}
+
+// Without noise the products are multiples of the identity, in their best approximation of the heads' rank.
+TEST(Mimetic, WithoutNoiseProductsAreMultiplesOfTheIdentity) {
+  constexpr int64_t n = 6;
+  const MimeticOptions options{.qk_noise = 0, .qk_identity = 0.5, .vo_noise = 0, .vo_identity = 0.25};
+  const Tensor qkv = Tensor::empty({3 * n, n}), proj = Tensor::empty({n, n});
+  mimetic_attention(options, 1, 3, qkv, proj);
+  const Tensor out = proj.transpose(0, 1).contiguous();
+  for (int64_t r = 0; r < n; ++r) {
+    for (int64_t c = 0; c < n; ++c) {
+      const float* const values = qkv.data<float>();
+      EXPECT_NEAR(product_at(values, values + n * n, n, n, r, c), r == c ? 0.5 : 0, 1e-6);
+      EXPECT_NEAR(product_at(values + 2 * n * n, out.data<float>(), n, n, r, c), r == c ? -0.25 : 0, 1e-6);
+    }
+  }
+}
+
+// Heads narrower than the model: rows of v and columns of the projection are pairs of equal length.
+TEST(Mimetic, NarrowModelsHaveTheirFactorsInPairs) {
+  constexpr int64_t n = 10, heads = 2, width = 3, inner = heads * width;
+  const Tensor qkv = Tensor::full({3 * inner, n}, 9), proj = Tensor::full({n, inner}, 9);
+  mimetic_attention({}, heads, 3, qkv, proj);
+  const auto norm = [](const Tensor& t) {
+    double sum = 0;
+    for (int64_t i = 0; i < t.numel(); ++i) sum += double{t.data<float>()[i]} * t.data<float>()[i];
+    return sum;
+  };
+  const auto row = [&](int64_t i) { return norm(qkv.select(0, i).contiguous()); };
+  for (int64_t k = 0; k < inner; ++k) {
+    EXPECT_NEAR(row(2 * inner + k), norm(proj.select(1, k).contiguous()), 1e-4);
+    EXPECT_NEAR(row(k), row(inner + k), 1e-4) << "a query and its key";
+    if (k % width > 0) {
+      EXPECT_GE(row(k - 1), row(k) - 1e-4);
+    }
+    if (k > 0) {
+      EXPECT_GE(row(2 * inner + k - 1), row(2 * inner + k) - 1e-4);
+    }
+  }
+}
+
+TEST(Mimetic, ErrorsNameTheWeights) {
+  const auto error = [](int64_t heads, const Shape& qkv, const Shape& proj) {
+    return error_of([&] { mimetic_attention({}, heads, 0, Tensor::zeros(qkv), Tensor::zeros(proj)); });
+  };
+  const std::string weights = "mimetic initialisation: expected weights [3·H·d, C] and [C, H·d] of H = ";
+  EXPECT_EQ(error(2, {24, 8}, {8, 7}), weights + "2 heads with H·d ≤ C, got [24, 8] and [8, 7]");
+  EXPECT_EQ(error(0, {24, 8}, {8, 8}), weights + "0 heads with H·d ≤ C, got [24, 8] and [8, 8]");
+  EXPECT_EQ(error(3, {24, 8}, {8, 8}), weights + "3 heads with H·d ≤ C, got [24, 8] and [8, 8]");
+  EXPECT_EQ(error(2, {48, 8}, {8, 16}), weights + "2 heads with H·d ≤ C, got [48, 8] and [8, 16]");
 }
 
 }  // namespace

@@ -5,15 +5,20 @@
 
 #include <cmath>
 
+#include "tests/nn/traced_layers.h"
 #include "tests/support/golden.h"
+#include "tests/support/messages.h"
 #include "vitrail/autograd/variable.h"
 #include "vitrail/base/error.h"
 #include "vitrail/nn/block.h"
 #include "vitrail/nn/linear.h"
+#include "vitrail/nn/mlp.h"
 #include "vitrail/nn/patch_embed.h"
 
 namespace vitrail::nn {
 namespace {
+
+using testing::error_of;
 
 Block small_block(double drop = 0) {
   RandomParams params(1);
@@ -171,6 +176,35 @@ TEST(Module, ListsPrintRunsOfEqualItems) {
             ")");
   EXPECT_EQ(list.size(), 6u);
   EXPECT_EQ(list.named_parameters()[3].name, "1.bias");
+}
+
+TEST(Module, FloatsAtTheLimitsOfNotation) {
+  const std::pair<double, const char*> texts[] = {
+      {1e-4, "0.0001"},      {0.00099, "0.00099"}, {9.9e-5, "9.9e-05"},
+      {-9.9e-5, "-9.9e-05"}, {-1e16, "-1e+16"},    {9999999999999998.0, "9999999999999998.0"},
+      {-2, "-2.0"},          {1e-12, "1e-12"},     {1e100, "1e+100"},
+      {INFINITY, "inf"},     {-INFINITY, "-inf"}};
+  for (const auto& [value, text] : texts) EXPECT_EQ(python_float(value), text);
+}
+
+TEST_F(Layers, ModulesNameAParameterThatTheyLack) {
+  const Mlp layer({.in_features = 2, .hidden_features = 3}, source());
+  EXPECT_EQ(error_of([&] { layer.parameter("fc3.bias"); }), "Mlp: expected the name of a parameter, got 'fc3.bias'");
+  std::vector<std::string> modules;
+  for (const auto& [name, module] : layer.named_modules()) modules.push_back(name + ":" + module->type());
+  EXPECT_EQ(modules, (Names{":Mlp", "fc1:Linear", "drop1:Dropout", "fc2:Linear", "drop2:Dropout"}));
+  EXPECT_EQ(layer.num_parameters(), 2 * 3 + 3 + 3 * 2 + 2);
+}
+
+TEST_F(Layers, ListsKeepTheirItemsInOrder) {
+  ModuleList<Linear> list("layers");
+  for (const int64_t out : {3, 5, 4}) list.emplace_back(2, out, false, source());
+  std::vector<int64_t> widths;
+  for (const Linear& layer : list) widths.push_back(layer.out_features());
+  EXPECT_EQ(widths, (std::vector<int64_t>{3, 5, 4}));
+  EXPECT_EQ(list[1].out_features(), 5);
+  EXPECT_EQ(names_of(list), (Names{"0.weight", "1.weight", "2.weight"}));
+  EXPECT_EQ(list.path(), "layers");
 }
 
 }  // namespace

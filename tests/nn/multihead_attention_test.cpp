@@ -2,10 +2,15 @@
 #include "vitrail/nn/multihead_attention.h"
 
 #include "tests/nn/layer_fixture.h"
+#include "tests/nn/traced_layers.h"
+#include "tests/support/messages.h"
 #include "vitrail/base/error.h"
+#include "vitrail/nn/dropout.h"
 
 namespace vitrail::nn {
 namespace {
+
+using testing::error_of;
 
 class MultiheadAttentionGolden : public ::testing::TestWithParam<std::string> {};
 
@@ -123,6 +128,51 @@ TEST(MultiheadAttention, ReturnsTheWeightsBeforeDropout) {
   const MultiheadAttentionOutput train = layer.forward(x, x, x);
   EXPECT_TRUE(testing::close(train.weights, eval.weights, 1e-6));
   EXPECT_FALSE(testing::close(train.out, eval.out, 1e-3));
+}
+
+TEST_F(Layers, MultiheadAttentionNamesWhatDoesNotFit) {
+  const MultiheadAttention layer({.embed_dim = 6, .num_heads = 3}, source());
+  EXPECT_EQ(MultiheadAttentionConfig().dropout, 0.1);
+  EXPECT_EQ(names_of(layer), (Names{"q_proj.weight", "q_proj.bias", "k_proj.weight", "k_proj.bias", "v_proj.weight",
+                                    "v_proj.bias", "out_proj.weight", "out_proj.bias"}));
+  EXPECT_EQ(layer.type(), "MultiheadAttention");
+  const Tensor q = Tensor::zeros({2, 4, 6}), k = Tensor::zeros({2, 5, 6});
+  const auto error = [&](const AttentionMasks& masks) { return error_of([&] { layer.forward(q, k, k, masks); }); };
+  const auto boolean = [](const Shape& shape) { return Tensor::zeros(shape, DType::boolean); };
+  EXPECT_EQ(error({.key_padding_mask = boolean({2, 4})}),
+            "MultiheadAttention: expected key_padding_mask [2, 5], got [2, 4]");
+  EXPECT_EQ(
+      error({.key_padding_mask = Tensor::zeros({2, 5})}),
+      "MultiheadAttention: expected an integer or boolean key_padding_mask (a floating one is attn_bias), got f32");
+  EXPECT_EQ(error({.attn_mask = Tensor::zeros({4, 5})}),
+            "MultiheadAttention: expected an integer or boolean attn_mask (a floating one is attn_bias), got f32");
+  EXPECT_EQ(error({.attn_mask = boolean({5, 4})}),
+            "MultiheadAttention: expected attn_mask [T, S], [B, 1, T, S] or [B, H, T, S] for scores [2, 3, 4, 5], "
+            "got [5, 4]");
+  EXPECT_EQ(error({.attn_bias = Tensor::zeros({5, 4})}),
+            "MultiheadAttention: expected attn_bias [T, S], [B, 1, T, S] or [B, H, T, S] for scores [2, 3, 4, 5], "
+            "got [5, 4]");
+  EXPECT_EQ(error({.attn_bias = boolean({4, 5})}),
+            "MultiheadAttention: expected a floating attn_bias (an integer or boolean mask is attn_mask), got bool");
+  EXPECT_EQ(
+      error_of([&] { layer.forward(q, k, q); }),
+      "MultiheadAttention: expected query [B, T, 6], key and value [B, S, 6], got [2, 4, 6], [2, 5, 6], [2, 4, 6]");
+  EXPECT_EQ(error_of([&] { MultiheadAttention({.embed_dim = 6, .num_heads = 4}, source()); }),
+            "MultiheadAttention: expected an embed_dim that num_heads divides, got embed_dim 6 and 4 heads");
+}
+
+TEST_F(Layers, MultiheadAttentionDropsUnderItsName) {
+  MultiheadAttention layer({.embed_dim = 6, .num_heads = 3, .dropout = 0.5, .bias = false}, source("cross"));
+  EXPECT_EQ(names_of(layer), (Names{"q_proj.weight", "k_proj.weight", "v_proj.weight", "out_proj.weight"}));
+  layer.train();
+  const Tensor x = Tensor::randn({2, 4, 6}, 1);
+  Tensor first;
+  {
+    const RandomScope scope(1, 2);
+    first = layer.forward(x, x, x).out;
+  }
+  const RandomScope scope(1, 3);
+  EXPECT_FALSE(testing::close(layer.forward(x, x, x).out, first, 1e-4));
 }
 
 }  // namespace

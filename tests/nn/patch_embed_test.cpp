@@ -2,8 +2,11 @@
 #include "vitrail/nn/patch_embed.h"
 
 #include "tests/nn/layer_fixture.h"
+#include "tests/nn/traced_layers.h"
 #include "tests/support/messages.h"
 #include "vitrail/base/error.h"
+#include "vitrail/ops/linear.h"
+#include "vitrail/ops/rms_norm.h"
 
 namespace vitrail::nn {
 namespace {
@@ -84,6 +87,59 @@ TEST(PatchEmbed, AFeatureMapIsTheTokensInAnotherLayout) {
   const Tensor map = random_layer(config).forward(image);
   EXPECT_EQ(map.shape(), (Shape{2, 5, 2, 3}));
   EXPECT_TRUE(testing::close(map.flatten(2).transpose(1, 2), tokens, 0));
+}
+
+TEST_F(Layers, PatchEmbeddingsNormaliseWithTheirKind) {
+  const PatchEmbed layer({.img_size = {4, 6},
+                          .patch_size = {2, 3},
+                          .in_chans = 2,
+                          .embed_dim = 5,
+                          .norm_eps = 0.5,
+                          .input_norm_eps = 0.25,
+                          .norm_layer = NormLayer::rms_norm},
+                         source("patch_embed"));
+  EXPECT_EQ(names_of(layer), (Names{"input_norm.weight", "proj.weight", "proj.bias", "norm.weight"}));
+  EXPECT_EQ(layer.parameter("input_norm.weight").shape(), (Shape{12}));
+  EXPECT_EQ(layer.parameter("proj.weight").shape(), (Shape{5, 2, 2, 3}));
+  EXPECT_EQ(layer.grid_of(4, 6), (std::array<int64_t, 2>{2, 2}));
+  const Tensor image = Tensor::randn({1, 2, 4, 6}, 1);
+  const Tensor out = layer.forward(image);
+  // The first patch by hand: rows 0 and 1, columns 0 to 2, in (c, y, x) order.
+  std::vector<float> pixels;
+  for (int64_t c = 0; c < 2; ++c) {
+    for (int64_t i = 0; i < 6; ++i) pixels.push_back(image.data<float>()[(c * 4 + i / 3) * 6 + i % 3]);
+  }
+  const Tensor normed = ops::rms_norm(Tensor::from<float>({1, 12}, pixels), {}, 0.25);
+  const Tensor projected =
+      ops::linear(normed, layer.parameter("proj.weight").view({5, 12}), layer.parameter("proj.bias"));
+  EXPECT_TRUE(testing::close(out.narrow(1, 0, 1).view({1, 5}), ops::rms_norm(projected, {}, 0.5), 1e-5));
+  EXPECT_EQ(error_of([&] {
+              layer.forward(Tensor::zeros({1, 3, 4, 6}));
+            }),
+            "patch_embed: expected images [B, 2, H, W], got [1, 3, 4, 6]");
+  EXPECT_EQ(error_of([&] {
+              PatchEmbed({.patch_size = {0, 3}}, source());
+            }),
+            "patch_embed: expected a patch of at least 1×1, got 0×3");
+  const PatchEmbed plain({.img_size = {4, 6}, .patch_size = {2, 3}, .embed_dim = 5}, source("patch_embed"));
+  const Values values = traced_by([&] { plain.forward(Tensor::randn({1, 3, 4, 6}, 1)); });
+  EXPECT_TRUE(testing::close(values.at("patch_embed.norm"), values.at("patch_embed.transposed"), 0));
+  EXPECT_EQ(PatchEmbedConfig().img_size, (std::array<int64_t, 2>{224, 224}));
+  EXPECT_EQ(PatchEmbedConfig().patch_size, (std::array<int64_t, 2>{16, 16}));
+  EXPECT_EQ(PatchEmbedConfig().embed_dim, 768);
+}
+
+TEST_F(Layers, PatchEmbeddingsMayIgnoreARemainder) {
+  const PatchEmbed layer(
+      {.img_size = {5, 8}, .patch_size = {2, 3}, .embed_dim = 4, .dynamic_img_size = true, .allow_remainder = true},
+      source());
+  EXPECT_EQ(layer.grid_of(5, 8), (std::array<int64_t, 2>{2, 2}));
+  EXPECT_EQ(layer.grid_of(2, 3), (std::array<int64_t, 2>{1, 1}));
+  EXPECT_EQ(layer.grid_of(7, 3), (std::array<int64_t, 2>{3, 1}));
+  EXPECT_EQ(error_of([&] { layer.grid_of(1, 3); }),
+            "patch_embed: expected an image size that the patch size 2×3 divides, got 1×3");
+  EXPECT_EQ(error_of([&] { layer.grid_of(2, 2); }),
+            "patch_embed: expected an image size that the patch size 2×3 divides, got 2×2");
 }
 
 }  // namespace

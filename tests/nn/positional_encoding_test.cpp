@@ -4,11 +4,18 @@
 #include <cmath>
 
 #include "tests/nn/layer_fixture.h"
+#include "tests/nn/traced_layers.h"
+#include "tests/support/messages.h"
 #include "vitrail/autograd/gradient_check.h"
 #include "vitrail/base/error.h"
+#include "vitrail/base/random.h"
+#include "vitrail/nn/dropout.h"
+#include "vitrail/ops/elementwise.h"
 
 namespace vitrail::nn {
 namespace {
+
+using testing::error_of;
 
 class PositionalEncodingGolden : public ::testing::TestWithParam<std::string> {};
 
@@ -125,6 +132,87 @@ TEST(PositionResampling, KeepsConstantsAndItsOwnGrid) {
   const Tensor own = Tensor::randn({1, 13, 3}, 1);
   EXPECT_EQ(resample_positions(own, 1, {3, 4}, {3, 4}, {}).storage(), own.storage());
   EXPECT_TRUE(testing::close(resample_positions(own, 1, {3, 4}, {4, 3}, {}).narrow(1, 0, 1), own.narrow(1, 0, 1), 0));
+}
+
+TEST(PositionalEncoding, HasADefaultLengthAndKeepsTheDtype) {
+  PositionalEncoding layer(4, 0.5, 1000, "pos");
+  EXPECT_EQ(PositionalEncoding(4).forward(Tensor::zeros({1, 1000, 4})).shape(), (Shape{1, 1000, 4}));
+  EXPECT_EQ(error_of([] {
+              PositionalEncoding(4).forward(Tensor::zeros({1, 1001, 4}));
+            }),
+            "PositionalEncoding: expected x [B, at most 1000, 4], got [1, 1001, 4]");
+  for (const DType dtype : {DType::f64, DType::bf16}) {
+    EXPECT_EQ(layer.forward(Tensor::zeros({1, 2, 4}, dtype)).dtype(), dtype);
+  }
+  const Values values = traced_by([&] { layer.forward(Tensor::zeros({2, 3, 4})); });
+  EXPECT_TRUE(testing::close(values.at("pos.positions"), sinusoidal_positions(3, 4), 0));
+  layer.train();
+  const RandomScope scope(3, 4);
+  const Tensor x = Tensor::randn({2, 3, 4}, 1);
+  const Tensor mask = ops::dropout_mask({2, 3, 4}, 0.5, random_key("pos.dropout", 3, 4), {}, DType::f32);
+  EXPECT_TRUE(testing::close(layer.forward(x), ops::mul(ops::add(x, sinusoidal_positions(3, 4)), mask), 0));
+  EXPECT_EQ(error_of([] { sinusoidal_positions(3, 5); }), "sinusoidal positions: expected an even width, got 5");
+  EXPECT_EQ(error_of([] {
+              sincos_positions_2d({2, 2}, 6);
+            }),
+            "sincos2d positions: expected a width that 4 divides, got 6");
+}
+
+TEST(PositionResampling, ErrorsNameGrids) {
+  EXPECT_EQ(error_of([] {
+              resample_positions(Tensor::zeros({1, 17, 4}), 1, {3, 5}, {2, 2}, {});
+            }),
+            "positions: expected [1, 1 + 3×5, D], got [1, 17, 4]");
+  EXPECT_EQ(error_of([] {
+              resample_positions(Tensor::zeros({1, 16, 4}), 1, {3, 5}, {2, 0}, {});
+            }),
+            "positions: expected a grid of at least 1×1, got 2×0");
+  EXPECT_TRUE(PositionResampling().antialias);
+  EXPECT_FALSE(PositionResampling().bilinear);
+  EXPECT_EQ(PositionResampling().offset, 0);
+}
+
+// A row of values [1, n, 1] resampled to another length, and a column.
+void expect_resampled(const std::vector<double>& from, const PositionResampling& how, const std::vector<double>& want) {
+  const auto n = static_cast<int64_t>(from.size()), m = static_cast<int64_t>(want.size());
+  const Tensor line = Tensor::from<double>({1, n, 1}, from), expected = Tensor::from<double>({1, m, 1}, want);
+  EXPECT_TRUE(testing::close(resample_positions(line, 0, {1, n}, {1, m}, how), expected, 1e-12));
+  EXPECT_TRUE(testing::close(resample_positions(line, 0, {n, 1}, {m, 1}, how), expected, 1e-12));
+}
+
+TEST(PositionResampling, BilinearWeightsAreTriangles) {
+  expect_resampled({1, 4}, {.antialias = false, .bilinear = true}, {1, 2.5, 4});
+  expect_resampled({1, 4, 10}, {.antialias = false, .bilinear = true}, {1.75, 8.5});
+  // Target 0 of 2 from 4: the centre is 1, the triangle 2 wide on each side.
+  const double first = (0.75 * 1 + 0.75 * 4 + 0.25 * 10) / 1.75, second = (0.25 * 4 + 0.75 * 10 + 0.75 * 20) / 1.75;
+  expect_resampled({1, 4, 10, 20}, {.antialias = true, .bilinear = true}, {first, second});
+  expect_resampled({1, 4}, {.antialias = true, .bilinear = true}, {1, 2.5, 4});
+  // An offset changes the scale of the positions: 4 / 2.5.
+  const double scale = 4 / 2.5, at = 1.5 * scale - 0.5;
+  expect_resampled({1, 4, 10, 20}, {.antialias = false, .bilinear = true, .offset = 0.5},
+                   {1 + 3 * (0.5 * scale - 0.5), 4 + 6 * (at - 1)});
+}
+
+TEST(PositionResampling, BicubicWeightsAreOfTheCubicWithItsParameter) {
+  const auto cubic = [](double x, double a) {
+    x = std::abs(x);
+    return x < 1   ? (a + 2) * x * x * x - (a + 3) * x * x + 1
+           : x < 2 ? a * x * x * x - 5 * a * x * x + 8 * a * x - 4 * a
+                   : 0;
+  };
+  // Target 1 of 4 from 2 is at 0.25; taps outside have the value of the edge.
+  const auto plain = [&](double at) {
+    double sum = 0;
+    for (int i = -2; i <= 3; ++i) sum += cubic(at - i, -0.75) * (i <= 0 ? 1 : 4);
+    return sum;
+  };
+  expect_resampled({1, 4}, {.antialias = false}, {plain(-0.25), plain(0.25), plain(0.75), plain(1.25)});
+  // With antialiasing only taps inside count, and their weights are divided by their sum.
+  const auto smooth = [&](double at) {
+    const double low = cubic(at, -0.5), high = cubic(at - 1, -0.5);
+    return (low * 1 + high * 4) / (low + high);
+  };
+  expect_resampled({1, 4}, {.antialias = true}, {smooth(-0.25), smooth(0.25), smooth(0.75), smooth(1.25)});
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "tests/support/golden.h"
 
@@ -67,6 +68,58 @@ TEST(RelativePositionBias, BilinearRowsAreInterpolatedAlongBothAxes) {
   }
   EXPECT_EQ(bias.data<float>()[1], 2.0F * 15) << "the class token for a patch";
   EXPECT_EQ(bias.data<float>()[7], 2.0F * 16) << "a patch for the class token";
+}
+
+// A table of one head whose value is its index along y (or x): the bias shows where a distance is in the table.
+std::vector<double> places_along(int axis, int64_t from, int64_t to, RelativePositionResampling resampling) {
+  RandomParams params(1, DType::f64);
+  const std::array<int64_t, 2> old = axis == 0 ? std::array<int64_t, 2>{from, 2} : std::array<int64_t, 2>{2, from};
+  const std::array<int64_t, 2> grid = axis == 0 ? std::array<int64_t, 2>{to, 2} : std::array<int64_t, 2>{2, to};
+  const RelativePositionBias layer({old, 1, resampling}, ParamSource(params));
+  const Tensor table = layer.parameter("relative_position_bias_table");
+  const int64_t across = 2 * old[1] - 1;
+  for (int64_t i = 0; i < table.numel(); ++i)
+    table.data<double>()[i] = static_cast<double>(axis == 0 ? i / across : i % across);
+  const Tensor bias = layer.forward(grid);
+  const int64_t tokens = 1 + grid[0] * grid[1], step = axis == 0 ? 2 : 1;
+  std::vector<double> places;
+  for (int64_t distance = 1 - to; distance < to; ++distance) {
+    const int64_t query = distance > 0 ? distance : 0, key = query - distance;
+    places.push_back(bias.data<double>()[(1 + query * step) * tokens + 1 + key * step]);
+  }
+  return places;
+}
+
+void expect_places(const std::vector<double>& got, const std::vector<double>& want, double tolerance) {
+  ASSERT_EQ(got.size(), want.size());
+  for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], want[i], tolerance) << i;
+}
+
+// Positions 0, ±1, ±(1 + q), …: q of at most 1.5, at least 1.01, or the one whose outermost position fits.
+TEST(RelativePositionBias, GeometricPositionsAreSpacedByTheirRatio) {
+  for (const int axis : {0, 1}) {
+    const auto places = [&](int64_t from, int64_t to) {
+      return places_along(axis, from, to, RelativePositionResampling::geometric);
+    };
+    // 5 positions 0, ±1, ±2.5 for distances up to 4; the outermost positions are cut.
+    expect_places(places(3, 5), {0, 0, 1 / 3.0, 1, 2, 3, 4 - 1 / 3.0, 4, 4}, 1e-5);
+    // 9 positions 0, ±1, ±2.01, … for distances up to 2.
+    expect_places(places(5, 3), {2 + 0.01 / 1.01, 3, 4, 5, 6 - 0.01 / 1.01}, 1e-5);
+    // 1 + q + q² = 4
+    const double q = (std::sqrt(13.0) - 1) / 2, part = (4 - 3) / (q * q), next = (2 - 1) / q;
+    expect_places(places(4, 5), {0, part, 2 - next, 2, 3, 4, 4 + next, 6 - part, 6}, 1e-4);
+    expect_places(places(4, 4), {0, 1, 2, 3, 4, 5, 6}, 0);
+  }
+}
+
+TEST(RelativePositionBias, BilinearPlacesAreHalfPixelCentres) {
+  for (const int axis : {0, 1}) {
+    const double step = 5.0 / 9;
+    std::vector<double> want;
+    for (int i = 0; i < 9; ++i) want.push_back(std::clamp((i + 0.5) * step - 0.5, 0.0, 4.0));
+    expect_places(places_along(axis, 3, 5, RelativePositionResampling::bilinear), want, 1e-12);
+  }
+  EXPECT_EQ(RelativePositionBiasConfig().resampling, RelativePositionResampling::geometric);
 }
 
 }  // namespace

@@ -7,12 +7,15 @@
 #include <functional>
 #include <numbers>
 
+#include "tests/nn/traced_layers.h"
 #include "tests/support/golden.h"
 #include "tests/support/messages.h"
 #include "vitrail/base/error.h"
 
 namespace vitrail::nn {
 namespace {
+
+using testing::error_of;
 
 RotaryEmbedding embedding(const RotaryEmbeddingConfig& config) {
   RandomParams params(1, DType::f64);
@@ -118,6 +121,53 @@ TEST(RotaryEmbedding, RefusesWidthsAndPeriodsThatDoNotFit) {
                                   embedding({.head_dim = 8, .periods = {1, 2, 3}});
                                 }),
                                 "2 periods, got 3"));
+}
+
+// cos and sin of one band of y and one of x.
+void expect_angle(const RotaryEmbedding& layer, std::array<int64_t, 2> grid, int64_t patch, double first,
+                  double second) {
+  const Tensor table = layer.tables(grid, DType::f64)[0];
+  const double* const row = table.data<double>() + patch * 4;
+  EXPECT_NEAR(row[0], std::cos(first), 1e-12);
+  EXPECT_NEAR(row[1], std::cos(second), 1e-12);
+  EXPECT_NEAR(row[2], std::sin(first), 1e-12);
+  EXPECT_NEAR(row[3], std::sin(second), 1e-12);
+}
+
+TEST(RotaryEmbedding, CoordinatesHaveTheirOffsetAndOrder) {
+  RandomParams params(1, DType::f64);
+  const ParamSource source(params);
+  const auto layer = [&](const RotaryEmbeddingConfig& config) { return RotaryEmbedding(config, source); };
+  // Patch 5 of a grid of 2 × 4 is at y = 1, x = 1, patch 7 at y = 1, x = 3.
+  expect_angle(layer({.head_dim = 4, .offset = 0.25}), {2, 4}, 7, 1.25, 3.25);
+  expect_angle(layer({.head_dim = 4, .offset = 0.25, .x_first = true}), {2, 4}, 7, 3.25, 1.25);
+  expect_angle(layer({.head_dim = 4, .offset = 0.25, .x_first = true, .reference = {{6, 8}}}), {2, 4}, 7, 3.25 * 8 / 4,
+               1.25 * 6 / 2);
+  const double tau = 2 * std::numbers::pi;
+  expect_angle(layer({.head_dim = 4, .type = RotaryType::dinov3, .offset = 0.25}), {2, 4}, 7, tau * (2 * 1.75 / 2 - 1),
+               tau * (2 * 3.75 / 4 - 1));
+  expect_angle(layer({.head_dim = 4, .type = RotaryType::dinov3, .x_first = true}), {2, 4}, 5, tau * (2 * 1.5 / 4 - 1),
+               tau * (2 * 1.5 / 2 - 1));
+  EXPECT_EQ(RotaryEmbeddingConfig().temperature, 10000);
+  const RotaryEmbeddingConfig mixed{.head_dim = 4, .num_heads = 1, .depth = 1, .type = RotaryType::mixed};
+  RotaryEmbeddingConfig shifted = mixed;
+  shifted.offset = 3;
+  shifted.reference = {{9, 9}};
+  EXPECT_TRUE(
+      testing::close(layer(shifted).tables({2, 3}, DType::f64)[0], layer(mixed).tables({2, 3}, DType::f64)[0], 0));
+  EXPECT_TRUE(names_of(layer({.head_dim = 4})).empty());
+  EXPECT_EQ(names_of(layer(mixed)), (Names{"freqs"}));
+  EXPECT_EQ(layer(mixed).type(), "RotaryEmbedding");
+}
+
+TEST(RotaryEmbedding, ErrorsNameTheLayer) {
+  RandomParams params(1);
+  EXPECT_EQ(error_of([&] { RotaryEmbedding({.head_dim = 6}, ParamSource(params)); }),
+            "rotary embedding: expected a head_dim that 4 divides: two axes of pairs, got 6");
+  EXPECT_EQ(error_of([&] {
+              RotaryEmbedding({.head_dim = 8, .periods = {1, 2, 3}}, ParamSource(params, "rope"));
+            }),
+            "rope: expected 2 periods, got 3");
 }
 
 }  // namespace

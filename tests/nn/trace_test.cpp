@@ -2,9 +2,10 @@
 #include "vitrail/nn/trace.h"
 
 #include <cmath>
-#include <map>
 
+#include "tests/nn/traced_layers.h"
 #include "tests/support/golden.h"
+#include "tests/support/messages.h"
 #include "vitrail/base/error.h"
 #include "vitrail/nn/block.h"
 #include "vitrail/nn/multihead_attention.h"
@@ -17,22 +18,14 @@
 namespace vitrail::nn {
 namespace {
 
-using Values = std::map<std::string, Tensor>;
-
-template <class Run>
-Values traced(Run run) {
-  Values values;
-  const TraceScope scope([&](const std::string& name, const Tensor& tensor) { values[name] = tensor; });
-  run();
-  return values;
-}
+using testing::error_of;
 
 TEST(Trace, PatchEmbedReportsTheFeatureMapAndTheTokens) {
   RandomParams params(1);
   const PatchEmbed layer({.img_size = {8, 12}, .patch_size = {4, 4}, .embed_dim = 5},
                          ParamSource(params, "patch_embed"));
   const Tensor image = Tensor::randn({2, 3, 8, 12}, 1);
-  const Values values = traced([&] { layer.forward(image); });
+  const Values values = traced_by([&] { layer.forward(image); });
   const Tensor map = values.at("patch_embed.proj");
   EXPECT_EQ(map.shape(), (Shape{2, 5, 2, 3}));
   EXPECT_TRUE(testing::close(values.at("patch_embed.flattened"), map.flatten(2), 0));
@@ -45,7 +38,7 @@ TEST(Trace, AttentionReportsEveryStepOfTheFormula) {
   const Attention layer({.dim = 24, .num_heads = 3, .qkv_bias = true}, ParamSource(params, "attn"));
   const Tensor x = Tensor::randn({2, 5, 24}, 1);
   Tensor out;
-  const Values values = traced([&] { out = layer.forward(x); });
+  const Values values = traced_by([&] { out = layer.forward(x); });
   const auto at = [&](const std::string& name) { return values.at("attn." + name); };
   EXPECT_TRUE(testing::close(at("qkv_reshaped"), at("qkv").view({2, 5, 3, 3, 8}), 0));
   EXPECT_TRUE(testing::close(at("qkv_permuted"), at("qkv_reshaped").permute({2, 0, 3, 1, 4}), 0));
@@ -68,7 +61,7 @@ TEST(Trace, MlpReportsTheValuesBeforeAndAfterTheActivation) {
   RandomParams params(1);
   const Mlp layer({.in_features = 6, .hidden_features = 10}, ParamSource(params, "mlp"));
   const Tensor x = Tensor::randn({3, 6}, 1);
-  const Values values = traced([&] { layer.forward(x); });
+  const Values values = traced_by([&] { layer.forward(x); });
   const Tensor fc1 = ops::linear(x, layer.parameter("fc1.weight"), layer.parameter("fc1.bias"));
   EXPECT_TRUE(testing::close(values.at("mlp.fc1"), fc1, 0));
   EXPECT_TRUE(testing::close(values.at("mlp.act"), ops::activation(fc1, kernels::Activation::gelu), 0));
@@ -81,7 +74,7 @@ TEST(Trace, BlockReportsBothSumsAndEveryStepOfAResidualBranch) {
     const Block block({.attention = {.dim = 24, .num_heads = 3}, .norm_first = norm_first, .init_values = 0.1},
                       ParamSource(params, "blocks.0"));
     const Tensor x = Tensor::randn({2, 9, 24}, 1);
-    const Values values = traced([&] { block.forward(x); });
+    const Values values = traced_by([&] { block.forward(x); });
     const auto at = [&](const std::string& name) { return values.at("blocks.0." + name); };
     EXPECT_TRUE(testing::close(at("ls1"), ops::mul(at("attn"), block.parameter("ls1.gamma")), 0));
     EXPECT_TRUE(testing::close(at("drop_path1"), at("ls1"), 0));
@@ -99,7 +92,7 @@ TEST(Trace, StochasticDepthKeepsOrDropsTheBranchOfASample) {
   const RandomScope random(1, 0);
   const Tensor x = Tensor::randn({8, 3, 24}, 1);
   Tensor out;
-  const Values values = traced([&] { out = block.forward(x); });
+  const Values values = traced_by([&] { out = block.forward(x); });
   EXPECT_TRUE(testing::close(out, block.forward(x), 1e-5));
   EXPECT_TRUE(testing::close(values.at("blocks.0.residual1"), ops::add(x, values.at("blocks.0.drop_path1")), 0));
 }
@@ -113,7 +106,7 @@ TEST(Trace, TracedAndUntracedForwardsAgree) {
   for (int64_t i = 0; i < mask.numel(); ++i) mask.data<bool>()[i] = i / 7 != 3 && i % 3 != 0;
   Tensor block_out;
   MultiheadAttentionOutput cross_out;
-  const Values values = traced([&] {
+  const Values values = traced_by([&] {
     block_out = block.forward(x);
     cross_out = cross.forward(x, memory, memory, {.attn_mask = mask});
   });
@@ -137,6 +130,20 @@ TEST(Trace, EndsWithItsScopeAndDoesNotNest) {
     EXPECT_THROW(TraceScope([](const std::string&, const Tensor&) {}), Error);
     EXPECT_TRUE(tracing());
   }
+  EXPECT_FALSE(tracing());
+}
+
+TEST_F(Layers, TheRootOfATraceHasNoName) {
+  const Mlp root({.in_features = 2, .hidden_features = 3}, source());
+  const Values values = traced_by([&] { root.forward(Tensor::zeros({1, 2})); });
+  Names names;
+  for (const auto& [name, value] : values) names.push_back(name);
+  EXPECT_EQ(names, (Names{"act", "drop1", "drop2", "fc1", "fc2", "norm"}));
+  EXPECT_EQ(error_of([] {
+              const TraceScope first([](const std::string&, const Tensor&) {});
+              const TraceScope second([](const std::string&, const Tensor&) {});
+            }),
+            "trace: expected one trace at a time on a thread, got a second");
   EXPECT_FALSE(tracing());
 }
 
