@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "tests/ops/inputs.h"
 #include "tests/support/golden.h"
 #include "vitrail/autograd/engine.h"
 #include "vitrail/autograd/variable.h"
@@ -13,6 +14,8 @@
 
 namespace vitrail::ops {
 namespace {
+
+using kernels::Activation;
 
 // Vector kernels have an error of a few units in the last place, for values below 8.
 TEST(Activation, InFloatEqualsDouble) {
@@ -42,6 +45,30 @@ TEST(Activation, ReluHasTheSlopeZeroAtZero) {
     autograd::backward(activation(x, kernels::Activation::relu), Tensor::full({4}, 3, dtype));
     EXPECT_TRUE(testing::close(autograd::grad_of(x), Tensor::from<double>({4}, {0, 0, 0, 3}), 0)) << name_of(dtype);
   }
+}
+
+TEST(Activation, ValuesAreThoseOfTheirFormulas) {
+  const double points[] = {-3, -0.75, -0.0, 0.5, 2};
+  for (const double x : points) {
+    const double cube = x + 0.044715 * x * x * x;
+    const std::pair<Activation, double> values[] = {
+        {Activation::none, x},
+        {Activation::gelu, x * 0.5 * (1 + std::erf(x / std::sqrt(2.0)))},
+        {Activation::gelu_tanh, 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * cube))},
+        {Activation::quick_gelu, x / (1 + std::exp(-1.702 * x))},
+        {Activation::relu, std::max(x, 0.0)},
+        {Activation::silu, x / (1 + std::exp(-x))},
+        {Activation::tanh, std::tanh(x)}};
+    for (const auto& [kind, want] : values) {
+      EXPECT_NEAR(activation(Tensor::full({1}, x, DType::f64), kind).item<double>(), want, 1e-14) << name_of(kind);
+      EXPECT_NEAR(activation(Tensor::full({1}, x), kind).item<double>(), want, 1e-6) << name_of(kind);
+    }
+  }
+}
+
+TEST(Activation, OfNoneGivesTheGradientItself) {
+  const Tensor grad = draw({3}, 1);
+  EXPECT_EQ(activation_backward(Activation::none, {}, grad).storage(), grad.storage());
 }
 
 }  // namespace

@@ -5,13 +5,18 @@
 
 #include <cmath>
 
+#include "tests/ops/inputs.h"
 #include "tests/support/golden.h"
+#include "tests/support/messages.h"
+#include "vitrail/autograd/variable.h"
 #include "vitrail/base/error.h"
 #include "vitrail/ops/linear.h"
 #include "vitrail/ops/softmax.h"
 
 namespace vitrail::ops {
 namespace {
+
+using testing::error_of;
 
 struct Inputs {
   Tensor q, k, v;
@@ -142,12 +147,58 @@ TEST(Attention, RejectsShapesThatDoNotMatch) {
   EXPECT_THROW(of({3, 5, 8}, {3, 7, 8}, {3, 7, 8}), Error);
 }
 
+TEST(Attention, WithoutWeightsHasNoneInAnyDtypeAndTheyHaveNoGradient) {
+  for (const DType dtype : {DType::f64, DType::f32, DType::bf16}) {
+    const Tensor q = leaf_of(Tensor::randn({1, 2, 3, 4}, 1).to(dtype)), k = Tensor::randn({1, 2, 5, 4}, 2).to(dtype);
+    EXPECT_FALSE(attention(q, k, k, 0.5).weights.defined()) << name_of(dtype);
+    const AttentionResult with = attention(q, k, k, 0.5, {}, true);
+    EXPECT_EQ(with.weights.shape(), (Shape{1, 2, 3, 5}));
+    EXPECT_EQ(with.weights.dtype(), dtype);
+    EXPECT_FALSE(autograd::requires_grad(with.weights));
+    EXPECT_TRUE(autograd::requires_grad(with.out));
+  }
+}
+
+TEST(Attention, ErrorsNameShapesAndTheBias) {
+  const Tensor q = Tensor::zeros({2, 3, 5, 8}), k = Tensor::zeros({2, 3, 7, 8});
+  EXPECT_EQ(error_of([&] { attention(q, k, q, 1); }),
+            "attention: expected q [B, H, T, d], k and v [B, H, S, d], got [2, 3, 5, 8], [2, 3, 7, 8], [2, 3, 5, 8]");
+  EXPECT_EQ(error_of([&] {
+              attention(q, k, k, 1, Tensor::zeros({5, 7}, DType::i64));
+            }),
+            "attention: expected a floating bias that broadcasts to [2, 3, 5, 7], got i64 [5, 7]");
+  EXPECT_EQ(error_of([&] {
+              self_attention(Tensor::zeros({2, 5, 25}), 4, 1);
+            }),
+            "self_attention: expected qkv [B, N, 3·4·d], got [2, 5, 25]");
+  for (const int64_t queries : {-1, 6}) {
+    EXPECT_EQ(error_of([&] {
+                self_attention(Tensor::zeros({2, 5, 24}), 4, 1, queries);
+              }),
+              "self_attention: expected 0 to 5 queries, got " + std::to_string(queries));
+  }
+}
+
 TEST(SelfAttention, TakesFusedProjectionsOfItsHeads) {
   const Tensor qkv = Tensor::randn({2, 5, 36}, 1);
   EXPECT_EQ(self_attention(qkv, 3, 0.5).shape(), self_attention(qkv, 2, 0.5).shape());
   EXPECT_FALSE(testing::close(self_attention(qkv, 3, 0.5), self_attention(qkv, 2, 0.5), 1e-3));
   for (const int64_t heads : {0, -1, 5, 24}) EXPECT_THROW(self_attention(qkv, heads, 0.5), Error) << heads;
   EXPECT_THROW(self_attention(qkv.select(0, 0), 3, 0.5), Error);
+}
+
+// [B, N, (q, k, v), H, d]
+TEST(SelfAttention, IsTheAttentionOfTheThreeParts) {
+  const Tensor qkv = Tensor::randn({2, 5, 3 * 2 * 4}, 1);
+  const Tensor parts = qkv.view({2, 5, 3, 2, 4}).permute({2, 0, 3, 1, 4});
+  for (const DType dtype : {DType::f64, DType::f32}) {
+    const auto part = [&](int64_t i) { return parts.select(0, i).contiguous().to(dtype); };
+    const Tensor want = attention(part(0), part(1), part(2), 0.3).out;
+    EXPECT_TRUE(testing::close(self_attention(qkv.to(dtype), 2, 0.3), want, 1e-6));
+    EXPECT_TRUE(testing::close(self_attention(leaf_of(qkv.to(dtype)), 2, 0.3), want, 1e-6)) << "recorded";
+    for (const Tensor& x : {qkv.to(dtype), leaf_of(qkv.to(dtype))})
+      EXPECT_TRUE(testing::close(self_attention(x, 2, 0.3, 2), want.narrow(1, 0, 2), 1e-6)) << "the first queries";
+  }
 }
 
 TEST(Softmax, RowsSumToOneAndMaskedRowsAreZero) {
@@ -161,6 +212,20 @@ TEST(Softmax, RowsSumToOneAndMaskedRowsAreZero) {
     EXPECT_NEAR(sum, r == 1 ? 0 : 1, 1e-6);
   }
   EXPECT_THROW(softmax(Tensor::zeros({2}, DType::i32)), Error);
+}
+
+TEST(Softmax, IsTheShareOfEachExponential) {
+  const Tensor x = Tensor::from<double>({2, 3}, {0, 1, 3, -2, -2, 5});
+  for (const DType dtype : {DType::f64, DType::f32}) {
+    const Tensor y = softmax(x.to(dtype)).to(DType::f64);
+    for (int64_t r = 0; r < 2; ++r) {
+      const double* const row = x.data<double>() + 3 * r;
+      const double sum = std::exp(row[0]) + std::exp(row[1]) + std::exp(row[2]);
+      for (int64_t c = 0; c < 3; ++c) EXPECT_NEAR(y.data<double>()[3 * r + c], std::exp(row[c]) / sum, 3e-7);
+    }
+  }
+  EXPECT_EQ(softmax(Tensor::zeros({2, 0})).shape(), (Shape{2, 0}));
+  EXPECT_EQ(softmax(Tensor::zeros({2, 3}, DType::f16)).dtype(), DType::f16);
 }
 
 TEST(MergeHeads, ConcatenatesHeads) {

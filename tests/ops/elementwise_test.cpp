@@ -5,13 +5,18 @@
 
 #include <cmath>
 
+#include "tests/ops/inputs.h"
 #include "tests/support/golden.h"
+#include "tests/support/messages.h"
 #include "vitrail/base/error.h"
+#include "vitrail/base/random.h"
 #include "vitrail/ops/activation.h"
 #include "vitrail/ops/tokens.h"
 
 namespace vitrail::ops {
 namespace {
+
+using testing::error_of;
 
 constexpr DType kFloating[] = {DType::f64, DType::f32, DType::bf16, DType::f16};
 
@@ -66,6 +71,53 @@ TEST(DropoutMask, ContainsZerosAndTheScale) {
   }
   EXPECT_NEAR(sum / 10000, 1, 6 * std::sqrt(0.25 / 10000));  // variance p / (1 − p), six deviations
   EXPECT_TRUE(testing::close(dropout_mask({10000}, 0.2, 5, {}, DType::f32), mask, 0));
+}
+
+// Element i of sample b is dropped if the i-th draw of the stream (key, position of b) is below p · 2^32.
+TEST(DropoutMask, FollowsTheDrawsOfItsKeyAndPosition) {
+  const double p = 0.3;
+  const auto threshold = static_cast<uint32_t>(p * 4294967296.0);
+  for (const std::vector<int64_t>& positions : {std::vector<int64_t>{}, {7, 2, 5}}) {
+    for (const DType dtype : {DType::f64, DType::f32, DType::bf16}) {
+      const Tensor mask = dropout_mask({3, 2, 20}, p, 11, positions, dtype);
+      ASSERT_EQ(mask.dtype(), dtype);
+      ASSERT_EQ(mask.shape(), (Shape{3, 2, 20}));
+      const Tensor values = mask.to(DType::f64).contiguous();
+      const double kept = Tensor::full({}, 1 / (1 - p), dtype).to(DType::f64).item<double>();
+      for (int64_t b = 0; b < 3; ++b) {
+        RandomStream random(11, static_cast<uint64_t>(positions.empty() ? b : positions[static_cast<size_t>(b)]));
+        for (int64_t i = 0; i < 40; ++i) {
+          ASSERT_NEAR(values.data<double>()[b * 40 + i], random.bits() < threshold ? 0 : kept, 1e-7) << b << " " << i;
+        }
+      }
+    }
+  }
+  EXPECT_EQ(dropout_mask({}, 0.5, 1, {}, DType::f32).numel(), 1);
+  EXPECT_EQ(dropout_mask({0, 4}, 0.5, 1, {}, DType::f32).shape(), (Shape{0, 4}));
+  EXPECT_EQ(error_of([] {
+              dropout_mask({3, 4}, 0.5, 1, {0, 1}, DType::f32);
+            }),
+            "dropout: expected 3 sample positions, got 2");
+}
+
+TEST(ReducedTo, SumsWhatBroadcastingRepeats) {
+  const Tensor grad = draw({2, 3, 4}, 1);
+  for (const Shape& shape : {Shape{2, 3, 4}, Shape{3, 4}, Shape{4}, Shape{1, 3, 4}, Shape{2, 1, 4}, Shape{2, 3, 1},
+                             Shape{1, 4}, Shape{3, 1}, Shape{1}, Shape{1, 1, 1}}) {
+    const Tensor want = Tensor::zeros(shape, DType::f64);
+    const Tensor spread = want.expand({2, 3, 4});
+    for (int64_t i = 0; i < 24; ++i) {
+      const int64_t at = i / 12 * spread.strides()[0] + i / 4 % 3 * spread.strides()[1] + i % 4 * spread.strides()[2];
+      want.data<double>()[at] += grad.data<double>()[i];
+    }
+    EXPECT_TRUE(testing::close(reduced_to(grad, shape), want, 1e-14)) << shape;
+    const Tensor single = reduced_to(grad.to(DType::f32), shape);
+    EXPECT_EQ(single.dtype(), DType::f32);
+    EXPECT_TRUE(testing::close(single, want, 1e-5)) << shape;
+    EXPECT_EQ(reduced_to(grad.to(DType::bf16), shape).dtype(), DType::bf16);
+  }
+  EXPECT_EQ(reduced_to(grad, {2, 3, 4}).storage(), grad.storage());
+  EXPECT_TRUE(testing::close(reduced_to(Tensor::zeros({0, 3}), {3}), Tensor::zeros({3}), 0));
 }
 
 }  // namespace

@@ -3,13 +3,18 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/ops/inputs.h"
 #include "tests/support/golden.h"
 #include "tests/support/messages.h"
+#include "vitrail/autograd/engine.h"
 #include "vitrail/autograd/gradient_check.h"
+#include "vitrail/autograd/variable.h"
 #include "vitrail/base/error.h"
 
 namespace vitrail::ops {
 namespace {
+
+using testing::error_of;
 
 TEST(Embedding, PicksRowsByIndex) {
   const Tensor weight = Tensor::from<float>({3, 2}, {1, 2, 3, 4, 5, 6});
@@ -31,6 +36,27 @@ TEST(Embedding, RejectsIdsOutsideTheTableAndFloatingIds) {
   EXPECT_TRUE(testing::contains(message, "ids from 0 to 2, got 3")) << message;
   EXPECT_THROW(embedding(Tensor::from<int64_t>({1}, {-1}), weight), Error);
   EXPECT_THROW(embedding(Tensor::zeros({2}), weight), Error);
+}
+
+TEST(Embedding, KeepsTheDtypeOfItsTableAndTakesIntegersOfAnyWidth) {
+  const Tensor table = Tensor::from<float>({3, 2}, {1, 2, 3, 4, 5, 6});
+  for (const DType dtype : {DType::f64, DType::f32, DType::bf16, DType::f16}) {
+    for (const DType ids : {DType::i64, DType::i32, DType::i8, DType::u8}) {
+      const Tensor got = embedding(Tensor::from<int64_t>({3}, {2, 0, 2}).to(ids), table.to(dtype));
+      EXPECT_EQ(got.dtype(), dtype);
+      EXPECT_TRUE(testing::close(got, Tensor::from<float>({3, 2}, {5, 6, 1, 2, 5, 6}), 0));
+    }
+  }
+  Tensor leaf = leaf_of(table);
+  autograd::backward(embedding(Tensor::from<int64_t>({3}, {2, 0, 2}), leaf),
+                     Tensor::from<float>({3, 2}, {1, 2, 3, 4, 5, 6}));
+  EXPECT_TRUE(testing::close(autograd::grad_of(leaf), Tensor::from<float>({3, 2}, {3, 4, 0, 0, 6, 8}), 0));
+  EXPECT_EQ(error_of([&] { embedding(Tensor::zeros({2}), table); }),
+            "embedding: expected integer ids and a weight [V, C], got ids f32 and a weight [3, 2]");
+  EXPECT_EQ(error_of([&] {
+              embedding(Tensor::from<int64_t>({3}, {1, -1, 5}), table);
+            }),
+            "embedding: expected ids from 0 to 2, got -1");
 }
 
 }  // namespace

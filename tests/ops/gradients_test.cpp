@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "tests/ops/inputs.h"
 #include "tests/support/golden.h"
 #include "vitrail/autograd/engine.h"
 #include "vitrail/autograd/gradient_check.h"
@@ -32,8 +33,6 @@ namespace {
 using In = const std::vector<Tensor>&;
 using Function = std::function<Tensor(In)>;
 using kernels::Activation;
-
-Tensor draw(const Shape& shape, uint64_t seed) { return Tensor::randn(shape, seed, DType::f64); }
 
 constexpr Activation kActivations[] = {Activation::none,       Activation::gelu, Activation::gelu_tanh,
                                        Activation::quick_gelu, Activation::relu, Activation::silu,
@@ -304,6 +303,29 @@ TEST(Gradient, OfDepthwiseConvolution) {
     expect_correct_gradients(f, inputs);
     expect_float_agrees(f, inputs, 60);
   }
+}
+
+TEST(Gradient, OfLinearAndLayerNormEqualCentralDifferences) {
+  const auto worst = [](const std::function<Tensor(const std::vector<Tensor>&)>& function,
+                        const std::vector<Tensor>& inputs) {
+    return autograd::check_gradients(function, inputs).worst;
+  };
+  for (const Activation kind : {Activation::none, Activation::gelu}) {
+    EXPECT_LT(worst([kind](const auto& in) { return linear(in[0], in[1], in[2], kind); },
+                    {draw({2, 3, 4}, 1), draw({5, 4}, 2), draw({5}, 3)}),
+              1e-8);
+    EXPECT_LT(
+        worst([kind](const auto& in) { return linear(in[0], in[1], {}, kind); }, {draw({3, 4}, 1), draw({5, 4}, 2)}),
+        1e-8);
+  }
+  EXPECT_LT(worst([](const auto& in) { return layer_norm(in[0], in[1], in[2], 0.1); },
+                  {draw({2, 3, 4}, 1), draw({4}, 2), draw({4}, 3)}),
+            1e-8);
+  EXPECT_LT(worst([](const auto& in) { return layer_norm(in[0], {}, in[1], 0.1); }, {draw({3, 4}, 1), draw({4}, 3)}),
+            1e-8);
+  EXPECT_LT(worst([](const auto& in) { return layer_norm(in[0], in[1], {}, 0.1); }, {draw({3, 4}, 1), draw({4}, 3)}),
+            1e-8);
+  EXPECT_LT(worst([](const auto& in) { return residual_add(in[0], in[1]); }, {draw({3, 4}, 1), draw({3, 4}, 3)}), 1e-8);
 }
 
 }  // namespace

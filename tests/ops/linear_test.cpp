@@ -8,8 +8,6 @@
 #include "tests/support/golden.h"
 #include "vitrail/base/error.h"
 #include "vitrail/ops/elementwise.h"
-#include "vitrail/ops/layer_norm.h"
-#include "vitrail/ops/residual_add.h"
 
 namespace vitrail::ops {
 namespace {
@@ -92,40 +90,11 @@ TEST(Matmul, MultipliesTheMatricesOfABatch) {
   EXPECT_THROW(matmul(a, Tensor::zeros({5, 6})), Error);
 }
 
-TEST(LayerNorm, SixteenBitAndEmptyInputs) {
-  for (const DType dtype : {DType::bf16, DType::f16}) {
-    const Tensor x = Tensor::randn({3, 8}, 1).to(dtype);
-    EXPECT_TRUE(testing::close(layer_norm(x, {}, {}, 1e-6), layer_norm(x.to(DType::f32), {}, {}, 1e-6).to(dtype), 0));
-  }
-  EXPECT_EQ(layer_norm(Tensor::zeros({0, 8}), {}, {}, 1e-6).shape(), (Shape{0, 8}));
-  EXPECT_EQ(layer_norm(Tensor::zeros({3, 0}), {}, {}, 1e-6).shape(), (Shape{3, 0}));
-  EXPECT_THROW(layer_norm(Tensor::zeros({3, 8}), Tensor::zeros({7}), {}, 1e-6), Error);
-  EXPECT_THROW(layer_norm(Tensor::zeros({3, 8}), {}, Tensor::zeros({9}), 1e-6), Error);
-  EXPECT_THROW(layer_norm(Tensor::zeros({}), {}, {}, 1e-6), Error);
-  EXPECT_THROW(layer_norm(Tensor::zeros({3, 8}), {}, Tensor::zeros({1, 8}), 1e-6), Error);
-  EXPECT_THROW(layer_norm(Tensor::zeros({3, 8}, DType::i32), {}, {}, 1e-6), Error);
-}
-
-TEST(ResidualAdd, AddsTheScaledBranch) {
-  const Tensor x = Tensor::randn({3, 2, 5}, 1), y = Tensor::randn({3, 2, 5}, 2), scale = Tensor::randn({5}, 3);
-  EXPECT_TRUE(testing::close(residual_add(x, y), add(x, y), 0));
-  EXPECT_TRUE(testing::close(residual_add(x, y, scale), add(x, mul(y, scale)), 1e-6));
-  const Tensor keep = Tensor::from<double>({3}, {0, 1, 2});
-  const Tensor factor = keep.view({3, 1, 1}).to(DType::f32);
-  EXPECT_TRUE(testing::close(residual_add(x, y, scale, keep), add(x, mul(mul(y, scale), factor)), 1e-6));
-  const Tensor strided = Tensor::from<double>({6}, {0, 9, 1, 9, 2, 9}).view({3, 2}).select(1, 0);
-  EXPECT_TRUE(testing::close(residual_add(x, y, {}, strided), residual_add(x, y, {}, keep), 0));
-  EXPECT_TRUE(
-      testing::close(residual_add(x.to(DType::bf16), y.to(DType::bf16)), add(x.to(DType::bf16), y.to(DType::bf16)), 0));
-  EXPECT_EQ(residual_add(Tensor::zeros({0, 5}), Tensor::zeros({0, 5})).shape(), (Shape{0, 5}));
-}
-
-TEST(ResidualAdd, RejectsShapesThatDoNotMatch) {
-  const Tensor x = Tensor::zeros({3, 5});
-  EXPECT_THROW(residual_add(x, Tensor::zeros({3, 4})), Error);
-  EXPECT_THROW(residual_add(x, x, Tensor::zeros({3})), Error);
-  EXPECT_THROW(residual_add(x, x, {}, Tensor::zeros({5}, DType::f64)), Error);
-  EXPECT_THROW(residual_add(x, x, {}, Tensor::zeros({3})), Error);  // f32
+TEST(Matmul, OfMatricesWithoutColumnsIsEmpty) {
+  EXPECT_EQ(matmul(Tensor::zeros({2, 3, 4}), Tensor::zeros({2, 4, 0})).shape(), (Shape{2, 3, 0}));
+  const Tensor a = Tensor::from<double>({2, 3}, {1, 2, 3, 4, 5, 6}), b = Tensor::from<double>({3, 1}, {1, 10, 100});
+  EXPECT_TRUE(testing::close(matmul(a, b), Tensor::from<double>({2, 1}, {321, 654}), 0));
+  EXPECT_EQ(matmul(a.to(DType::bf16), b).dtype(), DType::bf16);
 }
 
 }  // namespace

@@ -7,24 +7,22 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "tests/ops/inputs.h"
 #include "tests/support/golden.h"
+#include "tests/support/messages.h"
 #include "tests/support/paths.h"
 #include "vitrail/autograd/engine.h"
 #include "vitrail/autograd/gradient_check.h"
 #include "vitrail/autograd/variable.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
+#include "vitrail/ops/mask_loss.h"
 
 namespace vitrail::ops {
 namespace {
 
 using autograd::grad_of;
-
-Tensor leaf_of(const Tensor& value) {
-  Tensor leaf = value.clone();
-  autograd::set_requires_grad(leaf, true);
-  return leaf;
-}
+using testing::error_of;
 
 // The loss with a case's options.
 Tensor loss_of_case(const nlohmann::json& config, const testing::Golden& golden, const Tensor& logits) {
@@ -222,6 +220,89 @@ TEST(Loss, ErrorsNameTheWrongTarget) {
             "distillation: expected a temperature above 0, got 0");
   EXPECT_EQ(message([&] { weighted_sum({}, {}); }),
             "weighted_sum: expected a weight for each of at least one term, got 0 terms and 0 weights");
+}
+
+TEST(LossOptions, HaveTheDefaultsOfTheirPapers) {
+  EXPECT_EQ(FocalOptions().alpha, 0.25);
+  EXPECT_EQ(FocalOptions().gamma, 2);
+  EXPECT_EQ(DistillationOptions().temperature, 1);
+  EXPECT_FALSE(DistillationOptions().hard);
+  EXPECT_FALSE(DistillationOptions().per_element);
+  EXPECT_EQ(BceOptions().label_smoothing, 0);
+  EXPECT_FALSE(BceOptions().threshold);
+  EXPECT_FALSE(BceOptions().sum_classes);
+}
+
+TEST(LossOptions, ErrorsNameTheLoss) {
+  const Tensor logits = Tensor::zeros({2, 3}), labels = Tensor::zeros({2}, DType::i64);
+  EXPECT_EQ(error_of([&] { bce_with_logits(logits, labels, {.label_smoothing = 1}); }),
+            "bce_with_logits: expected a label smoothing in [0, 1), got 1");
+  EXPECT_EQ(error_of([&] { cross_entropy(logits, labels, -0.5); }),
+            "cross_entropy: expected a label smoothing in [0, 1), got -0.5");
+  EXPECT_EQ(error_of([&] { bce_with_logits(logits, Tensor::zeros({3}, DType::i64)); }),
+            "bce_with_logits: expected labels i64 [2] or a distribution [2, 3], got i64 [3]");
+  EXPECT_EQ(error_of([&] { bce_with_logits(logits, Tensor::zeros({2}, DType::i32)); }),
+            "bce_with_logits: expected labels i64 [2] or a distribution [2, 3], got i32 [2]");
+  EXPECT_EQ(error_of([&] {
+              bce_with_logits(logits, Tensor::from<int64_t>({2}, {-1, 7}));
+            }),
+            "bce_with_logits: expected labels from 0 to 2, got -1 for sample 0");
+  EXPECT_EQ(error_of([&] { distillation(Tensor::zeros({3}), logits); }),
+            "distillation: expected logits [B, C] of at least one row and class, got [3]");
+  for (const double temperature : {0.0, -2.0}) {
+    EXPECT_EQ(error_of([&] { distillation(logits, logits, {.temperature = temperature}); }),
+              str("distillation: expected a temperature above 0, got ", temperature));
+  }
+  EXPECT_NO_THROW(distillation(logits, logits, {.hard = true, .temperature = 0}));
+  EXPECT_EQ(error_of([&] {
+              weighted_sum({Tensor::zeros({}), Tensor::zeros({}, DType::f64)}, {1, 2});
+            }),
+            "weighted_sum: expected f32, got f64");
+  EXPECT_EQ(error_of([&] {
+              weighted_sum({Tensor::zeros({})}, {1, 2});
+            }),
+            "weighted_sum: expected a weight for each of at least one term, got 1 terms and 2 weights");
+}
+
+TEST(WeightedSum, GivesEachTermItsWeightTimesTheGradient) {
+  const Tensor a = leaf_of(Tensor::full({}, 3, DType::f64)), b = leaf_of(Tensor::full({1}, 5, DType::f64));
+  const Tensor sum = weighted_sum({a, b}, {0.5, -2});
+  EXPECT_EQ(sum.item<double>(), -8.5);
+  autograd::backward(sum, Tensor::full({}, 10, DType::f64));
+  EXPECT_EQ(autograd::grad_of(a).item<double>(), 5);
+  EXPECT_EQ(autograd::grad_of(b).item<double>(), -20);
+  EXPECT_EQ(autograd::grad_of(b).shape(), (Shape{1}));
+}
+
+TEST(CrossEntropy, WeighsClassesAndDividesByTheWeightsOfTheLabels) {
+  const Tensor logits = draw({3, 4}, 1), weights = Tensor::from<double>({4}, {0.5, 2, 1, 3});
+  const Tensor labels = Tensor::from<int64_t>({3}, {1, 3, 1});
+  const auto log_softmax = [&](int64_t r, int64_t c) {
+    const double* const row = logits.data<double>() + r * 4;
+    double sum = 0;
+    for (int64_t i = 0; i < 4; ++i) sum += std::exp(row[i]);
+    return row[c] - std::log(sum);
+  };
+  for (const double smoothing : {0.0, 0.2}) {
+    double sum = 0, plain = 0, soft = 0;
+    for (int64_t r = 0; r < 3; ++r) {
+      for (int64_t c = 0; c < 4; ++c) {
+        const double t = (1 - smoothing) * (labels.data<int64_t>()[r] == c ? 1 : 0) + smoothing / 4;
+        sum -= weights.data<double>()[c] * t * log_softmax(r, c);
+        plain -= t * log_softmax(r, c);
+      }
+    }
+    EXPECT_NEAR(cross_entropy(logits, labels, smoothing).item<double>(), plain / 3, 1e-14);
+    EXPECT_NEAR(cross_entropy(logits, labels, smoothing, weights).item<double>(), sum / (2 + 3 + 2), 1e-14);
+    const Tensor targets = Tensor::from<double>({3, 4}, {0.1, 0.2, 0.3, 0.4, 1, 0, 0, 0, 0.25, 0.25, 0.25, 0.25});
+    for (int64_t r = 0; r < 3; ++r) {
+      for (int64_t c = 0; c < 4; ++c) {
+        const double t = (1 - smoothing) * targets.data<double>()[r * 4 + c] + smoothing / 4;
+        soft -= weights.data<double>()[c] * t * log_softmax(r, c);
+      }
+    }
+    EXPECT_NEAR(cross_entropy(logits, targets, smoothing, weights).item<double>(), soft / 3, 1e-14);
+  }
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "tests/support/golden.h"
@@ -15,6 +16,8 @@
 
 namespace vitrail::ops {
 namespace {
+
+using testing::error_of;
 
 class MaskLosses : public ::testing::Test {
  protected:
@@ -75,6 +78,31 @@ TEST(MaskLoss, RefusesShapesAndOptionsThatDoNotFit) {
   EXPECT_TRUE(testing::contains(message(targets, targets), "logits [B, M, P]"));
   EXPECT_TRUE(testing::contains(testing::error_of([&] { focal_loss(logits, targets, {.gamma = 0.5}); }), "0.5"));
   EXPECT_TRUE(testing::contains(testing::error_of([&] { focal_loss(logits, targets, {.alpha = 2}); }), "alpha"));
+}
+
+TEST(MaskLossOptions, TakeTheLimitsOfTheirOptions) {
+  const Tensor logits = Tensor::from<double>({1, 1, 2}, {0, 1}), targets = Tensor::from<double>({1, 2}, {1, 0});
+  const auto loss = [&](double alpha, double gamma) {
+    return focal_loss(logits, targets, {.alpha = alpha, .gamma = gamma}).item<double>();
+  };
+  const double p0 = 0.5, p1 = 1 / (1 + std::exp(-1.0)), first = -std::log(p0), second = -std::log(1 - p1);
+  EXPECT_NEAR(loss(1, 0), first / 2, 1e-15);
+  EXPECT_NEAR(loss(0, 0), second / 2, 1e-15);
+  EXPECT_NEAR(loss(1, 1), (1 - p0) * first / 2, 1e-15);
+  EXPECT_NEAR(loss(0, 1), p1 * second / 2, 1e-15);
+  EXPECT_NEAR(loss(0.25, 2), (0.25 * 0.25 * first + 0.75 * p1 * p1 * second) / 2, 1e-15);
+  EXPECT_NEAR(loss(0.25, 3), (0.25 * 0.125 * first + 0.75 * p1 * p1 * p1 * second) / 2, 1e-15);
+  EXPECT_NEAR(dice_loss(logits, targets).item<double>(), 1 - (2 * p0 + 1) / (p0 + p1 + 1 + 1), 1e-15);
+  EXPECT_EQ(error_of([&] { loss(1.5, 0.5); }),
+            "focal_loss: expected alpha from 0 to 1, and gamma 0 or at least 1, got 1.5, 0.5");
+  EXPECT_EQ(error_of([&] {
+              dice_loss(logits, Tensor::zeros({2, 2}));
+            }),
+            "dice_loss: expected logits [B, M, P] and targets [B, P], got [1, 1, 2] and [2, 2]");
+  EXPECT_EQ(error_of([&] {
+              focal_loss(logits, Tensor::zeros({1, 3}));
+            }),
+            "focal_loss: expected logits [B, M, P] and targets [B, P], got [1, 1, 2] and [1, 3]");
 }
 
 }  // namespace

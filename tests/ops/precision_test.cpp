@@ -6,15 +6,22 @@
 #include <array>
 #include <cmath>
 
+#include "tests/ops/inputs.h"
 #include "tests/support/golden.h"
+#include "tests/support/messages.h"
 #include "vitrail/autograd/engine.h"
 #include "vitrail/autograd/variable.h"
 #include "vitrail/base/error.h"
+#include "vitrail/ops/activation.h"
+#include "vitrail/ops/attention.h"
 #include "vitrail/ops/layer_norm.h"
 #include "vitrail/ops/linear.h"
 
 namespace vitrail::ops {
 namespace {
+
+using kernels::Activation;
+using testing::error_of;
 
 // Rounded to bf16, as f64.
 Tensor rounded(const Tensor& t) { return t.to(DType::bf16).to(DType::f64); }
@@ -110,6 +117,86 @@ TEST(MixedPrecision, EndsWithItsScope) {
   }
   EXPECT_EQ(MixedPrecision::current(), DType::f32);
   EXPECT_THROW(MixedPrecision{DType::f16}, Error);
+}
+
+// bf16 keeps 8 bits: values below 4 are rounded by at most 2^-7.
+TEST(MixedPrecision, AttentionRoundsItsOperandsAndItsResult) {
+  const Tensor q = Tensor::randn({2, 3, 5, 8}, 1), k = Tensor::randn({2, 3, 7, 8}, 2),
+               v = Tensor::randn({2, 3, 7, 8}, 3);
+  const Tensor bias = Tensor::randn({5, 7}, 4);
+  const AttentionResult exact = attention(rounded(q), rounded(k), rounded(v), 0.3, bias.to(DType::f64), true);
+  const MixedPrecision scope(DType::bf16);
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    const AttentionResult got = attention(q.to(dtype), k.to(dtype), v.to(dtype), 0.3, bias, true);
+    EXPECT_EQ(got.out.dtype(), DType::bf16);
+    EXPECT_EQ(got.weights.dtype(), DType::bf16);
+    EXPECT_TRUE(testing::close(got.out, exact.out, 0.03));
+    EXPECT_TRUE(testing::close(got.weights, exact.weights, 0.02));
+    EXPECT_FALSE(testing::close(got.out, exact.out, 1e-5)) << "rounded";
+  }
+  const AttentionResult half = attention(q.to(DType::f16), k.to(DType::f16), v.to(DType::f16), 0.3, bias, true);
+  EXPECT_EQ(half.out.dtype(), DType::f16);
+  EXPECT_EQ(attention(rounded(q), rounded(k), rounded(v), 0.3).out.dtype(), DType::f64);
+}
+
+TEST(MixedPrecision, GradientsOfAttentionAreCloseToThoseInDouble) {
+  const Tensor qkv = Tensor::randn({2, 5, 24}, 1), grad = Tensor::randn({2, 5, 8}, 2);
+  const Tensor exact = leaf_of(rounded(qkv));
+  autograd::backward(self_attention(exact, 2, 0.4), grad.to(DType::f64));
+  for (const bool fused : {true, false}) {
+    const Tensor x = leaf_of(qkv);
+    Tensor out;
+    {
+      const MixedPrecision scope(DType::bf16);
+      const Tensor parts = x.view({2, 5, 3, 2, 4}).permute({2, 0, 3, 1, 4});
+      out = fused ? self_attention(x, 2, 0.4)
+                  : attention(parts.select(0, 0), parts.select(0, 1), parts.select(0, 2), 0.4).out;
+      EXPECT_EQ(out.dtype(), DType::bf16);
+    }
+    autograd::backward(out, grad.to(DType::bf16));
+    EXPECT_EQ(autograd::grad_of(x).dtype(), DType::f32);
+    EXPECT_TRUE(testing::close(autograd::grad_of(x), autograd::grad_of(exact), 0.08)) << fused;
+  }
+}
+
+TEST(MixedPrecision, ActivationsFollowTheRoundedProduct) {
+  const Tensor x = Tensor::randn({6, 9}, 1), weight = Tensor::randn({5, 9}, 2), bias = Tensor::randn({5}, 3);
+  const MixedPrecision scope(DType::bf16);
+  for (const Activation kind : {Activation::none, Activation::gelu, Activation::relu}) {
+    const Tensor product = linear(x, weight, bias).detach();
+    const Tensor want = activation(product.to(DType::f32), kind).to(DType::bf16);
+    const Tensor got = linear(x, weight, bias, kind), saved = linear(leaf_of(x), weight, bias, kind);
+    EXPECT_EQ(got.dtype(), DType::bf16);
+    EXPECT_TRUE(testing::close(got, want, 0)) << name_of(kind);
+    EXPECT_TRUE(testing::close(saved, want, 0)) << name_of(kind);
+  }
+}
+
+TEST(MixedPrecision, GradientsOfInputsHaveTheirDtype) {
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    const Tensor x = leaf_of(Tensor::randn({4, 3}, 1).to(dtype)), weight = Tensor::randn({2, 3}, 2);
+    const MixedPrecision scope(DType::bf16);
+    const Tensor y = linear(x, weight, {});
+    autograd::backward(y, Tensor::full({4, 2}, 1, DType::bf16));
+    EXPECT_EQ(autograd::grad_of(x).dtype(), dtype);
+    EXPECT_FALSE(autograd::grad_of(weight).defined());
+  }
+}
+
+TEST(MixedPrecision, TheDtypeOfAGemmIsTheScopesForSingleAndBfloat16) {
+  const auto of = [](DType dtype) { return gemm_dtype(Tensor::zeros({1}, dtype), "here"); };
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) EXPECT_EQ(of(dtype), DType::f32);
+  EXPECT_EQ(of(DType::f64), DType::f64);
+  const MixedPrecision scope(DType::bf16);
+  EXPECT_EQ(of(DType::f32), DType::bf16);
+  EXPECT_EQ(of(DType::bf16), DType::bf16);
+  EXPECT_EQ(of(DType::f16), DType::f32);
+  EXPECT_EQ(of(DType::f64), DType::f64);
+  EXPECT_EQ(error_of([&] { of(DType::i32); }), "here: expected a floating tensor, got i32");
+  for (const DType dtype : {DType::f64, DType::f16, DType::i64}) {
+    EXPECT_EQ(error_of([&] { MixedPrecision{dtype}; }), str("precision: expected f32 or bf16, got ", name_of(dtype)));
+  }
+  EXPECT_EQ(MixedPrecision::current(), DType::bf16) << "a refused scope changes nothing";
 }
 
 }  // namespace

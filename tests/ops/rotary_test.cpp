@@ -70,5 +70,11 @@ TEST(Rotary, RefusesAnOddWidthOfHeads) {
   EXPECT_THROW(rotary_table(Tensor::zeros({})), Error);
 }
 
+TEST(Rotary, OfSixteenBitAnglesHasTheirDtype) {
+  const Tensor angles = Tensor::from<double>({1, 1, 2, 1}, {0.5, 2});
+  for (const DType dtype : {DType::bf16, DType::f16}) EXPECT_EQ(rotary_table(angles.to(dtype)).dtype(), dtype);
+  EXPECT_EQ(rotary_table(angles).shape(), (Shape{1, 1, 2, 2}));
+}
+
 }  // namespace
 }  // namespace vitrail::ops

@@ -6,12 +6,16 @@
 #include <cmath>
 
 #include "tests/kernels/kernel_testing.h"
+#include "tests/ops/inputs.h"
 #include "tests/support/golden.h"
+#include "tests/support/messages.h"
 #include "vitrail/autograd/variable.h"
 #include "vitrail/base/error.h"
 
 namespace vitrail::ops {
 namespace {
+
+using testing::error_of;
 
 // One head of dimension 2.  Tokens 0, 2, 4 are set A of the paper, each is merged into its most similar token of set B:
 // 1, 3, 5.
@@ -103,6 +107,24 @@ TEST(MergeTokens, AtMostHalfOfThePatchesCanBeMerged) {
   EXPECT_EQ(max_mergeable(5, 5), 0);
   EXPECT_EQ(max_mergeable(3, 5), 0);
   EXPECT_EQ(max_mergeable(2, 0), 1);
+}
+
+TEST(MergeTokens, KeepsTheDtypeAndNamesWhatDoesNotFit) {
+  const Tensor x = Tensor::randn({2, 7, 4}, 1), keys = Tensor::randn({2, 3, 7, 5}, 2);
+  EXPECT_EQ(merge_tokens(x.to(DType::bf16), keys, {}, 2, 1).x.dtype(), DType::bf16);
+  EXPECT_EQ(merge_tokens(x, keys, {}, 2, 1).sizes.dtype(), DType::f32);
+  EXPECT_EQ(error_of([&] {
+              merge_tokens(x, keys, Tensor::zeros({2, 6}), 2, 1);
+            }),
+            "merge_tokens: expected x [B, N, C], keys [B, H, N, d], sizes [B, N], got [2, 7, 4], [2, 3, 7, 5], [2, 6]");
+  EXPECT_EQ(error_of([&] {
+              merge_tokens(x, Tensor::zeros({2, 3, 6, 5}), {}, 2, 1);
+            }),
+            "merge_tokens: expected x [B, N, C], keys [B, H, N, d], sizes [B, N], got [2, 7, 4], [2, 3, 6, 5]");
+  EXPECT_EQ(error_of([&] { merge_tokens(x, keys, {}, 4, 1); }),
+            "merge_tokens: expected at most 3 of 7 tokens, 1 of them a prefix, got 4");
+  EXPECT_EQ(error_of([&] { merge_tokens(x, leaf_of(keys), {}, 1, 1); }),
+            "merge_tokens: expected inputs that require no gradient, got inputs that do");
 }
 
 }  // namespace
