@@ -33,10 +33,10 @@ if(VITRAIL_TESTS)
                 apps/search_option_effects_test apps/search_test apps/segment_files_test
                 apps/segment_option_effects_test apps/segment_tools_test apps/serve_option_effects_test
                 apps/tool_option_effects_test apps/zeroshot_option_effects_test base/npy_test base/tar_test
-                base/zip_test data/augment_edges_test data/multi_label_report_test dist/mpi_test
-                hub/cached_models_test hub/file_list_test hub/pull_test infer/function_session_test
-                infer/packed_weights_test infer/session_test infer/token_merging_test models/dinov3_config_test
-                models/load_test models/preprocessing_test models/sam_load_test models/unsupported_families_test
+                base/zip_test data/augment_edges_test data/multi_label_report_test dist/mpi_test hub/cached_models_test
+                hub/file_list_test hub/pull_test infer/function_session_test infer/packed_weights_test
+                infer/session_test infer/token_merging_test models/dinov3_config_test models/load_test
+                models/preprocessing_test models/sam_load_test models/timm_config_test models/unsupported_families_test
                 nn/patch_embed_test onnx/export_text_test optim/optimizer_test optim/schedule_test
                 quantize/smoothing_test sam/everything_test sam/masks_test serve/inference_protocol_test
                 serve/views_test tensor/view_test train/segment_step_test train/trainer_test weights/key_map_base_test
