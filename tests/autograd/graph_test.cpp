@@ -216,7 +216,7 @@ TEST(Checkpoint, RecordsNothingUnderNoGrad) {
   EXPECT_TRUE(testing::close(out, ops::mul(x, x), 0));
 }
 
-// The inner pass has the options of the outer one, and the recomputed input is no leaf of the user's.
+// The recomputed input is no leaf of the user's.
 TEST(Checkpoint, ReportsTheLeavesOfItsPart) {
   const Tensor x = leaf({2, 3}, 1), w = leaf({4, 3}, 2);
   std::vector<Variable*> order;
@@ -225,6 +225,44 @@ TEST(Checkpoint, ReportsTheLeavesOfItsPart) {
   EXPECT_EQ(order, (std::vector<Variable*>{variable_of(w).get(), variable_of(x).get()}));
   backward(ops::mul(x, x), Tensor::full({2, 3}, 1, DType::f64));
   EXPECT_EQ(order.size(), 2u) << "the callback is that of one pass";
+}
+
+// A leaf that two parts and an operation outside of them read is reported once, with its whole gradient.
+TEST(Checkpoint, ALeafOfSeveralPartsIsReportedWhenItsGradientIsFinal) {
+  const Tensor x = leaf({2, 3}, 1), w = leaf({3, 3}, 2), v = leaf({3, 3}, 3);
+  const auto twice = [&](bool recompute) {
+    const auto first = [&](const Tensor& in) { return ops::linear(in, w, {}); };
+    const auto second = [&, shared = ops::mul(w, w)](const Tensor& in) {
+      return ops::linear(ops::linear(in, shared, {}), v, {});
+    };
+    Tensor out = recompute ? checkpoint(second, checkpoint(first, x)) : second(first(x));
+    return ops::linear(out, w, {});
+  };
+  const Tensor ones = Tensor::full({2, 3}, 1, DType::f64);
+  backward(twice(false), ones);
+  const Tensor want = grad_of(w).clone();
+  for (const Tensor& tensor : {x, w, v}) clear_grad(tensor);
+  std::vector<Variable*> order;
+  backward(twice(true), ones, {.on_leaf = [&](Variable& variable) {
+             order.push_back(&variable);
+             if (&variable == variable_of(w).get()) {
+               EXPECT_TRUE(testing::close(variable.grad, want, 1e-12));
+             }
+           }});
+  EXPECT_EQ(order, (std::vector<Variable*>{variable_of(v).get(), variable_of(w).get(), variable_of(x).get()}));
+}
+
+TEST(Checkpoint, IsAPlainCallIfNothingRequiresAGradient) {
+  const Tensor x = Tensor::randn({2, 3}, 1, DType::f64), w = Tensor::randn({4, 3}, 2, DType::f64);
+  int calls = 0;
+  const Tensor out = checkpoint(
+      [&](const Tensor& in) {
+        ++calls;
+        return ops::linear(in, w, {});
+      },
+      x);
+  EXPECT_FALSE(requires_grad(out));
+  EXPECT_EQ(calls, 1);
 }
 
 TEST(Checkpoint, OfAnInputWithoutGradientGivesThoseOfItsParameters) {

@@ -167,6 +167,28 @@ TEST(FileGuard, ReportsALostPageAfterManyFiles) {
   EXPECT_THROW(other.check(), Error);
 }
 
+// The kernel places mappings at falling addresses.  Memory between a lost page and the former place of a closed file
+// is not the guard's.
+TEST(FileGuard, ALostPageBelowAClosedFileChangesNothingElse) {
+  const fs::path folder = testing::scratch_folder();
+  for (const char* name : {"closed", "cut"}) std::ofstream(folder / name) << std::string(100000, 'x');
+  guard_mapped_files();
+  auto closed = std::make_unique<MappedFile>(folder / "closed");
+  constexpr size_t kBytes = 1 << 20;
+  void* const between = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(between, MAP_FAILED);
+  auto* const bytes = static_cast<char*>(between);
+  std::fill_n(bytes, kBytes, 'y');
+  const MappedFile cut(folder / "cut");
+  if (cut.bytes().data() > closed->bytes().data()) GTEST_SKIP() << "the system places mappings at rising addresses";
+  closed.reset();
+  fs::resize_file(folder / "cut", 5000);
+  EXPECT_EQ(cut.bytes()[90000], std::byte{0});
+  EXPECT_EQ(std::count(bytes, bytes + kBytes, 'y'), static_cast<std::ptrdiff_t>(kBytes));
+  EXPECT_THROW(cut.check(), Error);
+  ::munmap(between, kBytes);
+}
+
 TEST(MappedFile, KnowsItsPathAndSaysWhatItCannotOpen) {
   const fs::path folder = testing::scratch_folder(), path = file_with("text");
   EXPECT_EQ(MappedFile(path).path(), path);

@@ -69,6 +69,9 @@ TEST(EscapeMessage, KeepsTheNewlinesOfIndentedLines) {
   EXPECT_EQ(escape_message("a\nb\n c\n  d\x1b\n"), "a\\x0ab\\x0a c\n  d\\x1b\\x0a");
   EXPECT_EQ(escape_message("\n  \n  "), "\n  \n  ");
   EXPECT_EQ(escape_message("a\xFF\n  \xFE"), "a\\xff\n  \\xfe");
+  std::string many = "unknown keys";
+  for (int i = 0; i < 200'000; ++i) many += "\n  key";
+  EXPECT_EQ(escape_message(many), many) << "as many lines as a checkpoint has keys";
 }
 
 }  // namespace

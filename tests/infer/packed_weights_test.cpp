@@ -94,6 +94,18 @@ TEST(PackedWeights, ExceptionsHaveTheirOwnPrecision) {
   EXPECT_TRUE(c.is_meta());
 }
 
+// A GEMM on NEON adds two values of up to 128 · 128 in 16 bits, which do not hold the sum.
+TEST(PackedWeights, ACorrectionMayHaveTheLowestInt8) {
+  QuantizedTensor corrected = weight();
+  const QuantizedTensor lowest{Tensor::full({kOut, kIn}, -128, DType::i8), Tensor::full({kOut}, 1e-4)};
+  corrected.correction = std::make_shared<const QuantizedTensor>(lowest);
+  PackedWeights int8(kernels::Precision::int8);
+  const auto packed = int8.get(Tensor::from_quantized(corrected), {});
+  const Tensor x = Tensor::randn({kRows, kIn}, 1);
+  EXPECT_TRUE(testing::close(run({packed.correction, nullptr}, x, kOut),
+                             ops::linear(x, Tensor::full({kOut, kIn}, -128e-4), {}), 2e-2));
+}
+
 // The weight, and what it lacks of its original, which the program adds for a few rows.
 TEST(PackedWeights, ACorrectionIsPackedBesideAnInt8WeightOnly) {
   const auto corrected = [] {  // packing releases the values

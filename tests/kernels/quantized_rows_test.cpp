@@ -101,6 +101,16 @@ TEST(ActivationQuantization, ARowHasTheScaleAndTheZeroPointOfItsRange) {
     EXPECT_EQ(quantizer.params.zero_point, zero_point) << min << " " << max;
     EXPECT_FLOAT_EQ(quantizer.inverse_scale, inverse) << min << " " << max;
   }
+  // A range whose scale has no finite inverse counts as zeros.
+  for (const float tiny : {1e-45F, 7e-37F, std::nextafter(255 * kMinScale, 0.0F)}) {
+    const RowQuantizer zeros = row_quantizer(-tiny, 0);
+    EXPECT_EQ(zeros.params.scale, 0) << tiny;
+    EXPECT_EQ(zeros.params.zero_point, 0) << tiny;
+    EXPECT_EQ(zeros.inverse_scale, 0) << tiny;
+  }
+  const RowQuantizer smallest = row_quantizer(0, 255 * kMinScale);
+  EXPECT_EQ(smallest.params.scale, kMinScale);
+  EXPECT_TRUE(std::isfinite(1 / smallest.params.scale));
   const RowQuantizer bad = row_quantizer(0, std::numeric_limits<float>::quiet_NaN());
   EXPECT_TRUE(std::isnan(bad.params.scale));
   EXPECT_EQ(bad.inverse_scale, 0);

@@ -62,6 +62,16 @@ TEST(WeightQuantization, ScaleIsZeroForARowOfZerosAndNaNForARowThatIsNotFinite) 
   });
 }
 
+// 127 / max is not finite.
+TEST(WeightQuantization, ARowOfDenormalNumbersCountsAsZeros) {
+  const std::vector<float> row{1e-38F, -1e-45F, -2e-38F, 0, 3e-37F, 1e-37F, 0, 0, 1e-38F, 0};
+  std::vector<int8_t> values(row.size(), 1);
+  testing::for_each_isa([&](Isa) {
+    EXPECT_EQ(quantize_weight_row(row.data(), static_cast<int64_t>(row.size()), values.data()), 0);
+    EXPECT_EQ(values, std::vector<int8_t>(row.size()));
+  });
+}
+
 // Rounded to nearest with ties to even; the largest value, or sum of a pair, becomes 127.
 TEST(WeightQuantization, RoundsToTheScaleOfTheLargestValueOrPair) {
   struct Case {

@@ -43,10 +43,11 @@ TEST(DataParallel, GiveTheLossesOfOneProcessWithTheCompleteBatch) {
   expect_same_losses(runs / "one", runs / "four");
 }
 
+// Also for a parameter that all blocks read, whose gradient is final when all of them are recomputed.
 TEST(DataParallel, SupportGradientAccumulationAndActivationCheckpointing) {
   const fs::path runs = testing::scratch_folder(), images = make_images();
   const std::vector<std::string> settings{"accumulate=4", "model.activation_checkpointing=true",
-                                          "augment.mix_mode=element"};
+                                          "augment.mix_mode=element", "model.use_shared_rel_pos_bias=true"};
   std::vector<std::string> settings_of_two = settings;
   settings_of_two.push_back("batch_size=4");
   EXPECT_EQ(train_in(1, runs / "one", parse_recipe(tiny_recipe(images), "r.json", settings)).step, 6);

@@ -13,8 +13,6 @@
 namespace vitrail::autograd {
 namespace {
 
-thread_local const BackwardOptions* active_options = nullptr;  // those of this thread's innermost backward pass
-
 // True if no other tensor shares the memory, so that it may be added to in place.
 bool owned(const Tensor& tensor) { return tensor.storage().use_count() == 1 && tensor.is_contiguous(); }
 
@@ -67,14 +65,44 @@ std::vector<std::shared_ptr<Variable>> topological_order(const std::shared_ptr<V
 
 // A leaf owns the memory of its gradient, because optimisers and reductions change it in place.  The gradient gets the
 // leaf's dtype: in mixed precision that of an fp32 parameter may arrive in bf16.
-void add_to_leaf(Variable& leaf, Tensor grad, const BackwardOptions& options) {
+void add_to_leaf(Variable& leaf, Tensor grad) {
   if (grad.dtype() != leaf.dtype) grad = grad.to(leaf.dtype);
   leaf.grad = sum(std::move(leaf.grad), std::move(grad));
   if (!owned(leaf.grad)) leaf.grad = leaf.grad.clone();
-  if (options.on_leaf) options.on_leaf(leaf);
 }
 
-std::vector<Tensor> run(const Node& node, const Tensor& grad_output, const BackwardOptions& options) {
+// Reports each leaf after the last step of a backward pass that adds to its gradient.
+class FinalLeaves {
+ public:
+  FinalLeaves(const std::vector<std::shared_ptr<Variable>>& order, const std::function<void(Variable&)>& on_leaf)
+      : on_leaf_(on_leaf) {
+    if (!on_leaf_) return;
+    for (const auto& variable : order) {
+      for (Variable* leaf : changed_by(*variable)) ++steps_left_[leaf];
+    }
+  }
+
+  void step_done(Variable& variable) {
+    if (!on_leaf_) return;
+    for (Variable* leaf : changed_by(variable)) {
+      if (--steps_left_[leaf] == 0 && leaf->grad.defined()) on_leaf_(*leaf);
+    }
+  }
+
+ private:
+  // The leaves to whose gradients the step of `variable` adds.
+  static std::vector<Variable*> changed_by(Variable& variable) {
+    if (!variable.producer) return {&variable};
+    std::vector<Variable*> leaves;
+    for (const auto& leaf : variable.producer->leaves) leaves.push_back(leaf.get());
+    return leaves;
+  }
+
+  const std::function<void(Variable&)>& on_leaf_;
+  std::unordered_map<Variable*, int64_t> steps_left_;
+};
+
+std::vector<Tensor> timed_backward(const Node& node, const Tensor& grad_output, const BackwardOptions& options) {
   if (!options.on_node) return node.backward(grad_output);
   const auto start = std::chrono::steady_clock::now();
   std::vector<Tensor> grads = node.backward(grad_output);
@@ -82,11 +110,20 @@ std::vector<Tensor> run(const Node& node, const Tensor& grad_output, const Backw
   return grads;
 }
 
-struct ActiveOptions {
-  explicit ActiveOptions(const BackwardOptions& options) : outer(std::exchange(active_options, &options)) {}
-  ~ActiveOptions() { active_options = outer; }
-  const BackwardOptions* outer;
-};
+using PendingGradients = std::unordered_map<Variable*, Tensor>;
+
+// Runs a node and adds to the pending gradients of its inputs.
+void run_node(Node& node, Tensor grad_output, const BackwardOptions& options, PendingGradients& pending) {
+  if (!node.backward) throw Error("backward", "a graph that has not run backward (or keep_graph)", "one that has");
+  std::vector<Tensor> grads = timed_backward(node, grad_output, options);
+  if (!options.keep_graph) node.backward = nullptr;
+  grad_output = Tensor();  // before the sums, so that a gradient that shares its memory can be added to in place
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    if (!node.inputs[i] || !grads[i].defined()) continue;
+    Tensor& grad_input = pending[node.inputs[i].get()];
+    grad_input = sum(std::move(grad_input), std::move(grads[i]));
+  }
+}
 
 void check(const Tensor& root, const Tensor& grad) {
   if (!requires_grad(root)) {
@@ -105,42 +142,23 @@ void check(const Tensor& root, const Tensor& grad) {
 void backward(const Tensor& root, const Tensor& grad, const BackwardOptions& options) {
   check(root, grad);
   const NoGrad scope;
-  const ActiveOptions active(options);
   std::vector<std::shared_ptr<Variable>> order = topological_order(variable_of(root));
-  std::unordered_map<Variable*, Tensor> pending;
+  FinalLeaves final_leaves(order, options.on_leaf);
+  PendingGradients pending;
   pending[order.back().get()] = grad.defined() ? grad : Tensor::full(root.shape(), 1.0, root.dtype());
   while (!order.empty()) {
     const std::shared_ptr<Variable> variable = std::move(order.back());
     order.pop_back();
-    const auto found = pending.find(variable.get());
-    if (found == pending.end()) continue;
-    Tensor grad_output = std::move(found->second);
-    pending.erase(found);
-    if (!variable->producer) {
-      add_to_leaf(*variable, std::move(grad_output), options);
-      continue;
+    if (auto found = pending.extract(variable.get())) {
+      Tensor grad_output = std::move(found.mapped());
+      if (variable->producer) {
+        run_node(*variable->producer, std::move(grad_output), options, pending);
+      } else {
+        add_to_leaf(*variable, std::move(grad_output));
+      }
     }
-    Node& node = *variable->producer;
-    if (!node.backward) throw Error("backward", "a graph that has not run backward (or keep_graph)", "one that has");
-    std::vector<Tensor> grads = run(node, grad_output, options);
-    if (!options.keep_graph) node.backward = nullptr;
-    grad_output = Tensor();  // before the sums, so that a gradient that shares its memory can be added to in place
-    for (size_t i = 0; i < node.inputs.size(); ++i) {
-      if (!node.inputs[i] || !grads[i].defined()) continue;
-      Tensor& grad_input = pending[node.inputs[i].get()];
-      grad_input = sum(std::move(grad_input), std::move(grads[i]));
-    }
+    final_leaves.step_done(*variable);
   }
-}
-
-void backward_within(const Tensor& root, const Tensor& grad, const Variable* input) {
-  BackwardOptions options;
-  if (active_options && active_options->on_leaf) {
-    options.on_leaf = [input, outer = active_options](Variable& leaf) {
-      if (&leaf != input) outer->on_leaf(leaf);
-    };
-  }
-  backward(root, grad, options);
 }
 
 }  // namespace vitrail::autograd

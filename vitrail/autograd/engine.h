@@ -8,8 +8,8 @@ namespace vitrail::autograd {
 
 struct BackwardOptions {
   bool keep_graph = false;  // if false, nodes free their saved tensors as they run, and the graph can run only once
-  // Called with a leaf's variable when its gradient is final, on the thread that runs backward().  The leaves of late
-  // layers come first.
+  // Called once with a leaf's variable when its gradient is final, on the thread that runs backward().  The leaves of
+  // late layers come first.
   std::function<void(Variable&)> on_leaf{};
   // Called after each node with the operation's name and the duration of its backward in seconds, for profiles.
   std::function<void(const std::string&, double)> on_node{};
@@ -20,9 +20,5 @@ struct BackwardOptions {
 // Gradients of intermediate results are freed when they have been used.  Throws Error if root requires no gradient, or
 // if its graph has run before.
 void backward(const Tensor& root, const Tensor& grad = Tensor(), const BackwardOptions& options = {});
-
-// For the backward function of a node: runs an inner graph from `root` with the options of the active pass.  on_leaf is
-// not called for `input`, which is a leaf of the inner graph only.
-void backward_within(const Tensor& root, const Tensor& grad, const Variable* input);
 
 }  // namespace vitrail::autograd

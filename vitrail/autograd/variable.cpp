@@ -2,6 +2,8 @@
 #include "vitrail/autograd/variable.h"
 
 #include <algorithm>
+#include <unordered_set>
+#include <utility>
 
 #include "vitrail/base/error.h"
 
@@ -9,8 +11,41 @@ namespace vitrail::autograd {
 namespace {
 
 thread_local bool enabled = true;
+thread_local LeavesRead* active_reader = nullptr;
+
+// Appends the leaves behind `variable` that `seen` does not contain.
+void append_leaves(const std::shared_ptr<Variable>& variable, std::unordered_set<Variable*>& seen,
+                   std::vector<std::shared_ptr<Variable>>& leaves) {
+  std::vector<std::shared_ptr<Variable>> stack{variable};
+  while (!stack.empty()) {
+    const std::shared_ptr<Variable> next = std::move(stack.back());
+    stack.pop_back();
+    if (!next || !seen.insert(next.get()).second) continue;
+    if (!next->producer) {
+      leaves.push_back(next);
+    } else {
+      stack.insert(stack.end(), next->producer->inputs.begin(), next->producer->inputs.end());
+    }
+  }
+}
 
 }  // namespace
+
+LeavesRead::LeavesRead() : previous_(std::exchange(active_reader, this)) {}
+LeavesRead::~LeavesRead() { active_reader = previous_; }
+
+void LeavesRead::add(const std::vector<Tensor>& inputs) {
+  for (const Tensor& input : inputs) {
+    if (requires_grad(input)) read_.push_back(variable_of(input));
+  }
+}
+
+std::vector<std::shared_ptr<Variable>> LeavesRead::leaves() const {
+  std::vector<std::shared_ptr<Variable>> result;
+  std::unordered_set<Variable*> seen;
+  for (const std::shared_ptr<Variable>& variable : read_) append_leaves(variable, seen, result);
+  return result;
+}
 
 // Frees the nodes behind this one in a loop.  Backward functions capture only inputs of their node, which the list
 // keeps alive, so freeing a function does not recurse.
@@ -61,6 +96,7 @@ void clear_grad(const Tensor& leaf) {
 }
 
 bool recording(const std::vector<Tensor>& inputs) {
+  if (active_reader != nullptr) active_reader->add(inputs);
   return enabled && std::any_of(inputs.begin(), inputs.end(), requires_grad);
 }
 

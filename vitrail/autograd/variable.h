@@ -28,6 +28,7 @@ struct Node {
   std::string name;
   std::vector<std::shared_ptr<Variable>> inputs;  // null for an input that requires no gradient
   std::function<std::vector<Tensor>(const Tensor& grad)> backward;
+  std::vector<std::shared_ptr<Variable>> leaves;  // others than inputs, to whose gradients `backward` itself adds
 };
 
 struct Variable : AutogradSlot {
@@ -61,6 +62,23 @@ class NoGrad : public GradMode {
   NoGrad() : GradMode(false) {}
 };
 
+// Collects the leaves that operations on this thread read while it exists, also through recorded results, and which
+// require a gradient.  Each is listed once.
+class LeavesRead {
+ public:
+  LeavesRead();
+  ~LeavesRead();
+  LeavesRead(const LeavesRead&) = delete;
+  LeavesRead& operator=(const LeavesRead&) = delete;
+
+  std::vector<std::shared_ptr<Variable>> leaves() const;
+  void add(const std::vector<Tensor>& inputs);
+
+ private:
+  std::vector<std::shared_ptr<Variable>> read_;
+  LeavesRead* previous_;
+};
+
 // The tensor's variable, or null.
 std::shared_ptr<Variable> variable_of(const Tensor& tensor);
 
@@ -69,7 +87,8 @@ void set_requires_grad(Tensor& tensor, bool value);  // makes it a leaf; floatin
 Tensor grad_of(const Tensor& leaf);                  // undefined if there is none
 void clear_grad(const Tensor& leaf);
 
-// True if an operation on these inputs must be recorded.
+// True if an operation on these inputs must be recorded.  Every operation asks this about all inputs that have a
+// gradient.
 bool recording(const std::vector<Tensor>& inputs);
 
 // Makes `output` the result of a new node.  Call only if recording(inputs).

@@ -6,8 +6,8 @@ namespace vitrail {
 
 // Installs a SIGBUS handler for the mapped files of the library (weights, archives, datasets).  Without it, a file that
 // is cut short or cannot be read any more ends the process.  With it, the lost pages read as zeros, and
-// check_mapped_files() reports the file.  Faults elsewhere keep their default action.  For programs: a library that is
-// part of a larger program should leave signals to it.
+// check_mapped_files() reports the file.  At most 256 mapped files are guarded at a time.  Faults elsewhere keep their
+// default action.  For programs: a library that is part of a larger program should leave signals to it.
 void guard_mapped_files();
 
 // Throws Error naming a mapped file that has changed since it was opened: its size, its modification time, or a part

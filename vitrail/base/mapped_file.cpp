@@ -60,10 +60,11 @@ void remove_from_slots(int slot) {
 extern "C" void on_bus_error(int signal, siginfo_t* info, void*) {
   const auto address = reinterpret_cast<uintptr_t>(info->si_addr);
   for (Slot& slot : slots) {
-    if (address < slot.begin || address >= slot.end) continue;
+    const uintptr_t begin = slot.begin, end = slot.end;
+    if (begin == 0 || address < begin || address >= end) continue;
     const uintptr_t first = address / page_size() * page_size();
-    void* const zeros = ::mmap(reinterpret_cast<void*>(first), slot.end - first, PROT_READ,
-                               MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* const zeros =
+        ::mmap(reinterpret_cast<void*>(first), end - first, PROT_READ, MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (zeros == MAP_FAILED) break;
     slot.lost = true;
     return;

@@ -106,11 +106,15 @@ TemporaryFile::TemporaryFile(const fs::path& folder, Kind kind) : folder_(folder
 
 void TemporaryFile::open_named() {
   remove_abandoned_files(folder_);
-  name_ = folder_ / random_name();
-  descriptor_ = ::open(name_.c_str(), O_CREAT | O_EXCL | O_NOFOLLOW | O_RDWR | O_CLOEXEC, 0666);
-  if (descriptor_ < 0) throw failure();
+  struct stat status {};
+  do {  // until it is locked: another process may remove it before as an abandoned file
+    if (descriptor_ >= 0) ::close(descriptor_);
+    name_ = folder_ / random_name();
+    descriptor_ = ::open(name_.c_str(), O_CREAT | O_EXCL | O_NOFOLLOW | O_RDWR | O_CLOEXEC, 0666);
+    if (descriptor_ < 0) throw failure();
+    ::flock(descriptor_, LOCK_EX);
+  } while (::fstat(descriptor_, &status) == 0 && status.st_nlink == 0);
   slot_ = add_to_slots(name_);
-  ::flock(descriptor_, LOCK_EX | LOCK_NB);
 }
 
 TemporaryFile::~TemporaryFile() {

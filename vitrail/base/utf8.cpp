@@ -71,9 +71,12 @@ std::string escape_unprintable(std::string_view text) {
 }
 
 std::string escape_message(std::string_view text) {
-  const size_t end = text.find("\n  ");
-  if (end == text.npos) return escape_unprintable(text);
-  return escape_unprintable(text.substr(0, end)) + "\n" + escape_message(text.substr(end + 1));
+  std::string result;
+  for (size_t end = text.find("\n  "); end != text.npos; end = text.find("\n  ")) {
+    result += escape_unprintable(text.substr(0, end)) + "\n";
+    text.remove_prefix(end + 1);
+  }
+  return result + escape_unprintable(text);
 }
 
 }  // namespace vitrail

@@ -71,6 +71,13 @@ QuantizedTensor canonical(const QuantizedTensor& weight) {
   return result;
 }
 
+// Microkernels expect no −128, which symmetric quantisation does not use, but a file may have.
+bool has_minus_128(const QuantizedTensor& weight) {
+  const Tensor values = weight.values.contiguous();
+  const auto* const begin = values.data<int8_t>();
+  return std::find(begin, begin + values.numel(), int8_t{-128}) != begin + values.numel();
+}
+
 }  // namespace
 
 PackedWeights::Packed PackedWeights::pack(const Tensor& weight, const Tensor& bias) const {
@@ -80,7 +87,9 @@ PackedWeights::Packed PackedWeights::pack(const Tensor& weight, const Tensor& bi
   if (const QuantizedTensor* const quantized = weight.quantized(); quantized && precision == Precision::int8) {
     const auto packed = packed_linear(canonical(*quantized), dense_bias);
     if (!quantized->correction) return {packed, nullptr};
-    if (packed->takes_correction()) return {packed, packed_linear(*quantized->correction, dense_bias)};
+    const QuantizedTensor& correction = *quantized->correction;
+    if (packed->takes_correction())
+      return {packed, packed_linear(has_minus_128(correction) ? canonical(correction) : correction, dense_bias)};
   }
   return {packed_linear(weight.to(DType::f32).contiguous(), dense_bias, precision), nullptr};
 }

@@ -36,7 +36,9 @@ Tensor combine(const Tensor& a, const Tensor& b, const Shape& shape, Fn fn) {
   const Tensor result = Tensor::empty(shape, a.dtype());
   if (result.numel() == 0) return result;
   const Tensor left = a.expand(shape).contiguous();
-  const Tensor right = broadcasts_as_block(b.shape(), shape) ? b.contiguous() : b.expand(shape).contiguous();
+  constexpr int64_t kMinBlock = 64;  // a call for less, such as a factor, takes longer than copies of it
+  const bool as_block = broadcasts_as_block(b.shape(), shape) && b.numel() >= std::min(kMinBlock, result.numel());
+  const Tensor right = as_block ? b.contiguous() : b.expand(shape).contiguous();
   const int64_t block = right.numel();
   for (int64_t at = 0; at < result.numel(); at += block) {
     fn(left.data<T>() + at, right.data<T>(), result.data<T>() + at, block);

@@ -41,23 +41,13 @@ class CachingAllocator : public Allocator {
   }
 
   void deallocate(void* data, size_t bytes) noexcept override {
-    if (bytes >= kMinCached && users_ > 0) {
-      const std::lock_guard lock(mutex_);
-      const size_t size = rounded(bytes);
-      try {
-        free_blocks_[size].push_back(data);
-        cached_bytes_ += size;
-        return;
-      } catch (const std::bad_alloc&) {  // no memory for the list: frees the block instead
-      }
-    }
-    std::free(data);
+    if (bytes < kMinCached || !keep(data, rounded(bytes))) std::free(data);
   }
 
   void enter() { ++users_; }
   void leave() {
-    if (--users_ > 0) return;
     const std::lock_guard lock(mutex_);
+    if (--users_ > 0) return;
     for (const auto& [size, blocks] : free_blocks_) {
       for (void* const block : blocks) std::free(block);
     }
@@ -71,6 +61,19 @@ class CachingAllocator : public Allocator {
   }
 
  private:
+  // Keeps a block for the next allocation of its size.  False: the caller must free it.
+  bool keep(void* data, size_t size) noexcept {
+    const std::lock_guard lock(mutex_);
+    if (users_ == 0) return false;
+    try {
+      free_blocks_[size].push_back(data);
+    } catch (const std::bad_alloc&) {  // no memory for the list
+      return false;
+    }
+    cached_bytes_ += size;
+    return true;
+  }
+
   std::atomic<int> users_ = 0;
   std::mutex mutex_;
   std::map<size_t, std::vector<void*>> free_blocks_;

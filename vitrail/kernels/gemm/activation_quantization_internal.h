@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
 namespace vitrail::kernels {
 
@@ -19,11 +20,15 @@ struct RowQuantizer {
   float inverse_scale;
 };
 
+// Rows whose scale would be below the smallest normal number count as zeros: its inverse may be infinite.
+constexpr float kMinScale = std::numeric_limits<float>::min();
+
 // For a row with min ≤ 0 ≤ max: both ends and 0 are representable.  NaN makes the scale NaN; a row of zeros has scale
 // 0.
 inline RowQuantizer row_quantizer(float min, float max) {
   const float range = max - min;
-  if (!(range > 0)) return {{range, 0}, 0};
+  if (range < 255 * kMinScale) return {{0, 0}, 0};
+  if (std::isnan(range)) return {{range, 0}, 0};
   const float inverse_scale = 255 / range;
   return {{range / 255, static_cast<int32_t>(std::nearbyint(-min * inverse_scale))}, inverse_scale};
 }

@@ -69,9 +69,9 @@ template <class MaxValueOrPair, class IsIntegral, class RoundToInt8>
 float quantize_weight_row_by(const float* row, int64_t in, int8_t* values, const MaxValueOrPair& max_value_or_pair,
                              const IsIntegral& is_integral, const RoundToInt8& round_to_int8) {
   const float max = max_value_or_pair(row, in);
-  if (!(max > 0)) {  // zeros, or a value that is not finite
+  if (!(max >= 2 * kMaxInt8 * kMinScale)) {  // zeros, or a value that is not finite
     std::fill_n(values, in, int8_t{0});
-    return max;
+    return std::isnan(max) ? max : 0;
   }
   constexpr float kMinLevel = 32;  // a row with a smaller largest integer is found by a multiple of it
   float level = 2 * kMaxInt8;      // the largest value or pair in units of the scale
