@@ -30,8 +30,6 @@
 namespace vitrail::app {
 namespace {
 
-constexpr int64_t kMaxEpochs = 1'000'000;
-
 // "90s", "20m" or "1.5h" becomes the number of seconds.
 const CLI::Validator kDuration(
     [](std::string& text) {
@@ -202,7 +200,7 @@ int64_t epochs_within(double seconds, const train::DefaultRecipe& chosen, int th
   const double image = total / static_cast<double>(times.milliseconds.size()) / 1000 / static_cast<double>(batch);
   const double epoch = image * (static_cast<double>(chosen.training_images) +
                                 kForwardShare * static_cast<double>(chosen.validation_images));
-  return static_cast<int64_t>(std::clamp(seconds / epoch, 1.0, static_cast<double>(kMaxEpochs)));
+  return static_cast<int64_t>(std::clamp(seconds / epoch, 1.0, static_cast<double>(train::kMaxEpochs)));
 }
 
 // The number of trainings among which --time is divided.
@@ -355,7 +353,7 @@ void add_train(CLI::App& program, const GlobalOptions& global, Run& run) {
                    "finetune, probe for a new head on frozen features, or scratch for a new model (default: finetune)")
       ->check(CLI::IsMember({"finetune", "probe", "scratch"}));
   CLI::Option* epochs = command->add_option("--epochs", options->epochs, "Number of epochs (default: by dataset size)")
-                            ->check(CLI::Range(int64_t{1}, kMaxEpochs));
+                            ->check(CLI::Range(int64_t{1}, train::kMaxEpochs));
   command
       ->add_option(
           "--time", options->seconds,

@@ -13,6 +13,7 @@
 #include "vitrail/models/json_fields_internal.h"
 #include "vitrail/train/checked_json_internal.h"
 #include "vitrail/train/checkpoint_internal.h"
+#include "vitrail/train/recipe.h"
 #include "vitrail/weights/safetensors.h"
 
 namespace vitrail::train {
@@ -25,7 +26,7 @@ using Metadata = std::map<std::string, std::string>;
 
 constexpr const char* kFormat = "vitrail training checkpoint 1";
 // Bounds of the values in a file.  They keep products such as epoch · batches within 64 bits.
-constexpr int64_t kMaxEpochs = 1'000'000, kMaxBatches = int64_t{1} << 40, kMaxBatchImages = int64_t{1} << 22;
+constexpr int64_t kMaxBatches = int64_t{1} << 40, kMaxBatchImages = int64_t{1} << 22;
 constexpr int64_t kMaxWorkers = 1'000'000;
 constexpr const char* kGroups[] = {"model/", "optimizer/", "average/"};
 

@@ -18,7 +18,9 @@ namespace {
 
 constexpr double kMax = std::numeric_limits<double>::max();
 constexpr size_t kMaxRecipeBytes = 4 << 20;  // limits what is read of another file, such as /dev/zero
-constexpr Range kAny{-kMax, kMax}, kNonNegative{0, kMax}, kFraction{0, 1};
+constexpr int64_t kMaxCacheMb = 1 << 30, kMaxPadding = 10'000;
+constexpr int64_t kMaxSteps = int64_t{1} << 53;  // more than any run has
+constexpr Range kAny{-kMax, kMax}, kNonNegative{0, kMax}, kFraction{0, 1}, kEpochs{0, kMaxEpochs};
 
 void describe_mimetic(Schema& schema, nn::MimeticOptions& mimetic) {
   schema.number("qk_noise", mimetic.qk_noise, kNonNegative);
@@ -63,7 +65,7 @@ void describe_data(Schema& schema, DataRecipe& data) {
                                    {"leave_out", data::Unreadable::leave_out}});
   schema.boolean("balance", data.balance);
   schema.boolean("exif", data.exif);
-  schema.integer("keep_decoded_mb", data.keep_decoded_mb, 0);
+  schema.integer("keep_decoded_mb", data.keep_decoded_mb, 0, kMaxCacheMb);
   schema.integer("workers", data.workers, 0, 1024);
   schema.integer("in_flight", data.in_flight, 1, 1024);
 }
@@ -84,10 +86,10 @@ void describe_optimizer(Schema& schema, Recipe& recipe) {
 void describe_schedule(Schema& schema, ScheduleRecipe& schedule) {
   schema.choice("name", schedule.name, std::vector<std::string>{"cosine", "linear", "step", "constant"});
   schema.number("final_lr", schedule.final_lr, kNonNegative);
-  schema.number("warmup_epochs", schedule.warmup_epochs, kNonNegative);
+  schema.number("warmup_epochs", schedule.warmup_epochs, kEpochs);
   schema.number("warmup_lr", schedule.warmup_lr, kNonNegative);
   schema.boolean("warmup_prefix", schedule.warmup_prefix);
-  schema.number("decay_epochs", schedule.decay_epochs, kNonNegative);
+  schema.number("decay_epochs", schedule.decay_epochs, kEpochs);
   schema.number("decay_factor", schedule.decay_factor, kFraction);
 }
 
@@ -116,7 +118,7 @@ void describe_random_resized_crop(Schema& schema, data::RandomResizedCrop& crop)
 
 void describe_padded_crop(Schema& schema, data::PaddedCrop& crop) {
   using Mode = data::PaddedCrop::Mode;
-  schema.integer("padding", crop.padding, 0);
+  schema.integer("padding", crop.padding, 0, kMaxPadding);
   schema.choice<Mode>("mode", crop.mode, {{"constant", Mode::constant}, {"reflect", Mode::reflect}});
 }
 
@@ -161,7 +163,7 @@ void describe_augment(Schema& schema, Recipe& recipe) {
   schema.number_list("fill", fill, {0, 255});
   augment.fill.assign(fill.begin(), fill.end());
   schema.integer("repeats", recipe.repeats, 1, 64);
-  schema.number("plain_epochs", recipe.plain_epochs, kNonNegative);
+  schema.number("plain_epochs", recipe.plain_epochs, kEpochs);
 
   using Mode = data::MixupOptions::Mode;
   schema.number("mixup", recipe.mix.mixup_alpha, kNonNegative);
@@ -169,7 +171,7 @@ void describe_augment(Schema& schema, Recipe& recipe) {
   schema.number("mix_probability", recipe.mix.probability, kFraction);
   schema.number("switch_probability", recipe.mix.switch_probability, kFraction);
   schema.choice<Mode>("mix_mode", recipe.mix.mode, {{"batch", Mode::batch}, {"element", Mode::element}});
-  schema.number("unmixed_epochs", recipe.unmixed_epochs, kNonNegative);
+  schema.number("unmixed_epochs", recipe.unmixed_epochs, kEpochs);
 }
 
 void describe_distillation(Schema& schema, DistillationRecipe& distillation) {
@@ -203,7 +205,7 @@ void describe_ema(Schema& schema, optim::EmaOptions& ema) {
   schema.number("warmup_gamma", ema.warmup_gamma, {1e-9, kMax});
   schema.number("warmup_power", ema.warmup_power, kNonNegative);
   schema.number("min_decay", ema.min_decay, kFraction);
-  schema.integer("after_step", ema.after_step, 0);
+  schema.integer("after_step", ema.after_step, 0, kMaxSteps);
 }
 
 void describe_segment(Schema& schema, SegmentRecipe& segment) {
@@ -232,7 +234,7 @@ void describe(Schema& schema, Recipe& recipe) {
     schema.object("segment", [&](Schema& inner) { describe_segment(inner, *recipe.segment); });
   }
   schema.object("data", [&](Schema& inner) { describe_data(inner, recipe.data); });
-  schema.integer("epochs", recipe.epochs, 1, 1'000'000);
+  schema.integer("epochs", recipe.epochs, 1, kMaxEpochs);
   schema.integer("batch_size", recipe.batch_size, 1, 1'000'000);
   schema.integer("accumulate", recipe.accumulate, 1, 1'000'000);
   schema.choice("precision", recipe.precision, std::vector<std::string>{"fp32", "half", "bf16"});
@@ -347,8 +349,7 @@ void check_consistency(const Recipe& recipe, std::vector<std::string>& problems)
   require(!recipe.loss.distillation || recipe.loss.distillation->views == 0 ||
               (recipe.repeats == 1 && recipe.data.unreadable != data::Unreadable::replace),
           "loss.distillation.views: expected augment.repeats 1 and data.unreadable not \"skip\", because a view must "
-          "always "
-          "show the same image, got other settings");
+          "always show the same image, got other settings");
   require(!recipe.loss.distillation || !recipe.loss.distillation->view_epochs ||
               (recipe.loss.distillation->views > 0 && !recipe.mix.any()),
           "loss.distillation.view_epochs: expected views above 0 and neither mixup nor cutmix, got other settings");

@@ -80,12 +80,14 @@ struct DistillationRecipe {
   std::string kind = "soft";  // "soft" or "hard"
   double alpha = 0.5;         // total loss: (1 − alpha) · loss + alpha · distillation loss
   double temperature = 3;
-  int64_t views =
-      0;  // number of fixed augmentations per image, whose teacher logits are cached; 0: new ones each epoch
+  // Number of fixed augmentations per image, whose teacher logits are cached; 0: new ones each epoch.
+  int64_t views = 0;
   // Number of epochs that show these views; unset: all.  Later epochs show new augmentations, and the target is the
   // mean of the cached logits over the views.
   std::optional<int64_t> view_epochs = {};
   std::string cache = {};  // folder of the teacher's logits, which several runs may share; empty: in the run's folder
+
+  bool operator==(const DistillationRecipe&) const = default;
 };
 
 struct LossRecipe {
@@ -97,6 +99,8 @@ struct LossRecipe {
   std::string class_weighting = "none";
   std::vector<double> class_weights{};  // given weights in the order of the classes; empty: none
   std::optional<DistillationRecipe> distillation{};
+
+  bool operator==(const LossRecipe&) const = default;
 };
 
 // "checkpoint": when to save besides the end of each epoch.
@@ -123,6 +127,8 @@ struct SegmentRecipe {
   std::string cache{};
 };
 
+constexpr int64_t kMaxEpochs = 1'000'000;  // the most that Recipe::epochs may be
+
 struct Recipe {
   // "classify" and "segment" (segment_run.h) by gradient descent; "probe": logistic regression (probe.h).
   std::string objective = "classify";
@@ -131,8 +137,8 @@ struct Recipe {
   int64_t epochs = 0;
   int64_t batch_size = 128;  // images of a forward pass in each process
   int64_t accumulate = 1;    // batches per optimiser step (gradient accumulation)
-  std::string precision =
-      "fp32";  // "fp32", or "bf16": mixed precision, GEMM in bf16 with fp32 weights and accumulators
+  // "fp32", or "bf16": mixed precision, GEMM in bf16 with fp32 weights and accumulators
+  std::string precision = "fp32";
   uint64_t seed = 0;
   double lr = 1e-3;  // peak learning rate
   double clip = 0;   // maximum gradient norm; 0: no clipping
