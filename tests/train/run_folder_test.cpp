@@ -49,9 +49,17 @@ TEST(RunFolder, WhatAKilledProcessLeftIsRemoved) {
   const RunFolder run(folder);
   fs::create_directories(folder / "model");
   fs::create_directories(folder / "other");
-  const fs::path left[] = {folder / "recipe.json.next", folder / "checkpoints/last.safetensors.link",
-                           folder / "model/config.json.next"};
-  const fs::path kept[] = {folder / "recipe.json", folder / "checkpoints/last.safetensors", folder / "next",
+  const std::string temporary = ".vitrail-0123456789abcdef.tmp";
+  const fs::path left[] = {folder / temporary, folder / "model" / temporary,
+                           folder / "checkpoints/last.safetensors.next",
+                           folder / "checkpoints/previous.safetensors.link"};
+  const fs::path kept[] = {folder / "recipe.json",
+                           folder / "checkpoints/last.safetensors",
+                           folder / "plan.next",
+                           folder / "home.link",
+                           folder / "model/config.json.next",
+                           folder / "checkpoints/notes.next",
+                           folder / "checkpoints/last.safetensors.link",
                            folder / "other/x.next"};
   for (const fs::path& file : left) write_file(file, "x");
   for (const fs::path& file : kept) write_file(file, "x");

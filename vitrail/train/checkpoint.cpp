@@ -89,9 +89,12 @@ void read_metadata(const Metadata& metadata, CheckpointState& state) {
                        static_cast<int>(of.count("ranks", kMaxWorkers, 1))};
 }
 
+fs::path next_name(const fs::path& path) { return path.string() + ".next"; }
+fs::path link_name(const fs::path& path) { return path.string() + ".link"; }
+
 // Atomically replaces `to` by a hard link to `file`, or by a copy on file systems without hard links.
 void replace_by_link(const fs::path& file, const fs::path& to) {
-  const fs::path temporary = to.string() + ".link";
+  const fs::path temporary = link_name(to);
   std::error_code error;
   fs::remove(temporary, error);
   fs::create_hard_link(file, temporary, error);
@@ -133,6 +136,10 @@ fs::path previous_checkpoint(const fs::path& path) {
   return path.parent_path() / ("previous" + path.extension().string());
 }
 
+std::vector<fs::path> temporary_checkpoints(const fs::path& path) {
+  return {next_name(path), link_name(previous_checkpoint(path))};
+}
+
 void save_checkpoint(const fs::path& path, const CheckpointState& state) {
   Named tensors;
   const std::vector<nn::NamedTensor>* groups[] = {&state.model, &state.optimizer, &state.average};
@@ -142,7 +149,7 @@ void save_checkpoint(const fs::path& path, const CheckpointState& state) {
   Metadata metadata = metadata_of(state);
   metadata["checksum"] = checksum(tensors, metadata);
   // The new file is complete on disk before the old one is replaced.
-  const fs::path next = path.string() + ".next";
+  const fs::path next = next_name(path);
   try {
     weights::write_safetensors(next, tensors, metadata);
     std::error_code unknown;

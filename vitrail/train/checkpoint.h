@@ -59,4 +59,7 @@ CheckpointState load_latest(const std::filesystem::path& path);
 // Returns where save_checkpoint keeps the previous file: "last.safetensors" → "previous.safetensors".
 std::filesystem::path previous_checkpoint(const std::filesystem::path& path);
 
+// Returns the files that a process may leave if it is killed in save_checkpoint(path).
+std::vector<std::filesystem::path> temporary_checkpoints(const std::filesystem::path& path);
+
 }  // namespace vitrail::train

@@ -104,11 +104,11 @@ void RunFolder::remove_temporary_files() const {
   for (const fs::path& folder : {path_, path_ / "checkpoints", path_ / "model", path_ / "last"}) {
     std::vector<fs::path> temporary;
     for_each_entry(folder, [&](const fs::path& entry) {
-      const std::string name = entry.filename().string();
-      if (is_temporary_name(name) || name.ends_with(".next") || name.ends_with(".link")) temporary.push_back(entry);
+      if (is_temporary_name(entry.filename().string())) temporary.push_back(entry);
     });
     for (const fs::path& file : temporary) fs::remove(file, ignored);
   }
+  for (const fs::path& file : temporary_checkpoints(checkpoint("last"))) fs::remove(file, ignored);
 }
 
 void write_text(const fs::path& path, const std::string& text) {
