@@ -164,5 +164,14 @@ TEST(SegmentRecipe, ListsAllSettingsOfClassification) {
     EXPECT_NO_THROW(parse_recipe(tiny_segment_recipe("x"), "r.json", {fine})) << fine;
 }
 
+TEST(SegmentRecipe, RefusesEachSettingOfTheLoss) {
+  for (const char* setting : {"loss.name=bce", "loss.label_smoothing=0.1", "loss.bce_threshold=0.5",
+                              "loss.bce_sum=true", "loss.class_weighting=inverse_frequency",
+                              "loss.class_weights=[1, 2]", R"(loss.distillation={"teacher": "t"})"}) {
+    const std::string message = error_of([&] { parse_recipe(tiny_segment_recipe("x"), "r.json", {setting}); });
+    EXPECT_TRUE(contains(message, "loss: expected nothing for the objective \"segment\"")) << setting << message;
+  }
+}
+
 }  // namespace
 }  // namespace vitrail::train

@@ -161,6 +161,15 @@ TEST(SegmentModel, StartsFromAModelOfAnotherImageSize) {
   EXPECT_TRUE(contains(error(mobile, "segment.image_size=2048"), "MobileSAM, or 0"));
 }
 
+TEST(SegmentModel, OfSegmentAnythingHasNoOtherConfigurationOrKeyMap) {
+  const fs::path init = testing::sam_fixture("padded_windows").model;
+  for (const char* field : {"model.config", "model.key_map"}) {
+    const Recipe recipe = recipe_from(init, {str(field, "=other")});
+    EXPECT_EQ(error_of([&] { prepare_sam(recipe); }),
+              str(field, ": expected none for a checkpoint of Segment Anything in model.init, got other"));
+  }
+}
+
 TEST(SegmentModel, RefusesVisionTransformersOfAnotherKind) {
   models::ModelConfig config = source_config();
   config.vit.qk_norm = true;

@@ -182,6 +182,9 @@ models::Sam with_decoder(const models::Sam& encoder, const Recipe& recipe) {
 }
 
 PreparedSam fine_tuned(const Recipe& recipe, std::vector<std::string> frozen) {
+  for (const auto& [field, value] :
+       {std::pair("model.config", recipe.model.config), {"model.key_map", recipe.model.key_map}})
+    if (!value.empty()) throw Error(field, "none for a checkpoint of Segment Anything in model.init", value);
   models::Sam model = models::load_sam(recipe.model.init);
   std::vector<std::string> notes;
   if (!model.config().has_decoder) {

@@ -17,8 +17,7 @@ void check_unused(const Recipe& recipe, const std::function<void(bool, const std
   require(only_flip, "augment: expected only \"flip\" for the objective \"segment\", got others");
   require(augment.flip != data::Flip::alternate, "augment.flip: expected \"none\" or \"random\", got \"alternate\"");
   require(!recipe.token_drop, "token_drop: expected null for the objective \"segment\", got an object");
-  const LossRecipe defaults, &loss = recipe.loss;
-  require(loss.name == defaults.name && loss.label_smoothing == 0 && !loss.distillation,
+  require(recipe.loss == LossRecipe{},
           "loss: expected nothing for the objective \"segment\", whose losses are in \"segment\", got other settings");
   require(!recipe.model.linear_probe, "model.linear_probe: expected false for the objective \"segment\", got true");
   require(recipe.model.positions == "drawn" && !recipe.model.mimetic && !recipe.model.activation_checkpointing,

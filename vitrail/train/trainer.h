@@ -55,7 +55,7 @@ struct TrainerOptions {
   bool allow_changes = false;      // if the recipe has changed, warn instead of throwing
   int threads = 0;                 // compute threads; 0: all available cores
   // In seconds; 0: none.  If the recipe's epochs would take longer, their number is reduced after an epoch, and the
-  // schedule of the learning rate ends with them.  At least one epoch is trained.  Not for a probe.
+  // schedule of the learning rate ends with them.  At least one epoch is trained.  Only for the objective "classify".
   double time_limit = 0;
   std::shared_ptr<dist::Communicator> communicator = {};  // null: one process
   // Shown in the report: "command" → "vitrail train photos -o run", "version" → …
