@@ -193,6 +193,8 @@ TEST(CrossValidation, RefusesWhatDoesNotGoWithFolds) {
   const std::string own = "folds: expected no validation images besides the folds (unset data.val and data.holdout), ";
   EXPECT_EQ(refusal(fold_recipe(images, {"data.holdout=3"}), 2), own + "got a hold-out");
   EXPECT_EQ(refusal(fold_recipe(images, {"data.val=v"}), 2), own + "got v");
+  EXPECT_EQ(refusal(fold_recipe(images, {"data.folds=3", "data.fold=2"}), 2),
+            "folds: expected a recipe without a fold of its own (unset data.folds and data.fold), got fold 2 of 3");
 }
 
 }  // namespace

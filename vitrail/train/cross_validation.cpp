@@ -28,6 +28,9 @@ void check(const Recipe& recipe, int64_t folds) {
   if (!recipe.data.val.empty() || recipe.data.holdout.value_or(0) > 0)
     throw Error("folds", "no validation images besides the folds (unset data.val and data.holdout)",
                 recipe.data.val.empty() ? "a hold-out" : recipe.data.val);
+  if (recipe.data.folds > 0)
+    throw Error("folds", "a recipe without a fold of its own (unset data.folds and data.fold)",
+                str("fold ", recipe.data.fold, " of ", recipe.data.folds));
 }
 
 // The folds measure the last weights, so the runs have the same number of epochs.

@@ -35,7 +35,7 @@ constexpr int64_t kMaxFolds = 20;
 // cross_validation.json.  options.resume continues with the first run that is not finished.
 //
 // Throws Error as train(), for a number of folds outside 2 to kMaxFolds, and for a recipe with validation images of its
-// own, a hold-out, or another objective than "classify".
+// own, a hold-out, a fold, or another objective than "classify".
 CrossValidationResult cross_validate(const Recipe& recipe, int64_t folds, const TrainerOptions& options,
                                      const TrainerCallbacks& callbacks = {});
 
