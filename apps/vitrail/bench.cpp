@@ -97,6 +97,8 @@ void bench_training(models::VisionTransformer& model, const Options& options, co
 int bench_training(const Options& options, const GlobalOptions& global) {
   if (options.model.tome > 0) throw CLI::ValidationError("--tome", "token merging applies to inference only");
   models::VisionTransformer model = load(options).model;
+  if (model.config().num_classes == 0)
+    throw Error(options.model.model, "a model with a head, for a training step", "one without");
   model.checkpoint_blocks(options.checkpointing);
   const int threads = global.threads > 0 ? global.threads : available_threads();
   RowPrinter rows = measurement_printer(options);

@@ -21,7 +21,7 @@ struct TrainingSetup {
   DType precision = DType::f32;  // f32, or bf16 for mixed precision
 };
 
-// Trains `model` for about `seconds`, and for at least five steps after three warm-up steps.
+// Trains `model`, which has a head, for about `seconds`, and for at least five steps after three warm-up steps.
 TrainingTimes time_training(models::VisionTransformer& model, const TrainingSetup& setup, double seconds);
 
 // Prints the time of each phase (forward, backward, optimiser) and of the backward pass of each operation.

@@ -256,6 +256,14 @@ void check_train_of_bench() {
   const ProgramResult refused = run_program(bench({"--train", "--precision", "int8"}));
   EXPECT_EQ(refused.status, 2);
   EXPECT_TRUE(contains(refused.err, "training takes fp32 or half")) << refused.err;
+  const std::string headless = fixture("models/timm_num_classes_0").string();
+  for (const Arguments& more : {Arguments{}, {"--profile"}}) {
+    const ProgramResult without_head =
+        run_program(Arguments{"bench", headless, "--train", "--seconds", "0.001"} + more);
+    EXPECT_EQ(without_head.status, 1);
+    EXPECT_TRUE(contains(without_head.err, "a model with a head, for a training step, got one without"))
+        << without_head.err;
+  }
 }
 
 void check_checkpointing() {

@@ -222,5 +222,12 @@ TEST(TrainTime, AResumedRunHasItsEpochs) {
   EXPECT_EQ(json_of(arguments + Arguments{"--time", "50h", "--resume"})["epochs"], 1);
 }
 
+TEST(TrainTime, AModelWithoutAHeadGetsOneBeforeItIsTimed) {
+  const fs::path images = train::make_images(6, 2), folder = scratch_folder() / "run";
+  EXPECT_EQ(json_of({"train", images, "-o", folder, "-m", fixture("models/timm_num_classes_0"), "--threads", "1",
+                     "--quiet", "--time", "0.000001s"})["epochs"],
+            1);
+}
+
 }  // namespace
 }  // namespace vitrail::testing

@@ -170,6 +170,17 @@ TEST(DefaultRecipe, SmallInputsArePaddedAndLargeOnesCropped) {
   EXPECT_EQ(small.architecture.img_size[0], 32);
 }
 
+// A model without a head, and one whose head is the projection of an embedding.
+TEST(DefaultRecipe, ItsArchitectureHasTheClassesOfTheDataset) {
+  const fs::path images = make_images(4);
+  for (const char* name : {"timm_num_classes_0", "hf_clip_vision_projection"}) {
+    const std::string model = testing::fixture(std::string("models/") + name).string();
+    const DefaultRecipe chosen = default_recipe({.data = images.string(), .model = model});
+    EXPECT_EQ(chosen.architecture.num_classes, 3) << name;
+    EXPECT_FALSE(chosen.architecture.projection_head) << name;
+  }
+}
+
 TEST(DefaultRecipe, UnequalClassesAreBalanced) {
   const fs::path images = make_images();
   EXPECT_FALSE(default_recipe({.data = images.string(), .model = small_model()}).recipe.data.balance);

@@ -22,6 +22,7 @@ constexpr int64_t kSmallInput = 96;  // pixels; below, random resized crops remo
 
 struct Counts {
   int64_t train, validation;
+  int64_t classes;
   int64_t smallest_class, largest_class;  // training images
   bool multi_label;
 };
@@ -30,7 +31,12 @@ Counts counts_of(const RunData& data) {
   std::vector<int64_t> classes = class_counts(data.train, data.classes.size());
   std::erase(classes, 0);
   const auto [smallest, largest] = std::minmax_element(classes.begin(), classes.end());
-  return {data.train.size(), data.validation.size(), *smallest, *largest, data.multi_label};
+  return {.train = data.train.size(),
+          .validation = data.validation.size(),
+          .classes = std::ssize(data.classes),
+          .smallest_class = *smallest,
+          .largest_class = *largest,
+          .multi_label = data.multi_label};
 }
 
 void set_data(const DefaultRecipeOptions& options, DefaultRecipe& result) {
@@ -196,6 +202,7 @@ DefaultRecipe default_recipe(const DefaultRecipeOptions& options) {
   }
   result.architecture = architecture_of(result.recipe.model);
   const Counts counts = count_images(result.recipe);
+  set_classifier(result.architecture, counts.classes);
   result.training_images = counts.train, result.validation_images = counts.validation;
   if (options.preset == Preset::probe) return result;
   if (counts.multi_label) set_multi_label(result);

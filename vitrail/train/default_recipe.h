@@ -17,7 +17,7 @@ struct DefaultRecipe {
   Recipe recipe;
   // What was chosen and why, a line each: "batch size 8, for at least 10 steps in an epoch of 120 images".
   std::vector<std::string> reasons;
-  models::VisionTransformerConfig architecture;  // the model's, but for its classes
+  models::VisionTransformerConfig architecture;  // the model's, with the classes of the dataset
   int64_t training_images = 0, validation_images = 0;
 };
 

@@ -236,6 +236,12 @@ models::VisionTransformer random_model(const ModelConfig& config, RandomParams& 
 
 }  // namespace
 
+void set_classifier(VisionTransformerConfig& config, int64_t classes) {
+  config.num_classes = classes;
+  config.projection_head = false;
+  config.head_bias.reset();
+}
+
 ModelConfig model_config(const ModelRecipe& recipe, const std::vector<std::string>& classes,
                          const ModelConfig* source) {
   ModelConfig config;
@@ -247,9 +253,7 @@ ModelConfig model_config(const ModelRecipe& recipe, const std::vector<std::strin
   }
   config.architecture = !recipe.architecture.empty() ? recipe.architecture : source ? source->architecture : "vit";
   const auto count = static_cast<int64_t>(classes.size());
-  config.vit.num_classes = count;
-  config.vit.projection_head = false;  // a dual model's image tower gets a classifier
-  config.vit.head_bias.reset();
+  set_classifier(config.vit, count);
   config.text.reset();
   read_args(recipe, config.vit);
   if (config.vit.num_classes != count)

@@ -18,6 +18,10 @@ struct PreparedModel {
   std::vector<std::string> notes;  // how a checkpoint was adapted, for the user: "head: new, 10 classes"
 };
 
+// Replaces the head by a classifier: also that of a model without one, and the projection of a dual model's image
+// tower.
+void set_classifier(models::VisionTransformerConfig& config, int64_t classes);
+
 // Returns the configuration of the recipe's model for these class names.  `source`: the configuration of the checkpoint
 // to start from, or null.  Throws Error for an unknown architecture, and if model_args sets another num_classes.
 models::ModelConfig model_config(const ModelRecipe& recipe, const std::vector<std::string>& classes,
@@ -35,15 +39,13 @@ models::Preprocessing preprocessing_of(const DataRecipe& recipe, const models::M
 
 // Builds the model with f32 weights.  Without `recipe.init` they are drawn from `seed`, and recipe.positions and
 // recipe.mimetic replace a part of them.  From the checkpoint `recipe.init`,
-// - rows of the head are copied for classes of the same name, other rows are new; without names the head is copied if
-// the
-//   number of classes is the same;
+// - rows of the head are copied for classes of the same name, other rows are new;
+//   without names the head is copied if the number of classes is the same;
 // - position embeddings are interpolated to another grid (timm's resample_abs_pos_embed, with the model's pos_interp);
-// - the patch embedding is resampled to another patch size (nn::resample_patch_weight), and RGB weights are summed for
-// a
-//   model of one channel;
-// - a shallower model takes the first, the last and evenly spaced blocks between them (as DistilBERT, Sanh et al. 2019,
-//   arXiv 1910.01108); one block: the first;
+// - the patch embedding is resampled to another patch size (nn::resample_patch_weight),
+//   and RGB weights are summed for a model of one channel;
+// - a shallower model takes the first, the last and evenly spaced blocks between them
+//   (as DistilBERT, Sanh et al. 2019, arXiv 1910.01108); one block: the first;
 // - the final norm moves between norm and fc_norm if the pooling changes.
 // Throws one Error that lists all other differences.
 PreparedModel prepare_model(const ModelRecipe& recipe, const std::vector<std::string>& classes, uint64_t seed,
