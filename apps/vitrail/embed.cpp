@@ -38,6 +38,9 @@ pipeline::FeatureOptions features_of(const Options& options) {
 EmbeddingInfo info_of(const Model& model, const Options& options) {
   EmbeddingInfo info = embedding_info(model, options.model.path(), features_of(options));
   info.normalized = options.normalize;
+  info.dtype = options.dtype;
+  info.tome = options.model.tome;
+  info.exif = options.images.exif;
   return info;
 }
 
@@ -103,9 +106,7 @@ EmbeddingInfo claim_folder(const Model& model, const Options& options) {
   const fs::path path = info_path(options.output);
   if (const auto before = read_embedding_info(path)) {
     check_same_embedding(*before, info, options.output);
-    if (before->normalized != info.normalized)
-      throw Error(options.output, str("embeddings ", before->normalized ? "with" : "without", " --normalize"),
-                  "the opposite");
+    check_same_rows(*before, info, options.output);
     return info;
   }
   AtomicFile file(path);
@@ -163,11 +164,10 @@ void add_embed(CLI::App& program, const GlobalOptions& global, Run& run) {
   command
       ->add_option("-o,--output", options->output,
                    "FILE.npy: features [n, D]; [n, rows, columns, D] for patch, [n, N, D] for all; several layers are "
-                   "the second "
-                   "axis, [n, layers, …].  The image paths are in FILE.txt, the model in FILE.json; - is standard "
-                   "output.  FILE.npz: the arrays features and paths.  FILE.csv: a row "
-                   "of path, features and error for each image.  FOLDER, for webdataset shards (.tar): SHARD.npy and "
-                   "SHARD.jsonl for each that does not have both, and embedding.json")
+                   "the second axis, [n, layers, …].  The image paths are in FILE.txt, the model in FILE.json; - is "
+                   "standard output.  FILE.npz: the arrays features and paths.  FILE.csv: a row of path, features and "
+                   "error for each image.  FOLDER, for webdataset shards (.tar): SHARD.npy and SHARD.jsonl for each "
+                   "that does not have both, and embedding.json")
       ->required();
   command
       ->add_option("--tokens", options->tokens,

@@ -49,13 +49,17 @@ std::string options_text(const pipeline::FeatureOptions& options) {
              options.final_norm ? "" : " --no-norm");
 }
 
+std::string row_options_text(const EmbeddingInfo& info) {
+  return str("--dtype ", info.dtype, " --tome ", info.tome, info.exif ? " --exif" : "");
+}
+
 }  // namespace
 
 EmbeddingInfo embedding_info(const Model& model, const std::string& name, const pipeline::FeatureOptions& features) {
   const image::Image image = probe_image(model.color_mode());
   const image::ImageView view(image);
   const Tensor probe = analysis::normalized_rows(model.embed(view));
-  return {name, features, false, {probe.data<float>(), probe.data<float>() + probe.numel()}};
+  return {.model = name, .features = features, .probe = {probe.data<float>(), probe.data<float>() + probe.numel()}};
 }
 
 void check_same_embedding(const EmbeddingInfo& expected, const EmbeddingInfo& got, const std::string& where) {
@@ -66,6 +70,13 @@ void check_same_embedding(const EmbeddingInfo& expected, const EmbeddingInfo& go
                 str(got.model, " with width ", got.probe.size()));
   if (!(cosine(expected.probe, got.probe) > kSameModel))
     throw Error(where, "embeddings of " + expected.model, got.model + ", which is another model or preprocessing");
+}
+
+void check_same_rows(const EmbeddingInfo& expected, const EmbeddingInfo& got, const std::string& where) {
+  if (expected.normalized != got.normalized)
+    throw Error(where, str("embeddings ", expected.normalized ? "with" : "without", " --normalize"), "the opposite");
+  const std::string options = row_options_text(expected), other_options = row_options_text(got);
+  if (options != other_options) throw Error(where, "embeddings by " + options, other_options);
 }
 
 fs::path info_path(const fs::path& array_or_folder) {
@@ -80,6 +91,9 @@ std::string to_json(const EmbeddingInfo& info) {
                     {"layers", info.features.layers},
                     {"final_norm", info.features.final_norm},
                     {"normalized", info.normalized},
+                    {"dtype", info.dtype},
+                    {"tome", info.tome},
+                    {"exif", info.exif},
                     {"probe", info.probe}}) +
          "\n";
 }
@@ -90,10 +104,14 @@ std::optional<EmbeddingInfo> read_embedding_info(const fs::path& file) {
   const std::string text = read_text_file(file);
   try {
     const nlohmann::json json = nlohmann::json::parse(text);
-    return EmbeddingInfo{json.at("model"),
-                         {json.at("tokens"), json.at("layers"), json.at("final_norm")},
-                         json.at("normalized"),
-                         json.at("probe")};
+    const EmbeddingInfo defaults;
+    return EmbeddingInfo{.model = json.at("model"),
+                         .features = {json.at("tokens"), json.at("layers"), json.at("final_norm")},
+                         .normalized = json.at("normalized"),
+                         .dtype = json.value("dtype", defaults.dtype),
+                         .tome = json.value("tome", defaults.tome),
+                         .exif = json.value("exif", defaults.exif),
+                         .probe = json.at("probe")};
   } catch (const nlohmann::json::exception& error) {
     throw Error(file.string(), "the record that `vitrail embed` writes beside embeddings", error.what());
   }

@@ -16,6 +16,10 @@ struct EmbeddingInfo {
   std::string model;                  // as it was named; models are compared by `probe`
   pipeline::FeatureOptions features;  // tokens, layers and norm
   bool normalized = false;
+  // How the rows were computed and stored.  Older files do not have these.
+  std::string dtype = "fp32";
+  int64_t tome = 0;
+  bool exif = false;
   // Pooled features of a fixed image, of length 1: the same for equal weights and preprocessing.
   std::vector<float> probe;
 };
@@ -25,6 +29,9 @@ EmbeddingInfo embedding_info(const Model& model, const std::string& name, const 
 // Throws Error that names `where` unless both have the same tokens, layers and norm, and about the same probe.  Other
 // precisions and file formats of a model are the same model.
 void check_same_embedding(const EmbeddingInfo& expected, const EmbeddingInfo& got, const std::string& where);
+
+// Throws Error that names `where` unless the rows of both, in the files of one folder, were computed and stored alike.
+void check_same_rows(const EmbeddingInfo& expected, const EmbeddingInfo& got, const std::string& where);
 
 // FILE.npy has FILE.json, the folder of shards has embedding.json.
 std::filesystem::path info_path(const std::filesystem::path& array_or_folder);

@@ -48,11 +48,18 @@ TEST(EmbeddingRecord, HasTheModelAndTheOptions) {
   EXPECT_EQ(plain["layers"], json({-1}));
   EXPECT_EQ(plain["final_norm"], true);
   EXPECT_EQ(plain["normalized"], false);
+  EXPECT_EQ(plain["dtype"], "fp32");
+  EXPECT_EQ(plain["tome"], 0);
+  EXPECT_EQ(plain["exif"], false);
   const json other = record_of({"--tokens", "cls", "--layer", "1,0", "--no-norm", "--normalize"});
   EXPECT_EQ(other["tokens"], "cls");
   EXPECT_EQ(other["layers"], json({1, 0}));
   EXPECT_EQ(other["final_norm"], false);
   EXPECT_EQ(other["normalized"], true);
+  const json stored = record_of({"--dtype", "fp16", "--tome", "1", "--exif"});
+  EXPECT_EQ(stored["dtype"], "fp16");
+  EXPECT_EQ(stored["tome"], 1);
+  EXPECT_EQ(stored["exif"], true);
   EXPECT_EQ(other["probe"], plain["probe"]) << "it is of the model, whatever the options";
 }
 
@@ -313,6 +320,32 @@ TEST(EmbedShards, AFolderHasEmbeddingsOfOneLength) {
               "1 shards are complete already\n");
     EXPECT_EQ(run(Arguments{"embed", "-m", small_model(), first, second, "-o", out, "--quiet"} + normalize).err, "");
   }
+}
+
+TEST(EmbedShards, AFolderHasRowsOfOneKind) {
+  const fs::path folder = image_folder(1), out = scratch_folder() / "features";
+  const std::string first = tar_of(folder, "1.tar", "a.png"), second = tar_of(folder, "2.tar", "a.png");
+  run({"embed", "-m", small_model(), first, "-o", out});
+  const std::string plain = "--dtype fp32 --tome 0";
+  for (const auto& [more, text] : {std::pair(Arguments{"--dtype", "fp16"}, "--dtype fp16 --tome 0"),
+                                   std::pair(Arguments{"--tome", "1"}, "--dtype fp32 --tome 1"),
+                                   std::pair(Arguments{"--exif"}, "--dtype fp32 --tome 0 --exif")}) {
+    EXPECT_EQ(refusal(Arguments{"embed", "-m", small_model(), second, "-o", out} + more),
+              "vitrail: error: " + out.string() + ": expected embeddings by " + plain + ", got " + text + "\n");
+  }
+  EXPECT_FALSE(fs::exists(out / "2.npy"));
+}
+
+TEST(EmbedShards, AnOlderRecordIsOfPlainRows) {
+  const fs::path folder = image_folder(1), out = scratch_folder() / "features";
+  const std::string shard = tar_of(folder, "1.tar", "a.png");
+  run({"embed", "-m", small_model(), shard, "-o", out});
+  json record = json::parse(content_of(out / "embedding.json"));
+  for (const char* key : {"dtype", "tome", "exif"}) EXPECT_EQ(record.erase(key), 1U) << key;
+  std::ofstream(out / "embedding.json", std::ios::trunc) << record;
+  EXPECT_EQ(run({"embed", "-m", small_model(), shard, "-o", out}).err, "1 shards are complete already\n");
+  EXPECT_TRUE(contains(refusal({"embed", "-m", small_model(), shard, "-o", out, "--exif"}),
+                       "got --dtype fp32 --tome 0 --exif"));
 }
 
 TEST(EmbedShards, TakeTheOrientationTheTypeAndTheBatchOfTheOptions) {
