@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests with real processes: each starts mpirun with two copies of this program, which run one of the DISABLED_
 // workers.
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
@@ -52,11 +53,14 @@ RunResult run_worker(const std::string& name) {
   return result;
 }
 
+std::filesystem::path mpi_module_path() {
+  return std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path() / "vitrail_mpi.so";
+}
+
 class Mpi : public ::testing::Test {
  protected:
   void SetUp() override {
-    const auto folder = std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path();
-    if (!std::filesystem::exists(folder / "vitrail_mpi.so")) GTEST_SKIP() << "built without MPI";
+    if (!std::filesystem::exists(mpi_module_path())) GTEST_SKIP() << "built without MPI";
     if (std::system("command -v mpirun >/dev/null") != 0) GTEST_SKIP() << "mpirun is not installed";
   }
 };
@@ -134,6 +138,34 @@ TEST_F(Mpi, AnEnvironmentOfAnotherMpiIsAnError) {
 TEST(DISABLED_MpiWorker, IsOfAnotherMpi) {
   const Launch launch{.rank = launch_from_environment().rank, .size = 3};
   std::cout << testing::error_of([&] { join_mpi(launch); }) << std::endl;
+}
+
+TEST_F(Mpi, OfTheHostProgramIsNotFinalised) {
+  const RunResult result = run_worker("IsOfTheHostProgram");
+  EXPECT_EQ(result.status, 0) << result.output;
+}
+
+// Function `name` of the MPI that the module is linked with.
+template <class Function>
+Function* mpi_function(const char* name) {
+  static void* const module = ::dlopen(mpi_module_path().c_str(), RTLD_NOW | RTLD_GLOBAL);
+  return reinterpret_cast<Function*>(::dlsym(module, name));
+}
+
+TEST(DISABLED_MpiWorker, IsOfTheHostProgram) {
+  constexpr int kSerialized = 2;  // MPI_THREAD_SERIALIZED of Open MPI and of MPICH
+  auto* const initialize = mpi_function<int(int*, char***, int, int*)>("MPI_Init_thread");
+  auto* const is_finalized = mpi_function<int(int*)>("MPI_Finalized");
+  auto* const finalize = mpi_function<int()>("MPI_Finalize");
+  ASSERT_TRUE(initialize != nullptr && is_finalized != nullptr && finalize != nullptr);
+  int provided = 0, finalized = 1;
+  ASSERT_EQ(initialize(nullptr, nullptr, kSerialized, &provided), 0);
+  const auto communicator = connect();
+  EXPECT_EQ(communicator->size(), 2);
+  communicator->finish();
+  is_finalized(&finalized);
+  EXPECT_EQ(finalized, 0);
+  EXPECT_EQ(finalize(), 0);
 }
 
 // Passes calls on, and knows how many all-reduces are done.

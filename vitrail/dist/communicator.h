@@ -23,8 +23,9 @@ class Communicator {
   virtual void broadcast(void* data, size_t bytes, int root) = 0;  // copies from rank `root` to all others
   virtual void barrier() = 0;                                      // returns when every process has called it
 
-  // Ends communication; all processes must call it.  Destroying a communicator without finish(), as an exception does,
-  // ends all processes of the run, because they would wait for this one forever.
+  // Ends communication; all processes must call it.  MPI is finalised unless the host program has initialised it.
+  // Destroying a communicator without finish(), as an exception does, ends all processes of the run, because they
+  // would wait for this one forever.
   virtual void finish() = 0;
 };
 

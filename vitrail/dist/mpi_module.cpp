@@ -20,6 +20,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 MPI_Comm world = MPI_COMM_NULL;  // a duplicate, so that its messages do not mix with those of the host program
+bool finalizes = false;          // whether MPI was initialised here, not by the host program
 
 // Writes the text of an MPI error to `message` and returns its code; 0 on success.
 int report(int code, char* message) {
@@ -58,6 +59,7 @@ int start(int* rank, int* size, char* message) {
   } else if (const int code = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided)) {
     return report(code, message);
   }
+  finalizes = !ready;
   // The communication thread and the main thread both call MPI, but never at the same time.
   if (provided < MPI_THREAD_SERIALIZED) {
     std::snprintf(message, kMpiMessageBytes, "this MPI does not support MPI_THREAD_SERIALIZED");
@@ -108,7 +110,7 @@ int barrier(char* message) {
 int finish(char* message) {
   if (const int code = barrier(message)) return code;
   MPI_Comm_free(&world);
-  return report(MPI_Finalize(), message);
+  return finalizes ? report(MPI_Finalize(), message) : 0;
 }
 
 void abort_all() { MPI_Abort(MPI_COMM_WORLD, 1); }
