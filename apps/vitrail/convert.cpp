@@ -63,12 +63,18 @@ int convert_image_model(const Options& options, const GlobalOptions& global) {
   std::optional<models::TextTower> text;  // opened before the first file is written
   if (models::has_text_tower(opened)) text = models::build_text_tower(opened);
   const onnx::OnnxOptions values = options.onnx.values();
-  onnx::export_onnx(model, opened.config, options.output, values);
-  if (!global.quiet) {
-    note_source(opened, fmt::format("{}: opset {}, {} parameters, {}", options.output, values.opset,
-                                    model.num_parameters(), options.dtype));
+  if (text) {
+    onnx::export_dual_onnx(model, opened.config, *text, options.output, values);
+  } else {
+    onnx::export_onnx(model, opened.config, options.output, values);
   }
-  if (text) convert_text(*text, options.onnx, options.output, global.quiet);
+  if (global.quiet) return 0;
+  note_source(opened, fmt::format("{}: opset {}, {} parameters, {}", options.output, values.opset,
+                                  model.num_parameters(), options.dtype));
+  if (text) {
+    print_note(fmt::format("{}: opset {}, {} parameters, fp32", onnx::text_onnx_file(options.output).string(),
+                           values.opset, text->model.num_parameters()));
+  }
   return 0;
 }
 

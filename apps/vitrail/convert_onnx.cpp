@@ -111,14 +111,4 @@ int convert_sam(const ModelOptions& model, const OnnxFileOptions& options, const
   return 0;
 }
 
-void convert_text(const models::TextTower& tower, const OnnxFileOptions& options, const std::string& output,
-                  bool quiet) {
-  const onnx::OnnxOptions values = options.values();
-  onnx::export_text_onnx(tower, output, values);
-  if (!quiet) {
-    print_note(fmt::format("{}: opset {}, {} parameters, fp32", onnx::text_onnx_file(output).string(), values.opset,
-                           tower.model.num_parameters()));
-  }
-}
-
 }  // namespace vitrail::app

@@ -45,8 +45,4 @@ QuantizedModel quantized_model(const models::OpenedModel& opened, const std::str
 // that it does not have.
 int convert_sam(const ModelOptions& model, const OnnxFileOptions& options, const std::string& output, bool quiet);
 
-// Writes the text tower beside the image tower.
-void convert_text(const models::TextTower& tower, const OnnxFileOptions& options, const std::string& output,
-                  bool quiet);
-
 }  // namespace vitrail::app

@@ -150,6 +150,15 @@ TEST(SamOnnx, UnknownOpsetIsRefused) {
   EXPECT_TRUE(testing::contains(error, "an opset from 17 to 21")) << error;
 }
 
+TEST(SamOnnx, WithoutTheDecoderThereIsNoEncoder) {
+  const fs::path path = testing::scratch_folder() / "sam.onnx";
+  const SamOnnxFiles files = sam_onnx_files(path);
+  fs::create_directory(files.decoder);
+  const std::string error = testing::error_of([&] { export_sam_onnx(fixture("padded_windows"), path); });
+  EXPECT_TRUE(testing::contains(error, "a file to write, got a folder")) << error;
+  EXPECT_FALSE(fs::exists(files.encoder));
+}
+
 // On a grid of published models' kind, attention of few tokens has a form of its own that depends on their number.
 TEST(SamOnnx, ADecoderOfManyCellsTakesAnyNumberOfPoints) {
   models::SamConfig config;

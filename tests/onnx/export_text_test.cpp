@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/messages.h"
 #include "tests/support/models.h"
 #include "tests/support/onnx_file.h"
 #include "tests/support/paths.h"
@@ -44,6 +45,22 @@ TEST(TextOnnx, GraphsAreValidAndTakeTextsOfTheContextsLength) {
       EXPECT_EQ(std::stod(file.metadata.at("logit_bias")), tower.logit_bias);
     }
   }
+}
+
+TEST(TextOnnx, OfADualModelIsWrittenTogetherWithTheImageTower) {
+  const models::OpenedModel opened = models::open_model(testing::model_fixture("hf_clip"));
+  const models::VisionTransformer images = models::build_model(opened);
+  const models::TextTower texts = models::build_text_tower(opened);
+  const std::filesystem::path path = testing::scratch_folder() / "clip.onnx", text = text_onnx_file(path);
+  const auto write = [&] { export_dual_onnx(images, opened.config, texts, path); };
+  std::filesystem::create_directory(text);
+  const std::string error = testing::error_of(write);
+  EXPECT_TRUE(testing::contains(error, "a file to write, got a folder")) << error;
+  EXPECT_FALSE(std::filesystem::exists(path));
+  std::filesystem::remove(text);
+  write();
+  EXPECT_EQ(testing::read_onnx(path).inputs[0].name, "images");
+  EXPECT_EQ(testing::read_onnx(text).inputs[0].name, "input_ids");
 }
 
 TEST(TextOnnx, OnlyDualModelsHaveATextTower) {

@@ -21,7 +21,7 @@ using Names = std::vector<std::string>;
 
 OnnxFile written(const GraphBuilder& graph, const ModelInfo& info = {}, uint64_t inline_bytes = 1 << 20) {
   const fs::path path = testing::scratch_folder() / "graph.onnx";
-  graph.write(path, info, inline_bytes);
+  commit(graph.write(path, info, inline_bytes));
   return testing::read_onnx(path);
 }
 
@@ -162,9 +162,9 @@ TEST(GraphBuilder, LargeWeightsAreAlignedInAFileBesideIt) {
   graph.add_output(y, {"y", DType::f32, {3}});
   const fs::path folder = testing::scratch_folder(), path = folder / "big.onnx", data = folder / "big.onnx.data";
   const uint64_t bytes = 4 * (1024 + 1025 + 3) + 16;
-  graph.write(path, {}, bytes);
+  commit(graph.write(path, {}, bytes));
   EXPECT_FALSE(fs::exists(data));
-  graph.write(path, {}, bytes - 1);
+  commit(graph.write(path, {}, bytes - 1));
   EXPECT_EQ(fs::file_size(data), 4096u + 8192 + 12);
   std::ifstream in(data, std::ios::binary);
   const std::string content{std::istreambuf_iterator<char>(in), {}};

@@ -61,7 +61,7 @@ OnnxFile exported(const Function& function, const Tensor& x, const Lowering::Opt
   for (const ops::Operation& operation : recorder.operations()) lowering.lower(operation);
   graph.add_output(lowering.value_of(result), {"y", DType::f32, {}});
   const auto path = testing::scratch_folder() / "a.onnx";
-  graph.write(path, {.opset = options.opset}, 1 << 30);
+  commit(graph.write(path, {.opset = options.opset}, 1 << 30));
   return testing::read_onnx(path);
 }
 

@@ -40,8 +40,8 @@ std::vector<std::pair<std::string, std::string>> metadata_of(const models::Model
 
 }  // namespace
 
-void export_onnx(const models::VisionTransformer& model, const models::ModelConfig& config,
-                 const std::filesystem::path& path, const OnnxOptions& options) {
+PendingFiles write_image_model(const models::VisionTransformer& model, const models::ModelConfig& config,
+                               const std::filesystem::path& path, const OnnxOptions& options) {
   check(options);
   const int64_t batch = options.dynamic_batch ? kBatch : 1, channels = model.config().in_chans;
   const std::array<int64_t, 2> size = config.preprocessing.input_size.value_or(model.config().img_size);
@@ -63,7 +63,12 @@ void export_onnx(const models::VisionTransformer& model, const models::ModelConf
     shape[0] = batch;
     graph.add_output(lowering.value_of(tensor), {name, DType::f32, shape});
   }
-  write_model(graph, path, metadata_of(config), options);
+  return write_model(graph, path, metadata_of(config), options);
+}
+
+void export_onnx(const models::VisionTransformer& model, const models::ModelConfig& config,
+                 const std::filesystem::path& path, const OnnxOptions& options) {
+  commit(write_image_model(model, config, path, options));
 }
 
 }  // namespace vitrail::onnx

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <iterator>
+
 #include "vitrail/base/error.h"
 #include "vitrail/onnx/export_internal.h"
 
@@ -44,10 +47,12 @@ std::string normalised_pixels(GraphBuilder& graph, const std::string& pixels, co
   return graph.node("Add", {scaled, graph.constant(shift, "pixel_shift")});
 }
 
-void write_model(const GraphBuilder& graph, const std::filesystem::path& path, const Metadata& metadata,
-                 const OnnxOptions& options) {
-  graph.write(path, {.opset = options.opset, .producer_version = VITRAIL_VERSION, .metadata = metadata},
-              options.inline_bytes);
+PendingFiles write_model(const GraphBuilder& graph, const std::filesystem::path& path, const Metadata& metadata,
+                         const OnnxOptions& options) {
+  return graph.write(path, {.opset = options.opset, .producer_version = VITRAIL_VERSION, .metadata = metadata},
+                     options.inline_bytes);
 }
+
+void append(PendingFiles& files, PendingFiles more) { std::ranges::move(more, std::back_inserter(files)); }
 
 }  // namespace vitrail::onnx

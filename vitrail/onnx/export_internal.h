@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "vitrail/models/load.h"
 #include "vitrail/models/preprocessing.h"
 #include "vitrail/nn/module.h"
 #include "vitrail/onnx/export.h"
@@ -25,7 +26,16 @@ std::map<const Storage*, std::string> parameter_names(const nn::Module& model);
 std::string normalised_pixels(GraphBuilder& graph, const std::string& pixels, const models::Preprocessing& from,
                               int64_t channels);
 
-void write_model(const GraphBuilder& graph, const std::filesystem::path& path, const Metadata& metadata,
-                 const OnnxOptions& options);
+PendingFiles write_model(const GraphBuilder& graph, const std::filesystem::path& path, const Metadata& metadata,
+                         const OnnxOptions& options);
+
+// The files of export_onnx() and export_text_onnx().
+PendingFiles write_image_model(const models::VisionTransformer& model, const models::ModelConfig& config,
+                               const std::filesystem::path& path, const OnnxOptions& options);
+PendingFiles write_text_tower(const models::TextTower& tower, const std::filesystem::path& path,
+                              const OnnxOptions& options);
+
+// Moves the files of `more` behind those of `files`.
+void append(PendingFiles& files, PendingFiles more);
 
 }  // namespace vitrail::onnx

@@ -47,7 +47,7 @@ Metadata metadata_of(const models::SamConfig& config) {
                ", \"do_pad\": true, \"pad_size\": {\"height\": ", size, ", \"width\": ", size, "}}")}};
 }
 
-void export_encoder(const models::Sam& sam, const std::filesystem::path& path, const OnnxOptions& options) {
+PendingFiles write_encoder(const models::Sam& sam, const std::filesystem::path& path, const OnnxOptions& options) {
   const models::SamEncoderConfig& config = sam.config().encoder;
   const int64_t size = config.image_size(), batch = options.dynamic_batch ? kBatch : 1;
   const bool pixels = options.input == Input::uint8;
@@ -69,7 +69,7 @@ void export_encoder(const models::Sam& sam, const std::filesystem::path& path, c
         lowering.value_of(trunk.intermediate.unsqueeze(0)),
         {"interm_embeddings", DType::f32, {1, batch, config.grid, config.grid, trunk.intermediate.size(3)}});
   }
-  write_model(graph, path, metadata_of(sam.config()), options);
+  return write_model(graph, path, metadata_of(sam.config()), options);
 }
 
 }  // namespace
@@ -89,10 +89,11 @@ void export_sam_onnx(const models::Sam& sam, const std::filesystem::path& path, 
     throw Error("ONNX", "the preprocessing of Segment Anything", models::name_of(config.preprocessing));
   }
   const SamOnnxFiles files = sam_onnx_files(path);
-  export_encoder(sam, files.encoder, options.file);
+  PendingFiles pending = write_encoder(sam, files.encoder, options.file);
   if (config.has_decoder) {
-    write_model(sam_decoder_graph(sam, options), files.decoder, metadata_of(config), options.file);
+    append(pending, write_model(sam_decoder_graph(sam, options), files.decoder, metadata_of(config), options.file));
   }
+  commit(pending);
 }
 
 }  // namespace vitrail::onnx

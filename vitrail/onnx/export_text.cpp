@@ -57,7 +57,8 @@ std::filesystem::path text_onnx_file(const std::filesystem::path& path) {
   return file.replace_extension(".text.onnx");
 }
 
-void export_text_onnx(const models::TextTower& tower, const std::filesystem::path& path, const OnnxOptions& options) {
+PendingFiles write_text_tower(const models::TextTower& tower, const std::filesystem::path& path,
+                              const OnnxOptions& options) {
   check(options);
   const models::TextTransformerConfig& config = tower.model.config();
   const int64_t batch = options.dynamic_batch ? kBatch : 1;
@@ -80,8 +81,19 @@ void export_text_onnx(const models::TextTower& tower, const std::filesystem::pat
   if (config.class_token) lowering.bind(mask, padding_mask(graph, config));
   for (const ops::Operation& operation : recorder.operations()) lowering.lower(operation);
   graph.add_output(lowering.value_of(embeddings), {"text_embeds", DType::f32, {batch, config.output_dim}});
-  write_model(graph, text_onnx_file(path),
-              {{"logit_scale", number(tower.logit_scale)}, {"logit_bias", number(tower.logit_bias)}}, options);
+  return write_model(graph, text_onnx_file(path),
+                     {{"logit_scale", number(tower.logit_scale)}, {"logit_bias", number(tower.logit_bias)}}, options);
+}
+
+void export_text_onnx(const models::TextTower& tower, const std::filesystem::path& path, const OnnxOptions& options) {
+  commit(write_text_tower(tower, path, options));
+}
+
+void export_dual_onnx(const models::VisionTransformer& model, const models::ModelConfig& config,
+                      const models::TextTower& tower, const std::filesystem::path& path, const OnnxOptions& options) {
+  PendingFiles files = write_image_model(model, config, path, options);
+  append(files, write_text_tower(tower, path, options));
+  commit(files);
 }
 
 }  // namespace vitrail::onnx

@@ -18,4 +18,9 @@ std::filesystem::path text_onnx_file(const std::filesystem::path& path);
 void export_text_onnx(const models::TextTower& tower, const std::filesystem::path& path,
                       const OnnxOptions& options = {});
 
+// Writes the files of export_onnx() and of export_text_onnx() together: if one cannot be written, there is neither.
+void export_dual_onnx(const models::VisionTransformer& model, const models::ModelConfig& config,
+                      const models::TextTower& tower, const std::filesystem::path& path,
+                      const OnnxOptions& options = {});
+
 }  // namespace vitrail::onnx

@@ -267,7 +267,14 @@ std::string GraphBuilder::graph_without_weights() const {
 }
 
 // The graph is written piece by piece, so that no second copy of the weights is in memory.
-void GraphBuilder::write(const std::filesystem::path& path, const ModelInfo& info, uint64_t inline_bytes) const {
+void commit(const PendingFiles& files) {
+  std::vector<AtomicFile*> together;
+  for (const auto& file : files) together.push_back(file.get());
+  AtomicFile::commit_together(together);
+}
+
+PendingFiles GraphBuilder::write(const std::filesystem::path& path, const ModelInfo& info,
+                                 uint64_t inline_bytes) const {
   const std::filesystem::path data_path = path.string() + ".data";
   const std::vector<Initializer> initializers = needed_initializers();
   uint64_t weight_bytes = 0;
@@ -289,23 +296,25 @@ void GraphBuilder::write(const std::filesystem::path& path, const ModelInfo& inf
   }
   ProtobufWriter start;
   start.text_header(field::model_graph, graph_bytes);
-  AtomicFile file(path);
-  file.write(model_header(info) + start.bytes() + graph);
-  const auto data = external ? std::make_unique<AtomicFile>(data_path) : nullptr;
+  auto file = std::make_unique<AtomicFile>(path);
+  file->write(model_header(info) + start.bytes() + graph);
+  auto data = external ? std::make_unique<AtomicFile>(data_path) : nullptr;
   offset = 0;
   for (size_t i = 0; i < initializers.size(); ++i) {
     const Tensor tensor = initializers[i].tensor.contiguous();
-    file.write(headers[i]);
+    file->write(headers[i]);
     if (is_outside(tensor)) {
       data->seek(offset);
       data->write(tensor.raw(), bytes_of(tensor));
       offset = after(offset, tensor);
     } else {
-      file.write(tensor.raw(), bytes_of(tensor));
+      file->write(tensor.raw(), bytes_of(tensor));
     }
   }
-  if (!data) return file.commit();
-  AtomicFile::commit_together({data.get(), &file});
+  PendingFiles files;
+  if (data) files.push_back(std::move(data));
+  files.push_back(std::move(file));
+  return files;
 }
 
 }  // namespace vitrail::onnx

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <utility>
@@ -38,6 +39,10 @@ struct ModelInfo {
   std::vector<std::pair<std::string, std::string>> metadata = {};
 };
 
+// Files that are complete, but not at their paths yet.
+using PendingFiles = std::vector<std::unique_ptr<AtomicFile>>;
+void commit(const PendingFiles& files);  // together
+
 // Values are named.  Every operator here has one output, whose name node() returns.  The file has what the outputs
 // need.
 class GraphBuilder {
@@ -61,9 +66,10 @@ class GraphBuilder {
   void add_input(const GraphValue& value);
   void add_output(const std::string& value, const GraphValue& output);  // gives `value` the output's name
 
-  // Writes the model to `path`.  Weights of more than `inline_bytes` together go to PATH.data beside it, because a
+  // Writes the model for `path`.  Weights of more than `inline_bytes` together go to PATH.data beside it, because a
   // protobuf message is limited to 2 GiB.
-  void write(const std::filesystem::path& path, const ModelInfo& info, uint64_t inline_bytes) const;
+  [[nodiscard]] PendingFiles write(const std::filesystem::path& path, const ModelInfo& info,
+                                   uint64_t inline_bytes) const;
 
  private:
   struct Initializer {
