@@ -82,6 +82,7 @@ void add_listed_files(const std::string& text, const std::string& where, FileLis
   throw Error(where, "the hub's list of files", error.what());
 }
 
+// huggingface_hub ignores a damaged listing, too, and the next pull replaces it.
 std::optional<FileList> read_tree(const Layout& layout, const std::string& commit) {
   const fs::path path = layout.tree(commit);
   std::error_code unreadable;
@@ -94,7 +95,9 @@ std::optional<FileList> read_tree(const Layout& layout, const std::string& commi
       files[name] = checked(tree_file(entry), name, path.string());
     }
     return files;
-  } catch (const json::exception&) {  // huggingface_hub ignores it, too, and the next pull replaces it
+  } catch (const json::exception&) {
+    return std::nullopt;
+  } catch (const Error&) {
     return std::nullopt;
   }
 }

@@ -28,7 +28,7 @@ using FileList = std::map<std::string, HubFile>;  // by path
 // for paths that lead out of the folder.
 void add_listed_files(const std::string& json, const std::string& where, FileList& files);
 
-// The list that the cache keeps of a commit; nothing if there is none or it is of another version.
+// The list that the cache keeps of a commit; nothing if there is none, or if it is damaged or of another version.
 std::optional<FileList> read_tree(const Layout& layout, const std::string& commit);
 void write_tree(const Layout& layout, const std::string& commit, const FileList& files);
 
