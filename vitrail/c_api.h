@@ -77,7 +77,7 @@ typedef struct vitrail_model_options {
 
 /* path: a model's folder, a weights file, the folder of a training run, the name of a bundled model, or
  * "organisation/name[@revision]" of the Hugging Face hub, which is downloaded to the cache if it is not there.  A
- * checkpoint of Segment Anything is for vitrail_segment; of the options, it takes the number of threads. */
+ * checkpoint of Segment Anything is for vitrail_segment; of the options, it takes threads and precision. */
 vitrail_status* vitrail_model_open(const char* path, const vitrail_model_options* options, vitrail_model** model);
 void vitrail_model_free(vitrail_model* model);
 
@@ -156,7 +156,7 @@ typedef struct vitrail_attention_options {
 #define VITRAIL_ATTENTION_OPTIONS_INIT \
   { sizeof(vitrail_attention_options), -1, -1, 0 }
 
-/* The attention of the class token to each patch: [rows, columns]. */
+/* The attention of the class token, or without one of the mean over all tokens, to each patch: [rows, columns]. */
 vitrail_status* vitrail_attention(const vitrail_model* model, const vitrail_image* image,
                                   const vitrail_attention_options* options, vitrail_tensor** map);
 

@@ -117,11 +117,15 @@ class Model:
         options = EmbedOptions(ctypes.sizeof(EmbedOptions), TOKENS.index(tokens), layer, not norm, normalize)
         return self._run(functions.embed, images, exif, ctypes.byref(options))
 
-    def attention(self, image, layer: int = -1, head: int | None = None, rollout: bool = False) -> np.ndarray:
-        """The attention of the class token to each patch of one image: [rows, columns]."""
+    def attention(
+        self, image, layer: int = -1, head: int | None = None, rollout: bool = False, exif: bool = False
+    ) -> np.ndarray:
+        """The attention of the class token, or without one of the mean over all tokens, to each patch of one image:
+        [rows, columns].
+        """
         options = AttentionOptions(ctypes.sizeof(AttentionOptions), layer, -1 if head is None else head, rollout)
         result = ctypes.c_void_p()
-        with opened(self._handle, [image]) as (handles, _):
+        with opened(self._handle, [image], exif) as (handles, _):
             functions.attention(self._handle, handles[0], ctypes.byref(options), ctypes.byref(result))
         return _array(result)
 

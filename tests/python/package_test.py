@@ -136,6 +136,12 @@ class Classifier(unittest.TestCase):
         self.assertEqual(self.model.pca(PHOTO).shape, (*grid, 3))
         self.assertEqual([m.shape for m in self.model.pca([PHOTO, PHOTO])], [(*grid, 3)] * 2)
 
+    def test_attention_takes_the_exif_orientation(self):
+        stored = ROOT / "tests" / "fixtures" / "image" / "decode" / "exif_6.png"
+        turned = np.rot90(decoded(stored), -1)
+        np.testing.assert_array_equal(self.model.attention(stored, exif=True), self.model.attention(turned))
+        np.testing.assert_array_equal(self.model.attention(stored), self.model.attention(decoded(stored)))
+
     def test_properties(self):
         self.assertEqual(self.model.labels, json.loads((CLASSIFIER / "config.json").read_text())["label_names"])
         self.assertFalse(self.model.has_text)
