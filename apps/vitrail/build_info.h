@@ -4,8 +4,9 @@
 
 namespace vitrail::app {
 
-extern const char* const
-    kCommit;  // the commit of the sources, with "-dirty" if they differ from it; "unknown" without git
-extern const char* const kNotice;  // the text of the file NOTICE
+// The commit of the sources, with "-dirty" if they differ from it; "unknown" without git.
+extern const char* const kCommit;
+// The text of the file NOTICE.
+extern const char* const kNotice;
 
 }  // namespace vitrail::app

@@ -15,8 +15,8 @@ class FeatureFile {
   virtual ~FeatureFile() = default;
   virtual void add(const std::string& path, const Tensor& row) = 0;
   virtual void add_failure(const std::string& path, const std::string& error) = 0;
-  // `shape` gives the shape of a row if no image succeeded.  An array has
-  // `info` in FILE.json (embedding_info.h), unless it is empty.
+  // `shape` gives the shape of a row if no image succeeded.  An array has `info` in FILE.json (embedding_info.h),
+  // unless it is empty.
   virtual void finish(const std::function<Shape()>& shape, const std::string& info = "") = 0;
 };
 

@@ -31,8 +31,7 @@ class DualModel {
   Tensor embed_image(const image::ImageView& image) const { return embed_images({&image, 1}); }  // [1, D]
   Tensor embed_images(std::span<const image::ImageView> images) const;                           // [B, D]
   // Texts in UTF-8 → [T, D].  A text longer than the model's context is cut, with a warning.  Throws Error for no text
-  // and for one without tokens.  tokens: the number of their ids, without
-  // padding, is added to it.
+  // and for one without tokens.  tokens: the number of their ids, without padding, is added to it.
   Tensor embed_texts(const std::vector<std::string>& texts, bool l2_normalize = true, int64_t* tokens = nullptr) const;
   // An embedding for each label: the mean over the templates, "a photo of a {}", of embeddings of length 1, scaled to
   // length 1 (Radford et al. 2021, section 3.1.4).  Each {} stands for the label.  Throws Error for a template without.

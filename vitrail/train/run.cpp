@@ -82,8 +82,7 @@ void Run::log_setup() const {
   if (data_.test.dataset) log("testing at the end on " + data_.test.name);
   if (recipe_.precision == "bf16" && !ops::has_bf16_gemm()) {
     log("precision bf16: this processor has no bf16 GEMM, so operands are rounded to bf16 and multiplied in fp32; fp32 "
-        "is "
-        "faster");
+        "is faster");
   }
   if (group_.size() > 1) log(str(group_.size(), " processes, ", position_.batch_images, " images a batch"));
   if (training_step_.ema() && !training_step_.ema()->warmed_up(recipe_.epochs * steps_))
