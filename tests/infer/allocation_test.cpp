@@ -16,7 +16,7 @@
 
 namespace {
 
-std::atomic<int64_t> allocations{0};
+std::atomic<int64_t> allocations{0}, deallocations{0};
 
 void* counted_or_null(size_t size, size_t alignment) {
   ++allocations;
@@ -26,6 +26,10 @@ void* counted(size_t size, size_t alignment) {
   void* const memory = counted_or_null(size, alignment);
   if (!memory) throw std::bad_alloc();
   return memory;
+}
+void counted_free(void* memory) {
+  if (memory) ++deallocations;
+  std::free(memory);
 }
 
 }  // namespace
@@ -44,14 +48,14 @@ void* operator new[](size_t size, const std::nothrow_t&) noexcept {
 }
 void* operator new(size_t size, std::align_val_t alignment) { return counted(size, static_cast<size_t>(alignment)); }
 void* operator new[](size_t size, std::align_val_t alignment) { return counted(size, static_cast<size_t>(alignment)); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, size_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t, std::align_val_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, size_t, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory) noexcept { counted_free(memory); }
+void operator delete[](void* memory) noexcept { counted_free(memory); }
+void operator delete(void* memory, size_t) noexcept { counted_free(memory); }
+void operator delete[](void* memory, size_t) noexcept { counted_free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { counted_free(memory); }
+void operator delete[](void* memory, std::align_val_t) noexcept { counted_free(memory); }
+void operator delete(void* memory, size_t, std::align_val_t) noexcept { counted_free(memory); }
+void operator delete[](void* memory, size_t, std::align_val_t) noexcept { counted_free(memory); }
 
 namespace vitrail::infer {
 namespace {
@@ -90,6 +94,24 @@ TEST(Session, ARepeatedForwardPassAllocatesNothing) {
       }
     }
   }
+}
+
+// A server's clients choose the lists.
+TEST(Session, KeepsTheListsOfLayersOfItsProgramsOnly) {
+  const Session session(testing::model_of("timm_token"), {.threads = 1});
+  const Tensor images = Tensor::randn({1, 3, 32, 32}, 1);
+  const auto run = [&](unsigned first, unsigned last) {  // a list of eight blocks, 0 or 1, for each number
+    for (unsigned bits = first; bits < last; ++bits) {
+      Request request{.output = Output::features};
+      for (int i = 0; i < 8; ++i) request.layers.push_back(bits >> i & 1);
+      session.run(images, request);
+    }
+  };
+  run(0, 40);  // more than are kept
+  const int64_t before = allocations - deallocations;
+  run(40, 240);
+  run(0, 40);
+  EXPECT_LT(allocations - deallocations, before + 100);
 }
 
 TEST(Session, ResultsOfAnotherShapeAreErrors) {

@@ -21,7 +21,7 @@ using Inputs = std::vector<Tensor>;
 
 // Doubles its input: a program with one buffer.
 Executor::Function doubling(int* recorded = nullptr) {
-  return [recorded](uint64_t, const Inputs& in) -> Inputs {
+  return [recorded](const Variant&, const Inputs& in) -> Inputs {
     if (recorded) ++*recorded;
     return {ops::add(in[0], in[0])};
   };
@@ -54,7 +54,7 @@ TEST(Executor, EachThreadHasPartsThatFitItsCacheAndAllShareTheRemainder) {
         Case{2, 11, {{0, 2}, {2, 3}, {5, 2}, {7, 3}}, {{10, 1}}, 3}, Case{3, 5, {{0, 1}, {1, 1}, {2, 1}}, {{3, 2}}, 1},
         Case{4, 3, {}, {{0, 3}}, 3}, Case{20, 19, {}, {{0, 19}}, 19}}) {
     const Executor executor(doubling(), PackedWeights(), {.threads = each.threads, .split_batch = true});
-    const auto plan = executor.plan(0, batch_of(each.batch, kFloats));
+    const auto plan = executor.plan({}, batch_of(each.batch, kFloats));
     EXPECT_EQ(parts_of(plan->parallel), each.parallel) << each.batch << " on " << each.threads;
     EXPECT_EQ(parts_of(plan->sequential), each.sequential) << each.batch << " on " << each.threads;
     EXPECT_EQ(plan->batch, each.batch);
@@ -71,13 +71,13 @@ TEST(Executor, EachThreadHasPartsThatFitItsCacheAndAllShareTheRemainder) {
 // A sample larger than the cache is a part of its own.
 TEST(Executor, APartHasAtLeastOneSample) {
   const Executor executor(doubling(), PackedWeights(), {.threads = 1, .split_batch = true});
-  const auto plan = executor.plan(0, batch_of(3, 1'000'000));
+  const auto plan = executor.plan({}, batch_of(3, 1'000'000));
   EXPECT_EQ(parts_of(plan->parallel), (std::vector<Part>{{0, 1}, {1, 1}, {2, 1}}));
 }
 
 TEST(Executor, AnUndividedCallIsOnePart) {
   const Executor executor(doubling(), PackedWeights(), {.threads = 2});
-  const auto plan = executor.plan(0, batch_of(9, 500'000));
+  const auto plan = executor.plan({}, batch_of(9, 500'000));
   EXPECT_TRUE(plan->parallel.empty());
   EXPECT_EQ(parts_of(plan->sequential), (std::vector<Part>{{0, 1}}));
   EXPECT_EQ(plan->batch, 1);
@@ -94,14 +94,14 @@ TEST(Executor, RunsOnAsManyThreadsAsItMayUseUnlessTold) {
 TEST(Executor, PartsReadTheirSamplesOfEachInput) {
   for (const int threads : {1, 2, 3}) {
     const Executor executor(
-        [](uint64_t, const Inputs& in) -> Inputs {
+        [](const Variant&, const Inputs& in) -> Inputs {
           return {ops::add(in[0], in[1]), ops::mul(in[1], in[1])};
         },
         PackedWeights(), {.threads = threads, .split_batch = true});
     for (int64_t batch = 1; batch <= 7; ++batch) {
       const Inputs inputs{Tensor::randn({batch, 3, 5}, 1), Tensor::randn({batch, 3, 1}, 2)};
       const auto plan =
-          executor.plan(0, std::vector<TensorSpec>{{DType::f32, inputs[0].shape()}, {DType::f32, inputs[1].shape()}});
+          executor.plan({}, std::vector<TensorSpec>{{DType::f32, inputs[0].shape()}, {DType::f32, inputs[1].shape()}});
       const Inputs got = executor.run(*plan, inputs);
       ASSERT_EQ(got.size(), 2u);
       EXPECT_TRUE(testing::close(got[0], ops::add(inputs[0], inputs[1]), 0)) << batch << " on " << threads;
@@ -114,7 +114,7 @@ TEST(Executor, PartsReadTheirSamplesOfEachInput) {
 TEST(Executor, KeepsTheProgramsAndPlansThatWereUsedLast) {
   int recorded = 0;
   const Executor executor(doubling(&recorded), PackedWeights(), {.threads = 1});
-  const auto use = [&](int64_t floats) { return executor.plan(0, batch_of(1, floats)); };
+  const auto use = [&](int64_t floats) { return executor.plan({}, batch_of(1, floats)); };
   const auto first = use(1);
   for (int64_t n = 2; n <= 16; ++n) use(n);
   EXPECT_EQ(use(1), first);
@@ -130,50 +130,58 @@ TEST(Executor, KeepsTheProgramsAndPlansThatWereUsedLast) {
   EXPECT_EQ(recorded, 48);
   use(16);
   EXPECT_EQ(recorded, 49);
-  EXPECT_NE(executor.program(0, batch_of(1, 47)), nullptr);
+  EXPECT_NE(executor.program({}, batch_of(1, 47)), nullptr);
   EXPECT_EQ(recorded, 49);
-  EXPECT_NE(executor.program(0, batch_of(1, 33)), nullptr);
+  EXPECT_NE(executor.program({}, batch_of(1, 33)), nullptr);
   EXPECT_EQ(recorded, 50) << "a plan was kept for this one, so that nothing looked for its program";
 }
 
 TEST(Executor, DistinguishesVariantsTypesAndShapes) {
   int recorded = 0;
   const Executor executor(
-      [&](uint64_t variant, const Inputs& in) -> Inputs {
+      [&](const Variant& variant, const Inputs& in) -> Inputs {
         ++recorded;
-        return {ops::mul(in[0], Tensor::full({1}, static_cast<double>(variant)))};
+        double factor = static_cast<double>(variant.number);
+        for (const int64_t layer : variant.layers) factor = 10 * factor + static_cast<double>(layer);
+        return {ops::mul(in[0], Tensor::full({1}, factor))};
       },
       PackedWeights(), {.threads = 1});
   const Tensor x = Tensor::full({2, 2}, 3);
-  for (const uint64_t variant : {5, 7, 5}) {
-    const auto plan = executor.plan(variant, batch_of(2, 2));
-    EXPECT_EQ(executor.run(*plan, {&x, 1})[0].data<float>()[3], 3 * static_cast<float>(variant));
+  const auto check = [&](uint64_t number, const std::vector<int64_t>& layers, float factor) {
+    const auto plan = executor.plan({number, layers}, batch_of(2, 2));
+    EXPECT_EQ(executor.run(*plan, {&x, 1})[0].data<float>()[3], 3 * factor);
+  };
+  for (int i = 0; i < 2; ++i) {
+    check(5, {}, 5);
+    check(7, {}, 7);
+    check(5, {1, 2}, 512);
+    check(5, {2, 1}, 521);
   }
-  EXPECT_EQ(recorded, 2);
-  executor.plan(5, batch_of(4, 1));
-  EXPECT_EQ(recorded, 3);
-  EXPECT_EQ(executor.program(5, batch_of(2, 2)), executor.program(5, batch_of(2, 2)));
-  EXPECT_NE(executor.program(5, batch_of(2, 2)), executor.program(7, batch_of(2, 2)));
-  EXPECT_EQ(recorded, 3);
+  EXPECT_EQ(recorded, 4);
+  executor.plan({5}, batch_of(4, 1));
+  EXPECT_EQ(recorded, 5);
+  EXPECT_EQ(executor.program({5}, batch_of(2, 2)), executor.program({5}, batch_of(2, 2)));
+  EXPECT_NE(executor.program({5}, batch_of(2, 2)), executor.program({7}, batch_of(2, 2)));
+  EXPECT_EQ(recorded, 5);
   EXPECT_FALSE((TensorSpec{DType::f32, Shape{2}} == TensorSpec{DType::i64, Shape{2}}));
 }
 
 TEST(Executor, ErrorsNameTheBatchAndTheResults) {
   const Executor split(doubling(), PackedWeights(), {.threads = 1, .split_batch = true});
   const auto message = [&](const std::vector<TensorSpec>& specs) {
-    return testing::error_of([&] { split.plan(0, specs); });
+    return testing::error_of([&] { split.plan({}, specs); });
   };
   const std::string expected = "session: expected inputs with one batch size, at least 1, as their first extent, got ";
   EXPECT_EQ(message({{DType::f32, Shape{2, 3}}, {DType::f32, Shape{3, 3}}}), expected + "[3, 3]");
   EXPECT_EQ(message({{DType::f32, Shape{0, 3}}}), expected + "[0, 3]");
   EXPECT_EQ(message({{DType::f32, Shape{}}}), expected + "[]");
   EXPECT_EQ(message({{DType::f32, Shape{1}}, {DType::f32, Shape{}}}), expected + "[]");
-  const Executor averaging([](uint64_t, const Inputs& in) -> Inputs { return {ops::mean(in[0], 0)}; }, PackedWeights(),
-                           {.threads = 1, .split_batch = true});
-  EXPECT_EQ(testing::error_of([&] { averaging.plan(0, batch_of(3, 5)); }),
+  const Executor averaging([](const Variant&, const Inputs& in) -> Inputs { return {ops::mean(in[0], 0)}; },
+                           PackedWeights(), {.threads = 1, .split_batch = true});
+  EXPECT_EQ(testing::error_of([&] { averaging.plan({}, batch_of(3, 5)); }),
             "session: expected outputs whose first extent is the batch of 3, got [5]");
   const Tensor x = Tensor::full({2, 3}, 1);
-  const auto plan = split.plan(0, batch_of(2, 3));
+  const auto plan = split.plan({}, batch_of(2, 3));
   const auto run_into = [&](const std::vector<Tensor>& results) {
     return testing::error_of([&] { split.run_into(*plan, {&x, 1}, results); });
   };
@@ -187,7 +195,7 @@ TEST(Executor, ErrorsNameTheBatchAndTheResults) {
 TEST(Executor, ProfilesTheLargestPart) {
   for (const auto& [threads, batch] : {std::pair<int, int64_t>{1, 5}, {2, 1}, {2, 3}}) {
     const Executor executor(doubling(), PackedWeights(), {.threads = threads, .split_batch = true});
-    const auto plan = executor.plan(0, batch_of(batch, 4));
+    const auto plan = executor.plan({}, batch_of(batch, 4));
     const Tensor x = Tensor::full({batch, 4}, 1);
     std::vector<size_t> steps;
     executor.profile(*plan, {&x, 1}, [&](size_t step, double) { steps.push_back(step); });
@@ -213,10 +221,11 @@ Tensor thread_counting(const Tensor& x, std::atomic<int>* threads) {
 
 TEST(Executor, RunsAndProfilesPartsOnTheirThreads) {
   std::atomic<int> threads = 0;
-  const Executor executor([&](uint64_t, const Inputs& in) -> Inputs { return {thread_counting(in[0], &threads)}; },
-                          PackedWeights(), {.threads = 2, .split_batch = true});
+  const Executor executor(
+      [&](const Variant&, const Inputs& in) -> Inputs { return {thread_counting(in[0], &threads)}; }, PackedWeights(),
+      {.threads = 2, .split_batch = true});
   for (const auto& [batch, want] : {std::pair<int64_t, int>{1, 2}, {2, 1}, {4, 1}}) {
-    const auto plan = executor.plan(0, batch_of(batch, 3));
+    const auto plan = executor.plan({}, batch_of(batch, 3));
     const Tensor x = Tensor::zeros({batch, 3});
     executor.run(*plan, {&x, 1});
     EXPECT_EQ(threads, want) << "a run of " << batch;
@@ -224,7 +233,7 @@ TEST(Executor, RunsAndProfilesPartsOnTheirThreads) {
     executor.profile(*plan, {&x, 1}, [](size_t, double) {});
     EXPECT_EQ(threads, want) << "a profile of " << batch;
   }
-  const auto plan = executor.plan(0, batch_of(3, 3));
+  const auto plan = executor.plan({}, batch_of(3, 3));
   const Tensor x = Tensor::zeros({3, 3});
   executor.run(*plan, {&x, 1});
   EXPECT_EQ(threads, 2) << "both threads share the last sample";

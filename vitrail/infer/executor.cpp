@@ -55,7 +55,7 @@ const BatchPart& Plan::largest_part() const {
 }
 
 struct Executor::CompiledProgram {
-  uint64_t variant;
+  KeptVariant variant;
   std::vector<TensorSpec> inputs;
   std::shared_ptr<const Program> program;
 };
@@ -104,7 +104,7 @@ Executor::Executor(Function function, PackedWeights weights, const ExecutorOptio
 Executor::~Executor() = default;
 
 // The caller holds the lock.
-std::shared_ptr<const Program> Executor::find_or_compile(uint64_t variant, std::vector<TensorSpec> specs) const {
+std::shared_ptr<const Program> Executor::find_or_compile(const Variant& variant, std::vector<TensorSpec> specs) const {
   const auto found = std::find_if(programs_.begin(), programs_.end(), [&](const CompiledProgram& item) {
     return item.variant == variant && item.inputs == specs;
   });
@@ -118,19 +118,19 @@ std::shared_ptr<const Program> Executor::find_or_compile(uint64_t variant, std::
   const std::vector<Tensor> outputs = function_(variant, inputs);
   auto program =
       std::make_shared<const Program>(compile(recorder, inputs, outputs, weights_, {.attention = attention_}));
-  programs_.push_front({variant, std::move(specs), program});
+  programs_.push_front({KeptVariant(variant), std::move(specs), program});
   if (programs_.size() > kMaxPrograms) programs_.pop_back();
   return program;
 }
 
-std::shared_ptr<const Program> Executor::program(uint64_t variant, std::span<const TensorSpec> inputs) const {
+std::shared_ptr<const Program> Executor::program(const Variant& variant, std::span<const TensorSpec> inputs) const {
   const ComputeTeam team(threads_);
   const std::lock_guard lock(mutex_);
   return find_or_compile(variant, {inputs.begin(), inputs.end()});
 }
 
 // Called with the lock held.  Null if there is none.
-std::shared_ptr<const Plan> Executor::find_plan(uint64_t variant, std::span<const TensorSpec> inputs) const {
+std::shared_ptr<const Plan> Executor::find_plan(const Variant& variant, std::span<const TensorSpec> inputs) const {
   const auto found = std::find_if(plans_.begin(), plans_.end(), [&](const auto& plan) {
     return plan->variant == variant &&
            std::equal(inputs.begin(), inputs.end(), plan->inputs.begin(), plan->inputs.end());
@@ -140,7 +140,7 @@ std::shared_ptr<const Plan> Executor::find_plan(uint64_t variant, std::span<cons
   return plans_.front();
 }
 
-std::shared_ptr<const Plan> Executor::plan(uint64_t variant, std::span<const TensorSpec> inputs) const {
+std::shared_ptr<const Plan> Executor::plan(const Variant& variant, std::span<const TensorSpec> inputs) const {
   {
     const std::lock_guard lock(mutex_);
     if (auto found = find_plan(variant, inputs)) return found;
@@ -156,9 +156,9 @@ std::shared_ptr<const Plan> Executor::plan(uint64_t variant, std::span<const Ten
 
 // Every thread computes the same number of samples alone, so that their rows stay in one core's cache.  All threads
 // together compute the remaining samples.
-std::shared_ptr<const Plan> Executor::make_plan(uint64_t variant, std::span<const TensorSpec> inputs) const {
+std::shared_ptr<const Plan> Executor::make_plan(const Variant& variant, std::span<const TensorSpec> inputs) const {
   auto plan = std::make_shared<Plan>();
-  plan->variant = variant;
+  plan->variant = KeptVariant(variant);
   plan->inputs.assign(inputs.begin(), inputs.end());
   if (!split_batch_) {
     plan->sequential.push_back({0, 1, find_or_compile(variant, plan->inputs)});

@@ -2,6 +2,7 @@
 #pragma once
 // Executor: the common part of Session and FunctionSession.  It compiles a function for each combination of input
 // shapes, packs the weights once, and runs the compiled programs on several threads.
+#include <algorithm>
 #include <functional>
 #include <list>
 #include <memory>
@@ -33,9 +34,28 @@ struct BatchPart {
   std::shared_ptr<const Program> program;
 };
 
+// Selects one of an executor's functions, such as those of requests for logits and for features.
+struct Variant {
+  uint64_t number = 0;
+  std::span<const int64_t> layers = {};
+};
+
+// A variant with a list of its own.
+struct KeptVariant {
+  KeptVariant() = default;
+  explicit KeptVariant(const Variant& variant)
+      : number(variant.number), layers(variant.layers.begin(), variant.layers.end()) {}
+  bool operator==(const Variant& other) const {
+    return number == other.number && std::ranges::equal(layers, other.layers);
+  }
+
+  uint64_t number = 0;
+  std::vector<int64_t> layers;
+};
+
 // How a call is computed.  Made once for each variant and combination of input shapes; immutable.
 struct Plan {
-  uint64_t variant = 0;
+  KeptVariant variant;
   std::vector<TensorSpec> inputs, outputs;
   int64_t batch = 1;  // the extent of axis 0 of the inputs if the batch is split, else 1
   // Data-parallel parts: one thread computes each.  Their samples come first.
@@ -49,9 +69,8 @@ struct Plan {
 
 class Executor {
  public:
-  // The forward pass, called with meta tensors to record it.  `variant` distinguishes the functions of one executor,
-  // such as requests for logits and for features.
-  using Function = std::function<std::vector<Tensor>(uint64_t variant, const std::vector<Tensor>& inputs)>;
+  // The forward pass, called with meta tensors to record it.
+  using Function = std::function<std::vector<Tensor>(const Variant& variant, const std::vector<Tensor>& inputs)>;
 
   Executor(Function function, PackedWeights weights, const ExecutorOptions& options);
   ~Executor();
@@ -59,8 +78,8 @@ class Executor {
   Executor& operator=(const Executor&) = delete;
 
   // Returns a cached plan or program, or compiles it.  Throws what the function throws for such inputs.
-  std::shared_ptr<const Plan> plan(uint64_t variant, std::span<const TensorSpec> inputs) const;
-  std::shared_ptr<const Program> program(uint64_t variant, std::span<const TensorSpec> inputs) const;
+  std::shared_ptr<const Plan> plan(const Variant& variant, std::span<const TensorSpec> inputs) const;
+  std::shared_ptr<const Program> program(const Variant& variant, std::span<const TensorSpec> inputs) const;
 
   // inputs: contiguous, with the plan's types and shapes.  Returns new tensors.
   std::vector<Tensor> run(const Plan& plan, std::span<const Tensor> inputs) const;
@@ -76,9 +95,9 @@ class Executor {
  private:
   class Workspace;
   struct CompiledProgram;
-  std::shared_ptr<const Program> find_or_compile(uint64_t variant, std::vector<TensorSpec> inputs) const;
-  std::shared_ptr<const Plan> find_plan(uint64_t variant, std::span<const TensorSpec> inputs) const;
-  std::shared_ptr<const Plan> make_plan(uint64_t variant, std::span<const TensorSpec> inputs) const;
+  std::shared_ptr<const Program> find_or_compile(const Variant& variant, std::vector<TensorSpec> inputs) const;
+  std::shared_ptr<const Plan> find_plan(const Variant& variant, std::span<const TensorSpec> inputs) const;
+  std::shared_ptr<const Plan> make_plan(const Variant& variant, std::span<const TensorSpec> inputs) const;
   void run_part(const Plan& plan, const BatchPart& part, std::span<const Tensor> inputs,
                 std::span<const Tensor> results) const;
 

@@ -95,7 +95,7 @@ struct FunctionSession::Impl {
     if (names != input_names) {
       throw Error("session", "inputs " + joined(input_names) + ", in this order as in the first call", joined(names));
     }
-    auto plan = executor->plan(0, specs_of(tensors));
+    auto plan = executor->plan({}, specs_of(tensors));
     compiled = true;
     return plan;
   }
@@ -107,7 +107,7 @@ FunctionSession::FunctionSession(nn::Module& module, Function forward, const Fun
   impl_->forward = std::move(forward);
   const bool int8 = options.precision == kernels::Precision::int8;
   impl_->executor = std::make_unique<Executor>(
-      [impl = impl_.get()](uint64_t, const std::vector<Tensor>& inputs) { return impl->trace(inputs); },
+      [impl = impl_.get()](const Variant&, const std::vector<Tensor>& inputs) { return impl->trace(inputs); },
       PackedWeights(options.precision, exceptions(module, options), retained(module, options)),
       ExecutorOptions{.threads = options.threads,
                       .split_batch = options.split_batch,

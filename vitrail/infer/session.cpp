@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/infer/session.h"
 
-#include <algorithm>
 #include <array>
 
 #include "vitrail/base/error.h"
@@ -11,7 +10,23 @@
 namespace vitrail::infer {
 namespace {
 
-constexpr uint64_t kHasLayerList = 4;  // a bit of the variant
+// Allocates nothing: the request, which has the list of layers, outlives the variant.
+Variant variant_of(const Request& request) {
+  return {.number = static_cast<uint64_t>(static_cast<uint32_t>(request.layer)) << 32 |
+                    static_cast<uint64_t>(request.output) << 16 | static_cast<uint64_t>(request.tokens) << 8 |
+                    static_cast<uint64_t>(request.normalize) << 1 | static_cast<uint64_t>(request.all_layers),
+          .layers = request.layers};
+}
+
+Request request_of(const Variant& variant) {
+  const uint64_t number = variant.number;
+  return {.output = static_cast<Output>(number >> 16 & 0xff),
+          .tokens = static_cast<Tokens>(number >> 8 & 0xff),
+          .layer = static_cast<int32_t>(number >> 32),
+          .normalize = (number >> 1 & 1) != 0,
+          .all_layers = (number & 1) != 0,
+          .layers = {variant.layers.begin(), variant.layers.end()}};
+}
 
 std::array<TensorSpec, 1> specs_of(const Shape& images) {
   if (images.rank() != 4) throw Error("session", "images [B, C, H, W]", images.to_string());
@@ -118,37 +133,14 @@ Session::Session(models::VisionTransformer model, const SessionOptions& options)
   model_.merge_tokens(options.merged_per_block);
   model_.eval();
   executor_ = std::make_unique<Executor>(
-      [this](uint64_t variant, const std::vector<Tensor>& inputs) { return trace(inputs[0], request_of(variant)); },
+      [this](const Variant& variant, const std::vector<Tensor>& inputs) {
+        return trace(inputs[0], request_of(variant));
+      },
       PackedWeights(precision_, exceptions(model_, options)),
       ExecutorOptions{.threads = options.threads, .split_batch = true, .attention = outer_precision(options)});
 }
 
 Session::~Session() = default;
-
-// Packs a request into an integer, so that finding its plan allocates nothing.
-uint64_t Session::variant_of(const Request& request) const {
-  uint64_t variant = static_cast<uint64_t>(request.output) << 16 | static_cast<uint64_t>(request.tokens) << 8 |
-                     static_cast<uint64_t>(request.normalize) << 1 | static_cast<uint64_t>(request.all_layers);
-  if (request.layers.empty()) return variant | static_cast<uint64_t>(static_cast<uint32_t>(request.layer)) << 32;
-  const std::lock_guard lock(layer_lists_mutex_);
-  auto list = std::find(layer_lists_.begin(), layer_lists_.end(), request.layers);
-  if (list == layer_lists_.end()) list = layer_lists_.insert(list, request.layers);
-  return variant | kHasLayerList | static_cast<uint64_t>(list - layer_lists_.begin()) << 32;
-}
-
-Request Session::request_of(uint64_t variant) const {
-  Request request{.output = static_cast<Output>(variant >> 16 & 0xff),
-                  .tokens = static_cast<Tokens>(variant >> 8 & 0xff),
-                  .normalize = (variant >> 1 & 1) != 0,
-                  .all_layers = (variant & 1) != 0};
-  if ((variant & kHasLayerList) == 0) {
-    request.layer = static_cast<int32_t>(variant >> 32);
-    return request;
-  }
-  const std::lock_guard lock(layer_lists_mutex_);
-  request.layers = layer_lists_.at(variant >> 32);
-  return request;
-}
 
 std::vector<Tensor> Session::trace(const Tensor& images, const Request& request) const {
   if (model_.merged_per_block() > 0 && needs_patch_tokens(request)) {

@@ -3,7 +3,6 @@
 // Session: a Vision Transformer compiled for inference.
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -83,13 +82,9 @@ class Session {
 
  private:
   std::vector<Tensor> trace(const Tensor& images, const Request& request) const;
-  uint64_t variant_of(const Request& request) const;
-  Request request_of(uint64_t variant) const;
 
   models::VisionTransformer model_;
   kernels::Precision precision_;
-  mutable std::mutex layer_lists_mutex_;
-  mutable std::vector<std::vector<int64_t>> layer_lists_;  // the lists of requests; a variant has their index
   std::unique_ptr<Executor> executor_;
 };
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The routes that give predictions and features: /v1/classify, /v1/embed, /v1/zeroshot.
+#include <set>
+
 #include "vitrail/analysis/knn.h"
 #include "vitrail/pipeline/feature_request.h"
 #include "vitrail/pipeline/prediction_json_internal.h"
@@ -30,10 +32,14 @@ int64_t values_of(const ServedModel& model, const pipeline::FeatureOptions& opti
   return tokens * model.images().config().vit.embed_dim * static_cast<int64_t>(options.layers.size());
 }
 
+// Each block at most once, so that the results of a request are no larger than the model's.
 void check_layers(const std::vector<int64_t>& layers, int64_t depth) {
+  std::set<int64_t> blocks;
   for (const int64_t layer : layers) {
     if (layer < -depth || layer >= depth)
       throw Error("layer", str("a block index from ", -depth, " to ", depth - 1), str(layer));
+    const int64_t block = layer < 0 ? layer + depth : layer;
+    if (!blocks.insert(block).second) throw Error("layer", "each block once", str("block ", block, " twice"));
   }
 }
 
