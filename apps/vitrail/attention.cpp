@@ -3,6 +3,7 @@
 
 #include "apps/vitrail/commands.h"
 #include "apps/vitrail/output_checks.h"
+#include "vitrail/base/error.h"
 #include "vitrail/base/npy.h"
 #include "vitrail/image/encode.h"
 #include "vitrail/pipeline/attention_view.h"
@@ -17,6 +18,15 @@ struct Options {
   bool exif = false;
 };
 
+// The library's error names a field, the command line's its option.
+void check_selection(const Options& options, const Model& model) {
+  try {
+    pipeline::check_attention(model, options.attention);
+  } catch (const Error& error) {
+    throw Error("--" + error.parts()->where, error.parts()->expected, error.parts()->got);
+  }
+}
+
 // Writes the attention weights of all blocks, each [1, H, N, N], as one array [blocks, H, N, N].
 void write_raw(const std::string& path, const std::vector<Tensor>& weights) {
   const Shape shape = weights[0].shape();
@@ -29,13 +39,17 @@ void write_figure(const Options& options, const Model& model, const image::Image
                   const std::vector<Tensor>& weights) {
   const bool classifies = model.config().vit.num_classes > 0 && !model.config().vit.projection_head;
   const Tensor logits = classifies ? model.session().logits(input) : Tensor();
-  const pipeline::AttendedImage image{
-      .photo = photo, .name = options.image, .size = {input.size(2), input.size(3)}, .weights = weights};
-  image::write_png(options.output, pipeline::attention_figure(model, options.attention, image, logits));
+  const pipeline::AttendedImage image{.name = options.image,
+                                      .width = photo.width,
+                                      .height = photo.height,
+                                      .size = {input.size(2), input.size(3)},
+                                      .weights = weights};
+  image::write_png(options.output, pipeline::attention_figure(model, options.attention, photo, image, logits));
 }
 
 int visualise_attention(const Options& options, const GlobalOptions& global) {
   const Model model = load_model(options.model, global, options.labels);
+  check_selection(options, model);
   const image::Image photo = model.read(options.image, {.apply_exif = options.exif});
   const Tensor input = image::apply(photo, model.transform()).unsqueeze(0);
   const std::vector<Tensor> weights =

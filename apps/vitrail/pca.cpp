@@ -30,10 +30,12 @@ struct Options {
 
 // A wrong option is a usage error.
 analysis::Foreground foreground_of(const Options& options) {
+  if (options.invert && options.foreground == "none")
+    throw CLI::ValidationError("--invert", "expected --foreground first or a number beside it, got none");
   try {
     return pipeline::foreground_from_name(options.foreground, options.invert);
   } catch (const Error& error) {
-    throw CLI::ValidationError(error.parts()->where,
+    throw CLI::ValidationError("--" + error.parts()->where,
                                "expected " + error.parts()->expected + ", got " + error.parts()->got);
   }
 }

@@ -62,8 +62,20 @@ bool is_text_file(const std::string& text) {
   return false;
 }
 
+namespace {
+
+std::vector<std::string> split_option(const std::string& labels) {
+  try {
+    return pipeline::split_labels(labels);
+  } catch (const Error& error) {
+    throw Error("--labels", "a file, or " + error.parts()->expected, error.parts()->got);
+  }
+}
+
+}  // namespace
+
 std::vector<std::string> labels_of(const std::string& labels) {
-  if (!is_text_file(labels)) return pipeline::split_labels(labels);
+  if (!is_text_file(labels)) return split_option(labels);
   std::vector<std::string> names = models::parse_labels(read_text_file(labels), labels, 0);
   if (names.empty()) throw Error(labels, "at least one name", "none");
   return names;

@@ -410,7 +410,8 @@ TEST(Attention, TheFigureIsTheLibrarys) {
       if (more.size() == 4) options.layer = "0", options.head = "1";
       const std::vector<Tensor> weights = model.session().run(input, pipeline::attention_request(model, options));
       const image::Image want = pipeline::attention_figure(
-          model, options, {photo, photo_file.string(), {input.size(2), input.size(3)}, weights},
+          model, options, photo,
+          {photo_file.string(), photo.width, photo.height, {input.size(2), input.size(3)}, weights},
           classifies ? model.session().logits(input) : Tensor());
       Arguments arguments{"attention", "-m", path, photo_file, "-o", file};
       if (classifies) arguments = arguments + Arguments{"--labels", labels};

@@ -260,9 +260,11 @@ TEST(AttentionCommand, AHeadOrLayerThatDoesNotExistIsAnError) {
   for (const std::string head : {"2", "-1", "x", "1x"}) {
     const ProgramResult result = run_program({"attention", "-m", small_model(), image, "-o", file, "--head=" + head});
     EXPECT_EQ(result.status, 1) << head;
-    EXPECT_TRUE(contains(result.err, "a head index from 0 to 1")) << result.err;
+    EXPECT_TRUE(contains(result.err, "--head: expected mean, all, or a head index from 0 to 1")) << result.err;
   }
-  EXPECT_EQ(run_program({"attention", "-m", small_model(), image, "-o", file, "--layer", "2"}).status, 1);
+  const ProgramResult layer = run_program({"attention", "-m", small_model(), image, "-o", file, "--layer", "2"});
+  EXPECT_EQ(layer.status, 1);
+  EXPECT_TRUE(contains(layer.err, "--layer: expected all, or a block index from 0 to 1")) << layer.err;
   EXPECT_FALSE(std::filesystem::exists(file));
 }
 

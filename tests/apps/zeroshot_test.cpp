@@ -63,7 +63,8 @@ TEST(ZeroShot, ErrorsNameWhatIsMissing) {
     return result.err;
   };
   EXPECT_TRUE(contains(error_with({"-m", small_model(), "--labels", "cat"}), "a dual model with a text tower"));
-  EXPECT_TRUE(contains(error_with({"-m", clip(), "--labels", "cat,,dog"}), "names with commas between them"));
+  EXPECT_TRUE(contains(error_with({"-m", clip(), "--labels", "cat,,dog"}),
+                       "--labels: expected a file, or names with commas between them"));
   EXPECT_TRUE(contains(error_with({"-m", clip(), "--labels", "cat", "--template", "a photo"}), "{} where the label"));
   EXPECT_TRUE(contains(error_with({"-m", clip(), "--labels", "a\xff"}), "expected UTF-8"));
 }

@@ -39,7 +39,10 @@ class AttentionView : public ::testing::Test {
     for (int64_t block = 0; block < kBlocks; ++block) {
       if (request.all_layers || block == request.layer) weights.push_back(block_weights(block));
     }
-    return attention_maps(model, options, {photo, "photo.png", {32, 32}, weights});
+    return attention_maps(model, options, attended(weights));
+  }
+  AttendedImage attended(const std::vector<Tensor>& weights) const {
+    return {"a folder/p\nhoto.png", photo.width, photo.height, {32, 32}, weights};
   }
   std::vector<std::string> labels(const AttentionOptions& options) const {
     std::vector<std::string> result;
@@ -68,12 +71,12 @@ TEST_F(AttentionView, ALayerIsAnIndexFromTheStartOrTheEnd) {
   EXPECT_EQ(labels({.rollout = true}), Labels{"rollout"});
   for (const char* layer : {"2", "-3", "", "first", "1x", "99999999999999999999"}) {
     const std::string message = error_of([&] { maps({.layer = layer}); });
-    EXPECT_TRUE(contains(message, "--layer: expected all, or a block index from 0 to 1")) << message;
+    EXPECT_TRUE(contains(message, "layer: expected all, or a block index from 0 to 1")) << message;
     EXPECT_THROW(attention_request(model, {.layer = layer}), Error) << layer;
   }
   for (const char* head : {"5", "-1", "", "first", "0x"}) {
     const std::string message = error_of([&] { maps({.head = head}); });
-    EXPECT_TRUE(contains(message, "--head: expected mean, all, or a head index from 0 to 4")) << message;
+    EXPECT_TRUE(contains(message, "head: expected mean, all, or a head index from 0 to 4")) << message;
   }
 }
 
@@ -126,7 +129,8 @@ TEST(AttentionQuery, IsAPatchOfTheModelsGrid) {
                                        row * vit.patch_size[0] + vit.patch_size[0] / 2};
       AttentionMaps maps;
       try {
-        maps = attention_maps(model, {.head = "0", .query = pixel}, {photo, "a.png", vit.img_size, {weights}});
+        maps = attention_maps(model, {.head = "0", .query = pixel},
+                              {"a.png", photo.width, photo.height, vit.img_size, {weights}});
       } catch (const Error&) {
         continue;  // cropped away
       }
@@ -144,7 +148,7 @@ TEST_F(AttentionView, AFigureOfAllLayersAndHeadsHasARowForEachLayer) {
   const auto figure = [&](const AttentionOptions& options) {
     std::vector<Tensor> weights;
     for (int64_t block = 0; block < kBlocks; ++block) weights.push_back(block_weights(block));
-    return attention_figure(model, options, {photo, "photo.png", {32, 32}, weights}, {});
+    return attention_figure(model, options, photo, attended(weights), {});
   };
   const auto rows = [&](const AttentionOptions& options) { return figure(options).height / (224 + 20); };
   EXPECT_EQ(rows({.layer = "all", .head = "all"}), 2);  // a row has five heads
@@ -177,8 +181,8 @@ TEST_F(AttentionView, AFigureHasTheMapsTheQueryAndTheCaptionOfItsOptions) {
       if (request.all_layers || block == request.layer) weights.push_back(block_weights(block));
     }
     for (const bool classified : {false, true}) {
-      const image::Image got = attention_figure(model, options, {photo, "a folder/p\nhoto.png", {32, 32}, weights},
-                                                classified ? logits : Tensor());
+      const image::Image got =
+          attention_figure(model, options, photo, attended(weights), classified ? logits : Tensor());
       const AttentionMaps shown_maps = maps(options);
       const image::Image want =
           draw({.photo = photo,
@@ -200,8 +204,7 @@ TEST(AttentionWithoutAClassToken, IsTheMeanOverAllTokens) {
   const int64_t tokens = 16;
   Tensor weights = Tensor::empty({1, 3, tokens, tokens});
   for (int64_t i = 0; i < weights.numel(); ++i) weights.data<float>()[i] = static_cast<float>(i);
-  const image::Image photo = image::make_image(16, 16, 3);
-  const AttentionMaps mean = attention_maps(model, {.head = "2"}, {photo, "a.png", {16, 16}, {weights}});
+  const AttentionMaps mean = attention_maps(model, {.head = "2"}, {"a.png", 16, 16, {16, 16}, {weights}});
   EXPECT_EQ(mean.attending, "mean over all tokens");
   EXPECT_FALSE(mean.query.has_value());
   ASSERT_EQ(mean.maps[0].map.shape(), (Shape{4, 4}));
@@ -210,7 +213,7 @@ TEST(AttentionWithoutAClassToken, IsTheMeanOverAllTokens) {
     EXPECT_NEAR(mean.maps[0].map.data<float>()[i], 2 * 256 + 7.5 * 16 + static_cast<double>(i), 1e-3);
   }
   const AttentionMaps query =
-      attention_maps(model, {.head = "0", .query = {8, 8}}, {photo, "a.png", {16, 16}, {weights}});
+      attention_maps(model, {.head = "0", .query = {8, 8}}, {"a.png", 16, 16, {16, 16}, {weights}});
   EXPECT_EQ(query.attending, "the patch at 8,8");
   EXPECT_EQ(*query.query, (std::array<int64_t, 2>{2, 2}));
   EXPECT_EQ(query.maps[0].map.data<float>()[0], static_cast<float>((4 * 2 + 2) * tokens));
@@ -218,8 +221,16 @@ TEST(AttentionWithoutAClassToken, IsTheMeanOverAllTokens) {
 
 TEST_F(AttentionView, ErrorsOfLayersAndHeadsNameWhatWasGiven) {
   EXPECT_EQ(error_of([&] { maps({.layer = "x"}); }),
-            "--layer: expected all, or a block index from 0 to 1 (or negative, from the end), got 'x'");
-  EXPECT_EQ(error_of([&] { maps({.head = "7"}); }), "--head: expected mean, all, or a head index from 0 to 4, got '7'");
+            "layer: expected all, or a block index from 0 to 1 (or negative, from the end), got 'x'");
+  EXPECT_EQ(error_of([&] { maps({.head = "7"}); }), "head: expected mean, all, or a head index from 0 to 4, got '7'");
+}
+
+TEST_F(AttentionView, TheCheckRefusesLayersAndHeadsThatTheModelDoesNotHave) {
+  for (const char* head : {"mean", "all", "0", "1"}) EXPECT_NO_THROW(check_attention(model, {.head = head})) << head;
+  EXPECT_EQ(error_of([&] { check_attention(model, {.head = "2"}); }),
+            "head: expected mean, all, or a head index from 0 to 1, got '2'");
+  EXPECT_EQ(error_of([&] { check_attention(model, {.layer = "2"}); }),
+            "layer: expected all, or a block index from 0 to 1 (or negative, from the end), got '2'");
 }
 
 // The rollout is of all blocks in their order, and the mean over heads of each head.

@@ -27,10 +27,10 @@ TEST(PcaForeground, IsNoneTheFirstComponentOrAThresholdAndItsOtherSide) {
     }
   }
   EXPECT_EQ(foreground_from_name("none", false).kind, Kind::all);
-  EXPECT_TRUE(contains(error_of([] { foreground_from_name("none", true); }), "--invert: expected --foreground"));
+  EXPECT_TRUE(contains(error_of([] { foreground_from_name("none", true); }), "invert: expected foreground first"));
   for (const char* name : {"", "1", "1.5", "-0.1", "0.5x", "x", "nan", "all"}) {
     const std::string message = error_of([&] { foreground_from_name(name, false); });
-    EXPECT_TRUE(contains(message, "--foreground: expected none, first or a number from 0 to 1")) << message;
+    EXPECT_TRUE(contains(message, "foreground: expected none, first or a number from 0 to 1")) << message;
   }
 }
 

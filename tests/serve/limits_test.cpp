@@ -88,6 +88,21 @@ TEST(ServeLimits, AnEncodedBombTakesNoMemory) {
   EXPECT_LT(peak_memory(server.pid()), before + (size_t{1} << 25)) << "half of the content";
 }
 
+// Only a figure shows the photograph.
+TEST(ServeLimits, MapsOfAttentionKeepNoDecodedImages) {
+#ifdef VITRAIL_SANITIZED
+  GTEST_SKIP() << "a sanitizer keeps freed memory";
+#endif
+  const ServeProcess server({"-m", small_model(), "--decode-threads", "1"});
+  const image::Image photo = image::make_image(2000, 2000, 3);
+  const std::string png = png_of(photo);
+  ASSERT_EQ(http(server.port(), "POST", "/v1/attention", png).status, 200);
+  const size_t before = peak_memory(server.pid());
+  const Form form(std::vector<std::string>(12, png));
+  EXPECT_EQ(http(server.port(), "POST", "/v1/attention", form.body, form.headers).status, 200);
+  EXPECT_LT(peak_memory(server.pid()), before + 6 * photo.pixels.size()) << "half of the images";
+}
+
 TEST(ServeLimits, BytesInFlightOfAllClients) {
   serve::ServeOptions options = serve_options();
   options.limits.buffered_bytes = 20'000;

@@ -193,6 +193,13 @@ TEST(ServeResponses, RefusalsOfImageRoutes) {
   EXPECT_EQ(post("/v1/zeroshot?labels=a,b"), "400 model: expected one with a text tower (CLIP, SigLIP), got small");
   EXPECT_EQ(post("/v1/zeroshot?model=clip"), "400 labels: expected names of the classes: \"cat,dog\", got none");
   EXPECT_EQ(post("/v1/attention?query=1,2,3"), "400 query: expected X,Y in pixels, got 3 values");
+  EXPECT_EQ(post("/v1/attention?head=2"), "400 head: expected mean, all, or a head index from 0 to 1, got '2'");
+  EXPECT_EQ(post("/v1/attention?layer=x"),
+            "400 layer: expected all, or a block index from 0 to 1 (or negative, from the end), got 'x'");
+  EXPECT_EQ(post("/v1/zeroshot?model=clip&labels=a,,b"),
+            "400 labels: expected names with commas between them, got \"a,,b\"");
+  EXPECT_EQ(post("/v1/pca?invert"), "400 invert: expected foreground first or a number beside it, got none");
+  EXPECT_EQ(post("/v1/pca?foreground=2"), "400 foreground: expected none, first or a number from 0 to 1, got 2");
   EXPECT_EQ(post("/v1/pca?layer=2"), "400 layer: expected an integer from -2 to 1, got '2'");
   EXPECT_EQ(post("/v1/pca?opacity=1.5"), "400 opacity: expected a number from 0 to 1, got '1.5'");
   EXPECT_EQ(post("/v1/segment?point=1,2&opacity=-1"), "400 opacity: expected a number from 0 to 1, got '-1'");
@@ -421,7 +428,7 @@ TEST(ServeResponses, AttentionHasTheLabelsOfThePipeline) {
     const std::vector<Tensor> weights = model.run({{photo}}, pipeline::attention_request(model, options));
     const pipeline::AttentionMaps want = pipeline::attention_maps(
         model, options,
-        {.photo = photo, .name = "-", .size = output_size(model.transform(), 40, 36), .weights = weights});
+        {.name = "-", .width = 40, .height = 36, .size = output_size(model.transform(), 40, 36), .weights = weights});
     const json object = json::parse(server.post("/v1/attention" + query, png_of(photo)).body);
     EXPECT_EQ(object["path"], "-");
     EXPECT_EQ(object["attending"], want.attending) << query;

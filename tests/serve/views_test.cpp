@@ -108,9 +108,10 @@ TEST(ServeViews, TheRegionIsTheVisiblePartOfTheImage) {
 TEST(ServeViews, OptionsAreChecked) {
   const TestServer server;
   const std::string png = png_of(noise_image(1));
-  for (const char* target : {"/v1/attention?layer=99", "/v1/attention?layer=x", "/v1/attention?query=1",
-                             "/v1/attention?format=gif", "/v1/pca?layer=99", "/v1/pca?foreground=second",
-                             "/v1/pca?opacity=2", "/v1/pca?invert", "/v1/pca?opacity=nan"}) {
+  for (const char* target :
+       {"/v1/attention?layer=99", "/v1/attention?layer=x", "/v1/attention?head=99", "/v1/attention?query=1",
+        "/v1/attention?format=gif", "/v1/pca?layer=99", "/v1/pca?foreground=second", "/v1/pca?opacity=2",
+        "/v1/pca?invert", "/v1/pca?opacity=nan"}) {
     EXPECT_EQ(server.post(target, png).status, 400) << target;
   }
   for (const char* route : {"/v1/pca?layer=", "/v1/attention?layer=", "/v1/embed?layer="}) {  // it has two blocks
@@ -119,10 +120,9 @@ TEST(ServeViews, OptionsAreChecked) {
     for (const char* layer : {"-3", "2"})
       EXPECT_EQ(server.post(route + std::string(layer), png).status, 400) << route << layer;
   }
-  for (const char* target : {"/v1/attention?head=99", "/v1/attention?query=9999,1"}) {
-    const int status = server.post(target, png).status;
-    EXPECT_TRUE(status == 400 || status == 422) << target << status;
-  }
+  const Form form({png, png});
+  EXPECT_EQ(server.post("/v1/attention?head=99", form.body, form.headers).status, 400) << "no error of each image";
+  EXPECT_EQ(server.post("/v1/attention?query=9999,1", png).status, 422) << "by the size of the image";
 }
 
 }  // namespace

@@ -34,16 +34,16 @@ std::vector<int64_t> selected_layers(const AttentionOptions& options, int64_t de
   const std::optional<int64_t> index = index_of(options.layer);
   const int64_t layer = index && *index < 0 ? *index + depth : index.value_or(depth);
   if (layer >= 0 && layer < depth) return {layer};
-  throw Error("--layer", str("all, or a block index from 0 to ", depth - 1, " (or negative, from the end)"),
+  throw Error("layer", str("all, or a block index from 0 to ", depth - 1, " (or negative, from the end)"),
               "'" + options.layer + "'");
 }
 
-// The indices of the heads that --head selects.  Empty: the mean over all heads.
+// The indices of the selected heads.  Empty: the mean over all heads.
 std::vector<int64_t> selected_heads(const AttentionOptions& options, int64_t count) {
   if (options.head == "mean") return {};
   if (options.head == "all") return range(count);
   if (const std::optional<int64_t> head = index_of(options.head); head && *head >= 0 && *head < count) return {*head};
-  throw Error("--head", str("mean, all, or a head index from 0 to ", count - 1), "'" + options.head + "'");
+  throw Error("head", str("mean, all, or a head index from 0 to ", count - 1), "'" + options.head + "'");
 }
 
 // What the maps are made from: whose attention (none: the mean over all tokens), and the layout of the tokens.
@@ -96,6 +96,11 @@ std::string shown_by(const AttentionOptions& options, const std::vector<Attentio
 
 }  // namespace
 
+void check_attention(const Model& model, const AttentionOptions& options) {
+  selected_layers(options, model.config().vit.depth);
+  selected_heads(options, model.config().vit.num_heads);
+}
+
 infer::Request attention_request(const Model& model, const AttentionOptions& options, bool all_blocks) {
   const int64_t layer = selected_layers(options, model.config().vit.depth).front();
   return {.output = infer::Output::attention,
@@ -110,7 +115,7 @@ AttentionMaps attention_maps(const Model& model, const AttentionOptions& options
                 .grid = vit.grid_of(image.size[0], image.size[1])};
   AttentionMaps result{.attending = "mean over all tokens"};
   if (!options.query.empty()) {
-    result.query = model.patch_at({options.query[0], options.query[1]}, image.photo.width, image.photo.height);
+    result.query = model.patch_at({options.query[0], options.query[1]}, image.width, image.height);
     tokens.query = tokens.prefix + (*result.query)[0] * tokens.grid[1] + (*result.query)[1];
     result.attending = str("the patch at ", options.query[0], ",", options.query[1]);
   } else if (model.config().vit.class_token) {
@@ -121,11 +126,10 @@ AttentionMaps attention_maps(const Model& model, const AttentionOptions& options
   return result;
 }
 
-image::Image attention_figure(const Model& model, const AttentionOptions& options, const AttendedImage& image,
-                              const Tensor& logits) {
+image::Image attention_figure(const Model& model, const AttentionOptions& options, const image::Image& photo,
+                              const AttendedImage& image, const Tensor& logits) {
   AttentionMaps attention = attention_maps(model, options, image);
-  AttentionFigure figure{.photo = image.photo,
-                         .region = visible_region(model.transform(), image.photo.width, image.photo.height)};
+  AttentionFigure figure{.photo = photo, .region = visible_region(model.transform(), photo.width, photo.height)};
   figure.query = attention.query;
   figure.maps = std::move(attention.maps);
   if (options.layer == "all" && options.head == "all") figure.columns = image.weights.front().size(1);

@@ -16,14 +16,17 @@ struct AttentionOptions {
   bool rollout = false;             // attention rollout over all blocks
 };
 
+// Throws Error for a layer or head that the model does not have, naming the field.
+void check_attention(const Model& model, const AttentionOptions& options);
+
 // The attention weights [1, H, N, N] of all blocks, or of the selected one if nothing needs the others.  Throws Error
 // for a layer that the model does not have.
 infer::Request attention_request(const Model& model, const AttentionOptions& options, bool all_blocks = false);
 
 // An image whose attention was computed.
 struct AttendedImage {
-  const image::Image& photo;
   std::string name;             // for the caption
+  int64_t width, height;        // size of the photograph
   std::array<int64_t, 2> size;  // height and width of the model's input
   std::vector<Tensor> weights;  // the results of the request, each [1, H, N, N]
 };
@@ -37,7 +40,7 @@ struct AttentionMaps {
 // Throw Error for a layer or head that the model does not have, and for a pixel that it does not see.
 AttentionMaps attention_maps(const Model& model, const AttentionOptions& options, const AttendedImage& image);
 // logits: for the caption; undefined: without a prediction.
-image::Image attention_figure(const Model& model, const AttentionOptions& options, const AttendedImage& image,
-                              const Tensor& logits);
+image::Image attention_figure(const Model& model, const AttentionOptions& options, const image::Image& photo,
+                              const AttendedImage& image, const Tensor& logits);
 
 }  // namespace vitrail::pipeline

@@ -11,14 +11,14 @@ namespace vitrail::pipeline {
 
 analysis::Foreground foreground_from_name(const std::string& name, bool invert) {
   using Kind = analysis::Foreground::Kind;
-  if (name == "none" && invert) throw Error("--invert", "--foreground first or a number beside it", "none");
+  if (name == "none" && invert) throw Error("invert", "foreground first or a number beside it", "none");
   if (name == "none") return {};
   if (name == "first") return {.kind = Kind::first, .invert = invert};
   double threshold = -1;
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), threshold);
   if (error == std::errc() && end == name.data() + name.size() && threshold >= 0 && threshold < 1)
     return {.kind = Kind::threshold, .threshold = threshold, .invert = invert};
-  throw Error("--foreground", "none, first or a number from 0 to 1", name);
+  throw Error("foreground", "none, first or a number from 0 to 1", name);
 }
 
 image::Image pca_overlay(const image::Image& photo, const analysis::PcaMaps& maps, double opacity,

@@ -46,8 +46,7 @@ std::vector<std::string> split_labels(const std::string& labels) {
   for (size_t at = 0; at <= labels.size();) {
     const size_t comma = std::min(labels.find(',', at), labels.size());
     names.push_back(trimmed(labels.substr(at, comma - at)));
-    if (names.back().empty())
-      throw Error("--labels", "a file, or names with commas between them", "\"" + labels + "\"");
+    if (names.back().empty()) throw Error("labels", "names with commas between them", "\"" + labels + "\"");
     at = comma + 1;
   }
   return names;

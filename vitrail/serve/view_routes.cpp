@@ -28,8 +28,9 @@ ordered_json region_json(const Model& model, const ImageOutcome& outcome) {
 }
 
 pipeline::AttendedImage attended(const Model& model, const ImageOutcome& outcome) {
-  return {.photo = outcome.image,
-          .name = outcome.name,
+  return {.name = outcome.name,
+          .width = outcome.width,
+          .height = outcome.height,
           .size = output_size(model.transform(), outcome.width, outcome.height),
           .weights = [&] {
             std::vector<Tensor> weights;
@@ -41,7 +42,7 @@ pipeline::AttendedImage attended(const Model& model, const ImageOutcome& outcome
 HttpResponse attention_png(const Model& model, const pipeline::AttentionOptions& options, const ImageOutcome& outcome) {
   if (!outcome.error.empty()) throw HttpError(422, outcome.error);
   const Tensor logits = outcome.results.size() > 1 ? outcome.results[1][0] : Tensor();
-  return png_response(pipeline::attention_figure(model, options, attended(model, outcome), logits));
+  return png_response(pipeline::attention_figure(model, options, outcome.image, attended(model, outcome), logits));
 }
 
 ordered_json attention_json(const Model& model, const pipeline::AttentionOptions& options,
@@ -73,7 +74,7 @@ std::vector<analysis::PcaMaps> joint_maps(const std::vector<ImageOutcome>& outco
 void attention_route(const CallPointer& call) {
   RequestOptions& options = call->options();
   RequestImages input = take_images(call->request(), call->engine().options.limits, options);
-  ImageJob job{.model = call->take_model(), .decode = {.apply_exif = options.flag("exif")}, .keep_images = true};
+  ImageJob job{.model = call->take_model(), .decode = {.apply_exif = options.flag("exif")}};
   const pipeline::AttentionOptions attention{.layer = options.text("layer", "-1"),
                                              .head = options.text("head", "mean"),
                                              .query = options.integers("query", {}),
@@ -83,6 +84,8 @@ void attention_route(const CallPointer& call) {
   if (!attention.query.empty() && attention.query.size() != 2)
     throw Error("query", "X,Y in pixels", str(attention.query.size(), " values"));
   const Model& model = job.model->images();
+  pipeline::check_attention(model, attention);
+  job.keep_images = png;
   job.requests = {pipeline::attention_request(model, attention)};
   if (png && job.model->classifies()) job.requests.emplace_back();  // for the caption
   const auto& vit = model.config().vit;
