@@ -78,7 +78,7 @@ void wait_for_end(const sigset_t& signals, serve::Server& server) {
     try {
       server.load();
       print_note("vitrail: models loaded again");
-    } catch (const Error& error) {
+    } catch (const std::exception& error) {
       print_error(fmt::format("the models before remain: {}", error.what()));
     }
   }

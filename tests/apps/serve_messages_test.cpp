@@ -2,6 +2,7 @@
 // What serve says: the address, the limits of the system, the models that were loaded again.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 
 #include <chrono>
 #include <fstream>
@@ -62,6 +63,21 @@ TEST(ServeSignals, TellWhetherTheModelsWereLoadedAgain) {
   EXPECT_EQ(http(server.port(), "GET", "/livez").status, 200);
   server.send_signal(SIGINT);
   EXPECT_EQ(server.wait(), 0) << "as at SIGTERM";
+}
+
+TEST(ServeSignals, AReloadWithoutEnoughMemoryKeepsTheModels) {
+#ifdef VITRAIL_SANITIZED
+  GTEST_SKIP() << "a sanitizer ends a process without memory";
+#endif
+  const ServeProcess server(small());
+  rlimit before{};
+  ASSERT_EQ(::prlimit(server.pid(), RLIMIT_DATA, nullptr, &before), 0);
+  const rlimit none{.rlim_cur = 1, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::prlimit(server.pid(), RLIMIT_DATA, &none, nullptr), 0);
+  server.send_signal(SIGHUP);
+  EXPECT_TRUE(says(server, "\nvitrail: error: the models before remain: ")) << server.read_errors();
+  ASSERT_EQ(::prlimit(server.pid(), RLIMIT_DATA, &before, nullptr), 0);
+  EXPECT_EQ(http(server.port(), "GET", "/healthz").status, 200);
 }
 
 TEST(ServeKey, IsTheLineOfTheFile) {

@@ -24,7 +24,7 @@ class Server {
   Server& operator=(const Server&) = delete;
 
   // Opens all models and runs a forward pass of each.  Another call replaces them: requests that are being computed
-  // keep the models that they began with.  If it throws Error, the models before remain.
+  // keep the models that they began with.  If it throws, the models before remain.
   void load();
   // Accepts no more connections, and returns when the requests in flight have their responses, or after the time limit.
   // Returns whether all had.
