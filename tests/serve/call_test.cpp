@@ -130,6 +130,18 @@ TEST_F(ServeCall, AnErrorHasTheStatusOfItsKind) {
   EXPECT_EQ(warnings.messages, std::vector<std::string>{"serve: embed: a path"});
 }
 
+TEST_F(ServeCall, ALogThatCannotBeWrittenIsOneWarning) {
+  const testing::Warnings warnings;
+  options.log = [](const std::string&) { throw Error("no space left"); };
+  for (int i = 0; i < 2; ++i) {
+    call("embed")->respond(HttpResponse{.status = 200});
+    EXPECT_EQ(only().status, 200);
+    call("embed")->guard([] { throw HttpError(413, "too much"); });
+    EXPECT_EQ(only().status, 413);
+  }
+  EXPECT_EQ(warnings.messages, std::vector<std::string>{"serve: a line of the log was lost: no space left"});
+}
+
 TEST_F(ServeCall, GuardRespondsWithWhatAnActionThrows) {
   const CallPointer guarded = call("embed");
   guarded->guard([] {});

@@ -85,7 +85,7 @@ void Call::respond(HttpResponse response) {
                              ", model;dur=" + milliseconds(times_.model) + ", total;dur=" + milliseconds(seconds));
   }
   engine_.metrics.count_request(route_, response.status, seconds);
-  if (engine_.options.log) engine_.options.log(log_line(response.status, response.body.size(), seconds));
+  if (engine_.options.log) log(log_line(response.status, response.body.size(), seconds));
   exchange_->respond(std::move(response));
 }
 
@@ -124,6 +124,15 @@ std::string Call::log_line(int status, size_t bytes, double seconds) const {
                     {"model_seconds", rounded(times_.model)}};
   if (!traceparent_.empty()) line["traceparent"] = traceparent_;
   return pipeline::json_line(line);
+}
+
+// A full disk must not keep the response from the client.
+void Call::log(const std::string& line) const {
+  try {
+    engine_.options.log(line);
+  } catch (const std::exception& error) {
+    if (!engine_.log_has_failed.exchange(true)) warn(str("serve: a line of the log was lost: ", error.what()));
+  }
 }
 
 }  // namespace vitrail::serve

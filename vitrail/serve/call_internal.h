@@ -30,6 +30,7 @@ struct Engine {
   ModelStatistics& statistics;
   std::function<bool()> ready;              // whether requests are accepted
   std::function<std::string()> exposition;  // the text of the metrics
+  std::atomic<bool> log_has_failed{false};  // which is warned about once
 };
 
 // The form of errors: {"error": "…"}, or OpenAI's {"error": {"message", "type", "code"}}.
@@ -76,6 +77,7 @@ class Call {
 
  private:
   std::string log_line(int status, size_t bytes, double seconds) const;
+  void log(const std::string& line) const;
 
   Engine& engine_;
   std::string route_;

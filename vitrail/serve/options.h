@@ -28,7 +28,7 @@ struct ServeOptions {
   double delay_ms = 0;              // how long an image waits for others to complete a batch
   int decode_threads = 0;           // 0: as many as the process may use
   Limits limits = {};
-  // A line of JSON for each request; called from several threads.
+  // A line of JSON for each request; called from several threads.  What it throws is a warning, once.
   std::function<void(const std::string& line)> log = {};
 };
 
