@@ -62,12 +62,14 @@ TEST(LimitNames, CountsArePositiveIntegersAndSecondsPositiveNumbers) {
   set_limit(limits, "body-bytes", "1099511627776");
   EXPECT_EQ(limits.body_bytes, size_t{1} << 40);
   set_limit(limits, "json-depth", "2147483647");
+  set_limit(limits, "header-bytes", "4294967295");
   const Limits before = limits;
   for (const auto& wrong : std::vector<std::pair<const char*, const char*>>{{"body-bytes", "0"},
                                                                             {"body-bytes", "-1"},
                                                                             {"body-bytes", "1.5"},
                                                                             {"body-bytes", "1099511627777"},
                                                                             {"json-depth", "2147483648"},
+                                                                            {"header-bytes", "4294967296"},
                                                                             {"exit-seconds", "0"},
                                                                             {"exit-seconds", "0.0009"},
                                                                             {"exit-seconds", "-1"},

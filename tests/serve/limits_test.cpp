@@ -176,6 +176,21 @@ TEST(ServeLimits, TheHeadersBytesAtTheirEdge) {
   EXPECT_EQ(status(1'001), 431);
 }
 
+TEST(ServeLimits, TheLargestValuesLimitNothing) {
+  serve::ServeOptions options = serve_options();
+  set_limit(options.limits, "header-bytes", "4294967295");
+  set_limit(options.limits, "body-bytes-per-second", "0.001");
+  for (const char* name : {"header-seconds", "body-grace-seconds", "idle-seconds", "request-seconds"})
+    set_limit(options.limits, name, "1e6");
+  const TestServer server(options);
+  const std::string request = http_request("POST", "/v1/classify", padded_image(20'000'000));
+  HttpConnection connection(server.port());
+  connection.send(request.substr(0, request.size() - 1));
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));  // it may last 634 years
+  connection.send(request.substr(request.size() - 1));
+  EXPECT_EQ(connection.receive().status, 200);
+}
+
 TEST(ServeLimits, RequestsMuchTooLargeAreRefused) {
   const TestServer server;
   std::string headers;

@@ -22,6 +22,7 @@ namespace http = boost::beast::http;
 constexpr size_t kReadBytes = size_t{1} << 16;         // the size of one read
 constexpr double kDiscardSeconds = 2;                  // a client may still send when its request has been refused
 constexpr size_t kDiscardedBytes = size_t{256} << 20;  // likewise
+constexpr double kMaxDeadlineSeconds = 1e9;            // in nanoseconds it fits 64 bits
 
 std::string lower_case(beast::string_view text) {
   std::string result(text.data(), text.size());
@@ -97,7 +98,7 @@ void HttpSession::close() {
 
 // Cancels the socket's operations after this time.  A later call replaces it.
 void HttpSession::set_deadline(double seconds) {
-  const auto duration = std::chrono::duration<double>(seconds);
+  const std::chrono::duration<double> duration(std::min(seconds, kMaxDeadlineSeconds));
   timer_.expires_after(std::chrono::duration_cast<std::chrono::nanoseconds>(duration));
   timer_.async_wait([self = shared_from_this()](const ErrorCode& error) {
     if (error || self->closed_ || self->timer_.expiry() > std::chrono::steady_clock::now()) return;
@@ -114,7 +115,7 @@ void HttpSession::set_deadline(double seconds) {
 
 void HttpSession::read_header() {
   parser_.emplace();
-  parser_->header_limit(static_cast<std::uint32_t>(core_.limits.header_bytes));
+  parser_->header_limit(core_.limits.header_bytes);
   parser_->body_limit(core_.limits.body_bytes);
   parser_->on_chunk_header(count_chunk_);
   request_ = {};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/serve/limits.h"
 
+#include <algorithm>
 #include <limits>
 #include <map>
 #include <variant>
@@ -11,7 +12,7 @@
 namespace vitrail::serve {
 namespace {
 
-using Field = std::variant<size_t Limits::*, int64_t Limits::*, int Limits::*, double Limits::*>;
+using Field = std::variant<size_t Limits::*, int64_t Limits::*, uint32_t Limits::*, int Limits::*, double Limits::*>;
 
 const std::map<std::string, Field>& fields() {
   static const std::map<std::string, Field> table{{"header-bytes", &Limits::header_bytes},
@@ -55,8 +56,8 @@ void set_limit(Limits& limits, const std::string& name, const std::string& value
         if constexpr (std::is_same_v<Value, double>) {
           limits.*field = options.number(name, 0, kMinSeconds, kMaxSeconds);
         } else {
-          constexpr int64_t max = std::numeric_limits<int>::max();
-          limits.*field = static_cast<Value>(options.integer(name, 0, 1, std::is_same_v<Value, int> ? max : kMaxCount));
+          constexpr auto max = std::min<uint64_t>(kMaxCount, std::numeric_limits<Value>::max());
+          limits.*field = static_cast<Value>(options.integer(name, 0, 1, static_cast<int64_t>(max)));
         }
       },
       found->second);

@@ -8,7 +8,7 @@
 namespace vitrail::serve {
 
 struct Limits {
-  size_t header_bytes = 16 << 10;           // request line and headers: 431
+  uint32_t header_bytes = 16 << 10;         // request line and headers: 431
   size_t headers = 100;                     // 431
   size_t body_bytes = size_t{64} << 20;     // also of chunked and of decompressed bodies: 413
   size_t chunks = 65'536;                   // chunks of a body: 413
