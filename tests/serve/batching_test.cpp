@@ -81,10 +81,14 @@ TEST(ServeBatching, DepartedClientsAreNotComputedFor) {
 
 TEST(ServeBatching, TheTimeLimitOfARequestGives504) {
   serve::ServeOptions options = serve_options();
-  options.delay_ms = 3000;
-  options.limits.request_seconds = 0.3;
+  options.delay_ms = 60'000;
+  options.limits.request_seconds = 1;
   const TestServer server(options);
   EXPECT_EQ(server.post("/v1/classify", png_of(noise_image(1))).status, 504);
+  EXPECT_EQ(server.metric(R"(vitrail_requests_total{route="classify",status="504"})"), 1);
+  // A text ends the delay of the batch, and is embedded after it.
+  EXPECT_EQ(server.post("/v1/embeddings", R"({"model":"clip","input":"a cat"})", kJson).status, 200);
+  EXPECT_EQ(server.metric(R"(vitrail_departed_requests_total{route="classify"})"), 0) << "it has its response";
 }
 
 TEST(ServeBatching, MetricsCountWhatClientsCount) {

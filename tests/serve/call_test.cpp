@@ -22,7 +22,7 @@ using testing::json;
 // An exchange whose responses a test sees.
 struct Responses {
   std::vector<HttpResponse> all;
-  bool departed = false;
+  bool departed = false, timed_out = false;
 };
 
 class TestExchange : public HttpExchange {
@@ -30,6 +30,7 @@ class TestExchange : public HttpExchange {
   explicit TestExchange(std::shared_ptr<Responses> responses) : responses_(std::move(responses)) {}
   void respond(HttpResponse response) override { responses_->all.push_back(std::move(response)); }
   bool departed() const override { return responses_->departed; }
+  bool timed_out() const override { return responses_->timed_out; }
 
  private:
   std::shared_ptr<Responses> responses_;
@@ -113,6 +114,17 @@ TEST_F(ServeCall, OfADepartedClientIsNotAnswered) {
   EXPECT_EQ(metric(R"(vitrail_departed_requests_total{route="embed"})"), 1);
   EXPECT_EQ(metric(R"(vitrail_requests_total{route="embed",status="200"})"), 0);
   EXPECT_TRUE(lines.empty());
+}
+
+TEST_F(ServeCall, AfterTheTimeLimitItsClientHasNotDeparted) {
+  {
+    const CallPointer late = call("embed");
+    responses->departed = responses->timed_out = true;
+    late->respond(HttpResponse{.status = 200});
+  }
+  EXPECT_TRUE(responses->all.empty());
+  EXPECT_EQ(metric(R"(vitrail_departed_requests_total{route="embed"})"), 0);
+  EXPECT_EQ(metric(R"(vitrail_requests_total{route="embed",status="200"})"), 0);
 }
 
 TEST_F(ServeCall, AnErrorHasTheStatusOfItsKind) {

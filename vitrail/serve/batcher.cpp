@@ -65,9 +65,9 @@ bool Batcher::run_waiting() {
   return !stopped_;
 }
 
-size_t Batcher::waiting() const {
+size_t Batcher::waiting_images() const {
   const std::lock_guard lock(mutex_);
-  return items_.size() + tasks_.size();
+  return items_.size();
 }
 
 void Batcher::stop() {

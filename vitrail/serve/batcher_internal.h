@@ -61,7 +61,7 @@ class Batcher {
   // For a long task, from time to time: runs a batch and a short task of those that wait.  Returns false after stop().
   bool run_waiting();
   void stop();  // drops what waits
-  size_t waiting() const;
+  size_t waiting_images() const;
 
  private:
   struct Task {

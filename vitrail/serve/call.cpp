@@ -74,7 +74,10 @@ void Call::decompress() {
 void Call::respond(HttpResponse response) {
   if (responded_.exchange(true)) return;
   engine_.inflated_bytes -= inflated_bytes_;  // before the client knows, which may send the next body at once
-  if (departed()) return engine_.metrics.count_departed(route_);
+  if (departed()) {
+    if (!exchange_->timed_out()) engine_.metrics.count_departed(route_);  // else the 504 is counted
+    return;
+  }
   const double seconds = std::chrono::duration<double>(Clock::now() - begin_).count();
   {
     const std::lock_guard lock(times_mutex_);

@@ -45,6 +45,8 @@ class HttpExchange {
   virtual void respond(HttpResponse response) = 0;
   // Whether nobody waits for the response any more: the client closed the connection, or the time limit passed.
   virtual bool departed() const = 0;
+  // Whether the time limit passed: then the client has a response, of status 504.
+  virtual bool timed_out() const = 0;
 };
 
 // What the module calls, on its own thread; no function may block or throw.
@@ -84,7 +86,7 @@ struct HttpModule {
                                            std::string& error);
 };
 
-constexpr int kHttpModuleVersion = 2;
+constexpr int kHttpModuleVersion = 3;
 using HttpModuleEntry = const HttpModule* (*)();
 constexpr const char* kHttpModuleEntry = "vitrail_serve_module";
 constexpr const char* kHttpModuleFile = "vitrail_serve.so";

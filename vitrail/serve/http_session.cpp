@@ -37,8 +37,8 @@ bool is_http_error(const beast::error_code& error) {
 class Exchange : public HttpExchange {
  public:
   Exchange(std::shared_ptr<HttpCore> core, std::weak_ptr<HttpSession> session, uint64_t number,
-           std::shared_ptr<std::atomic<bool>> departed)
-      : core_(std::move(core)), session_(std::move(session)), number_(number), departed_(std::move(departed)) {}
+           std::shared_ptr<RequestState> state)
+      : core_(std::move(core)), session_(std::move(session)), number_(number), state_(std::move(state)) {}
   ~Exchange() override {
     if (!responded_) respond({.status = 500, .body = R"({"error":"internal error"})"});
   }
@@ -51,13 +51,14 @@ class Exchange : public HttpExchange {
       if (const auto open = session.lock()) open->respond(number, std::move(response));
     });
   }
-  bool departed() const override { return *departed_; }
+  bool departed() const override { return state_->departed; }
+  bool timed_out() const override { return state_->timed_out; }
 
  private:
   std::shared_ptr<HttpCore> core_;
   std::weak_ptr<HttpSession> session_;
   uint64_t number_;
-  std::shared_ptr<std::atomic<bool>> departed_;
+  std::shared_ptr<RequestState> state_;
   std::atomic<bool> responded_{false};
 };
 
@@ -103,8 +104,9 @@ void HttpSession::set_deadline(double seconds) {
   timer_.async_wait([self = shared_from_this()](const ErrorCode& error) {
     if (error || self->closed_ || self->timer_.expiry() > std::chrono::steady_clock::now()) return;
     self->timed_out_ = true;
-    if (self->in_flight_ && !self->has_response_ && self->departed_) {
-      *self->departed_ = true;
+    if (self->in_flight_ && !self->has_response_ && self->state_) {
+      self->state_->timed_out = true;
+      self->state_->departed = true;
       self->keep_alive_ = false;
       return self->send(self->core_.handler.error(self->request_.target, 504, "the time limit of a request passed"));
     }
@@ -121,7 +123,7 @@ void HttpSession::read_header() {
   request_ = {};
   header_bytes_ = chunks_ = 0;
   has_response_ = false;
-  departed_.reset();
+  state_.reset();
   idle_ = buffer_.size() == 0;
   if (idle_ && core_.draining) return close();
   set_deadline(idle_ ? core_.limits.idle_seconds : core_.limits.header_seconds);
@@ -262,8 +264,8 @@ void HttpSession::on_body_bytes(ErrorCode error) {
 }
 
 void HttpSession::dispatch() {
-  departed_ = std::make_shared<std::atomic<bool>>(false);
-  auto exchange = std::make_shared<Exchange>(core_.shared_from_this(), weak_from_this(), number_, departed_);
+  state_ = std::make_shared<RequestState>();
+  auto exchange = std::make_shared<Exchange>(core_.shared_from_this(), weak_from_this(), number_, state_);
   set_deadline(core_.limits.request_seconds);
   watch_for_departure();
   const std::string target = request_.target;  // for a time-out
@@ -336,7 +338,7 @@ void HttpSession::discard_input() {
 }
 
 void HttpSession::end_request() {
-  if (departed_) *departed_ = true;
+  if (state_) state_->departed = true;
   ++number_;
   core_.buffered_bytes -= std::exchange(buffered_, 0);
   if (std::exchange(in_flight_, false)) --core_.requests;

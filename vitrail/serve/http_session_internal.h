@@ -39,6 +39,11 @@ struct HttpCore : std::enable_shared_from_this<HttpCore> {
   void remove(HttpSession* session);
 };
 
+// What a session tells the exchange of a request.
+struct RequestState {
+  std::atomic<bool> departed{false}, timed_out{false};
+};
+
 // Reads requests one after another and writes their responses in the same order.  Lives as long as an operation of its
 // socket or timer is pending.
 class HttpSession : public std::enable_shared_from_this<HttpSession> {
@@ -90,9 +95,9 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   std::function<void(std::uint64_t, boost::beast::string_view, ErrorCode&)> count_chunk_;
   size_t header_bytes_ = 0, chunks_ = 0, buffered_ = 0, discarded_ = 0;
   std::chrono::steady_clock::time_point body_begin_;
-  uint64_t number_ = 0;                          // counts the requests
-  std::shared_ptr<std::atomic<bool>> departed_;  // belongs to the current request
-  std::shared_ptr<void> response_;               // while it is written
+  uint64_t number_ = 0;                  // counts the requests
+  std::shared_ptr<RequestState> state_;  // belongs to the current request
+  std::shared_ptr<void> response_;       // while it is written
   bool idle_ = true, in_flight_ = false, has_response_ = false, keep_alive_ = false, timed_out_ = false,
        closed_ = false;
 };

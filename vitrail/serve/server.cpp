@@ -158,7 +158,7 @@ class Server::Implementation : public HttpHandler {
   std::string exposition() const {
     return metrics_.text(
         {{"vitrail_ready", "Whether requests are accepted.", ready() ? 1.0 : 0.0},
-         {"vitrail_waiting_images", "Images that wait for a batch.", static_cast<double>(batcher_.waiting())},
+         {"vitrail_waiting_images", "Images that wait for a batch.", static_cast<double>(batcher_.waiting_images())},
          {"vitrail_embedding_cache_bytes", "Kept image embeddings.", static_cast<double>(embeddings_.bytes())},
          {"vitrail_connections", "Open connections.", static_cast<double>(transport_->connections())}});
   }
