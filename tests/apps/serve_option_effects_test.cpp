@@ -187,7 +187,7 @@ TEST(ServeSignals, AModelFileThatIsCutShortIsAnError) {
   ASSERT_EQ(classify(server.port()).status, 200);
   fs::resize_file(folder / "model.safetensors", 100);
   const HttpReply reply = classify(server.port());
-  EXPECT_EQ(reply.status, 422);
+  EXPECT_EQ(reply.status, 503);
   EXPECT_TRUE(contains(reply.body, "a file of a model has changed: reload the models")) << reply.body;
   EXPECT_EQ(http(server.port(), "GET", "/livez").status, 200) << "the server survives";
 }

@@ -75,7 +75,7 @@ TEST_F(ServeBatcher, ABatchHasAtMostSoManyImagesAndEachItsOwnResult) {
   }
   for (int i = 0; i < 7; ++i) {
     const BatchResult result = futures[static_cast<size_t>(i)].get();
-    EXPECT_EQ(result.error, "");
+    EXPECT_EQ(result.failure.error, "");
     ASSERT_EQ(result.results.size(), 1U);
     EXPECT_TRUE(testing::close(result.results[0], logits_of(static_cast<float>(i)), 1e-5)) << i;
     EXPECT_GT(result.model_seconds, 0);
@@ -105,7 +105,7 @@ TEST_F(ServeBatcher, OtherRequestsAreOtherBatchesAndThoseWithoutClientsAreLeftOu
       }
     }
   }
-  for (std::future<BatchResult>& future : futures) EXPECT_EQ(future.get().error, "");
+  for (std::future<BatchResult>& future : futures) EXPECT_EQ(future.get().failure.error, "");
   batcher.stop();
   EXPECT_EQ(sizes, std::vector<size_t>(7, 2));
 }
@@ -192,9 +192,10 @@ TEST_F(ServeBatcher, ALongTaskLetsShortOnesAndABatchIn) {
 TEST_F(ServeBatcher, AnInputThatTheModelCannotTakeIsItsError) {
   Batcher batcher(options(8));
   const BatchResult result = add(batcher, 1, {}, 20).get();
-  EXPECT_NE(result.error, "");
+  EXPECT_EQ(result.failure.status, 0) << "of the client";
+  EXPECT_NE(result.failure.error, "");
   EXPECT_TRUE(result.results.empty());
-  EXPECT_EQ(add(batcher, 1).get().error, "");
+  EXPECT_EQ(add(batcher, 1).get().failure.error, "");
 }
 
 // Images of one kind run together in the order of their first one, whatever is between them.
@@ -223,7 +224,7 @@ TEST_F(ServeBatcher, TheKindOfTheOldestImageIsFirst) {
                  .done = [=](BatchResult result) { promise->set_value(std::move(result)); }});
   }
   std::vector<bool> failed;
-  for (std::future<BatchResult>& future : futures) failed.push_back(!future.get().error.empty());
+  for (std::future<BatchResult>& future : futures) failed.push_back(!future.get().failure.error.empty());
   EXPECT_EQ(failed, (std::vector<bool>{false, false, false, false, true, false, false, false}));
   batcher.stop();
   EXPECT_EQ(sizes, (std::vector<size_t>{2, 3, 1, 1, 1}));
@@ -238,7 +239,7 @@ TEST_F(ServeBatcher, ABatchWithoutClientsIsNotComputed) {
     add(batcher, 1, {}, 32, true);
     alone = add(batcher, 2);
   }
-  EXPECT_EQ(alone.get().error, "");
+  EXPECT_EQ(alone.get().failure.error, "");
   batcher.stop();
   EXPECT_EQ(sizes, std::vector<size_t>{1});
 }

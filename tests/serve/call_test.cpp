@@ -280,7 +280,7 @@ TEST_F(ServeCall, OutcomesAreAnObjectOrAList) {
     for (const auto& [name, error] : given) {
       outcomes.emplace_back();
       outcomes.back().name = name;
-      outcomes.back().error = error;
+      outcomes.back().failure.error = error;
     }
     return outcome_response(outcomes, single, object_of);
   };
@@ -290,6 +290,23 @@ TEST_F(ServeCall, OutcomesAreAnObjectOrAList) {
             "[{\"name\":\"a\"},{\"path\":\"b\",\"error\":\"reason\"},{\"path\":\"bad\",\"error\":\"bad object\"}]\n");
   EXPECT_EQ(response({{"a", ""}, {"b", "reason"}}, false).status, 200);
   EXPECT_EQ(response({{"bad", ""}, {"b", "reason"}}, false).status, 422);
+  std::vector<ImageOutcome> outcomes(2);
+  outcomes[0].failure = {"reason", 0};
+  outcomes[1].failure = {"out of memory", 503};
+  EXPECT_EQ(outcome_response(outcomes, false, object_of).status, 503) << "a fault of the server";
+  const auto status_of = [](const Failure& failure, int status) {
+    ImageOutcome outcome;
+    outcome.failure = failure;
+    try {
+      require_result(outcome, status);
+    } catch (const HttpError& error) {
+      return error.status();
+    }
+    return 200;
+  };
+  EXPECT_EQ(status_of({}, 400), 200);
+  EXPECT_EQ(status_of({"reason", 0}, 400), 400);
+  EXPECT_EQ(status_of({"internal error", 500}, 400), 500);
   for (const auto& [name, error, message] :
        {std::tuple<std::string, std::string, std::string>{"a", "reason", "reason"}, {"bad", "", "bad object"}}) {
     try {

@@ -6,6 +6,7 @@
 
 #include "tests/serve/serve_fixture.h"
 #include "vitrail/serve/call_internal.h"
+#include "vitrail/serve/http_error.h"
 
 namespace vitrail::serve {
 namespace {
@@ -36,6 +37,20 @@ TEST(ErrorResponse, OfEmbeddingsHasOpenAisTypeOfTheStatus) {
     EXPECT_EQ(json::parse(response.body)["error"], (json{{"message", "reason"}, {"type", type}, {"code", status}}));
     EXPECT_EQ(response.headers.size(), status == 429 || status == 503 ? 1U : 0U) << status;
   }
+}
+
+TEST(Failure, OfTheServerHasAStatusAndKeepsItsMessageFromClients) {
+  const testing::Warnings warnings;
+  const auto failure = [](const std::exception& error) {
+    const Failure of = failure_of(error, "m");
+    return str(of.status, " ", of.error);
+  };
+  EXPECT_EQ(failure(Error("x.png", "an image", "text")), "0 x.png: expected an image, got text");
+  EXPECT_EQ(failure(HttpError(413, "too much")), "413 too much");
+  EXPECT_EQ(failure(std::bad_alloc()), "503 out of memory");
+  EXPECT_TRUE(warnings.messages.empty());
+  EXPECT_EQ(failure(std::runtime_error("a path")), "500 internal error");
+  EXPECT_EQ(warnings.messages, std::vector<std::string>{"serve: m: a path"});
 }
 
 TEST(ServerAddress, OnlyLoopbackNeedsNoKey) {

@@ -6,6 +6,7 @@
 #include "tests/serve/serve_fixture.h"
 #include "tests/support/program.h"
 #include "vitrail/base/base64_internal.h"
+#include "vitrail/base/mapped_file_internal.h"
 #include "vitrail/pipeline/prediction_json_internal.h"
 
 namespace vitrail::testing {
@@ -133,6 +134,30 @@ TEST(Serve, EmbedGivesTheLibrarysFeatures) {
   check("?tokens=patch&no-norm", {.tokens = infer::Tokens::grid, .final_norm = false});
   check("?normalize=true", {.l2_normalize = true});
   check("?tokens=all&layer=-2", {.tokens = infer::Tokens::all, .layer = -2});
+}
+
+// Clients may try again: what they sent is in order.
+TEST(Serve, AModelFileThatHasChangedIsAFaultOfTheServer) {
+  const Warnings warnings;
+  const TestServer server;
+  const auto path = scratch_folder() / "weights";
+  std::ofstream(path) << "as they were";
+  const MappedFile file(path);
+  std::ofstream(path, std::ios::app) << " and more";
+  const std::string png = png_of(noise_image(1));
+  for (const char* target : {"/v1/classify", "/v1/embed", "/v1/attention", "/v1/attention?format=png", "/v1/pca",
+                             "/v1/pca?format=png", "/v1/zeroshot?model=clip&labels=a,b"}) {
+    const HttpReply reply = server.post(target, png);
+    EXPECT_EQ(reply.status, 503) << target;
+    EXPECT_TRUE(contains(reply.body, "a file of a model has changed: reload the models")) << reply.body;
+    EXPECT_EQ(reply.headers.count("retry-after"), 1U) << target;
+  }
+  EXPECT_EQ(server.post("/v2/models/small/infer", png, "Inference-Header-Content-Length: 0\r\n").status, 503);
+  const json body{{"input", data_uri(png)}};
+  EXPECT_EQ(server.post("/v1/embeddings", body.dump(), kJson).status, 503);
+  const Form both({png, "not an image"}), bad({"not an image"});
+  EXPECT_EQ(server.post("/v1/classify", both.body, both.headers).status, 503) << "one would have succeeded";
+  EXPECT_EQ(server.post("/v1/classify", bad.body, bad.headers).status, 422);
 }
 
 TEST(Serve, ZeroShotGivesTheLibrarysProbabilities) {

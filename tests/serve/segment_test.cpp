@@ -7,6 +7,7 @@
 #include "tests/support/program.h"
 #include "tests/support/sam_fixture.h"
 #include "vitrail/base/base64_internal.h"
+#include "vitrail/base/mapped_file_internal.h"
 #include "vitrail/base/npy.h"
 #include "vitrail/sam/predictor.h"
 
@@ -274,6 +275,19 @@ TEST(ServeSegment, OthersAreServedDuringALongSearchWhichEndsWithItsClient) {
     EXPECT_EQ(server.metric("vitrail_batch_images_count"), 2) << "the search still runs";
   }
   wait_until([&] { return server.metric(R"(vitrail_departed_requests_total{route="segment"})") == 1; });
+}
+
+TEST(ServeSegment, AModelFileThatHasChangedIsAFaultOfTheServer) {
+  const Warnings warnings;
+  const TestServer server(sam_options());
+  const fs::path path = scratch_folder() / "weights";
+  std::ofstream(path) << "as they were";
+  const MappedFile file(path);
+  std::ofstream(path, std::ios::app) << " and more";
+  const std::string png = png_of(noise_image(1));
+  EXPECT_EQ(server.post("/v1/segment?point=9,9", png).status, 503);
+  EXPECT_EQ(server.post("/v1/segment?point=9,9&format=png", png).status, 503);
+  EXPECT_EQ(server.post("/v1/segment?point=9,9", "no image", "Content-Type: image/png\r\n").status, 422);
 }
 
 TEST(ServeSegment, AReloadedModelComputesItsEmbeddingsAgain) {

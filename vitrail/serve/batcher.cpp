@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "vitrail/base/callbacks.h"
-#include "vitrail/base/error.h"
 #include "vitrail/base/file_guard.h"
+#include "vitrail/serve/http_error.h"
 
 namespace vitrail::serve {
 namespace {
@@ -27,13 +27,12 @@ double seconds_between(Clock::time_point begin, Clock::time_point end) {
 
 }  // namespace
 
-std::string changed_files() {
+void require_unchanged_files() {
   try {
     check_mapped_files();
-    return "";
   } catch (const Error& error) {
     warn(error.what());
-    return "a file of a model has changed: reload the models";
+    throw HttpError(503, "a file of a model has changed: reload the models");
   }
 }
 
@@ -151,24 +150,24 @@ void Batcher::compute(std::vector<BatchItem> batch) const {
   if (batch.empty()) return;
   const Clock::time_point begin = Clock::now();
   std::vector<Tensor> results;
-  std::string failure;
+  Failure failure;
   const auto count = static_cast<int64_t>(batch.size());
   try {
     const Shape& shape = batch.front().input.shape();
     const Tensor inputs = Tensor::empty({count, shape[0], shape[1], shape[2]});
     for (int64_t i = 0; i < count; ++i) inputs.select(0, i).copy_(batch[static_cast<size_t>(i)].input);
     results = batch.front().model->images().session().run(inputs, batch.front().request);
-    failure = changed_files();
+    require_unchanged_files();
   } catch (const std::exception& error) {
-    failure = error.what();
+    failure = failure_of(error, batch.front().model->name());
   }
   const double model_seconds = seconds_between(begin, Clock::now());
   if (options_.on_batch) options_.on_batch(batch.front().model->name(), batch.size(), model_seconds);
   for (int64_t i = 0; i < count; ++i) {
     BatchItem& item = batch[static_cast<size_t>(i)];
     BatchResult result{
-        .error = failure, .queue_seconds = seconds_between(item.arrival, begin), .model_seconds = model_seconds};
-    if (failure.empty()) {
+        .failure = failure, .queue_seconds = seconds_between(item.arrival, begin), .model_seconds = model_seconds};
+    if (failure.error.empty()) {
       for (const Tensor& rows : results) result.results.push_back(rows.select(0, i).contiguous());
     }
     item.done(std::move(result));

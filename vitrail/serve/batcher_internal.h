@@ -10,16 +10,17 @@
 #include <thread>
 #include <vector>
 
+#include "vitrail/serve/failure_internal.h"
 #include "vitrail/serve/served_model_internal.h"
 
 namespace vitrail::serve {
 
 using Clock = std::chrono::steady_clock;
 
-// The results of an image, each without the batch axis; `error` not empty: there are none.
+// The results of an image, each without the batch axis; with an error there are none.
 struct BatchResult {
   std::vector<Tensor> results = {};
-  std::string error = {};
+  Failure failure = {};
   double queue_seconds = 0, model_seconds = 0;
 };
 
@@ -86,8 +87,7 @@ class Batcher {
   std::thread thread_;
 };
 
-// Why the weights cannot be trusted any more; empty: they can.  The error of the check names a path, which clients must
-// not see.
-std::string changed_files();
+// Throws HttpError 503 if the weights cannot be trusted any more, without the path that check_mapped_files() names.
+void require_unchanged_files();
 
 }  // namespace vitrail::serve

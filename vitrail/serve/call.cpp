@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <new>
 
 #include "vitrail/base/callbacks.h"
 #include "vitrail/pipeline/prediction_json_internal.h"
+#include "vitrail/serve/failure_internal.h"
 #include "vitrail/serve/http_error.h"
 #include "vitrail/serve/request_images_internal.h"
 
@@ -93,13 +93,8 @@ void Call::respond(HttpResponse response) {
 }
 
 void Call::fail(const std::exception& error) {
-  if (const auto* http = dynamic_cast<const HttpError*>(&error))
-    return respond(error_response(route_, http->status(), http->what()));
-  if (dynamic_cast<const Error*>(&error) != nullptr) return respond(error_response(route_, 400, error.what()));
-  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr)
-    return respond(error_response(route_, 503, "out of memory"));
-  warn(str("serve: ", route_, ": ", error.what()));
-  respond(error_response(route_, 500, "internal error"));
+  const Failure failure = failure_of(error, route_);
+  respond(error_response(route_, failure.status == 0 ? 400 : failure.status, failure.error));
 }
 
 void Call::add_times(double decode, double queue, double model) {

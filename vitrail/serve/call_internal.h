@@ -60,7 +60,7 @@ class Call {
 
   void respond(HttpResponse response);
   void respond(const nlohmann::ordered_json& value) { respond(json_response(value)); }
-  void fail(const std::exception& error);  // by the status of an HttpError, else 400 for an Error and 500
+  void fail(const std::exception& error);  // by failure_of(), with 400 for what the client sent
   // Runs `action` and responds with an error if it throws.
   template <class Action>
   void guard(Action action) {

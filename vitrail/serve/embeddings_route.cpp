@@ -76,7 +76,7 @@ ordered_json response_of(const Inputs& inputs, const ServedModel& model, bool ba
   int64_t text = 0;
   for (const bool is_text : inputs.is_text) {
     const size_t index = data.size();
-    if (!is_text && !outcomes[image].error.empty()) throw HttpError(422, outcomes[image].error);
+    if (!is_text) require_result(outcomes[image]);
     const Tensor row =
         is_text ? texts.rows.select(0, text++) : analysis::normalized_rows(outcomes[image++].results[0][0]);
     data.push_back({{"object", "embedding"}, {"index", index}, {"embedding", embedding_json(row, base64)}});

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/serve/image_job_internal.h"
 
+#include <algorithm>
+
 #include "vitrail/image/decode_memory.h"
 #include "vitrail/serve/http_error.h"
 
@@ -34,10 +36,8 @@ class RunningJob : public std::enable_shared_from_this<RunningJob> {
       decode_seconds_[i] = std::chrono::duration<double>(Clock::now() - begin).count();
       call_->engine().metrics.add_decode(decode_seconds_[i]);
       for (size_t r = 0; r < job_.requests.size(); ++r) add_to_batch(i, r, input);
-    } catch (const std::bad_alloc&) {
-      fail_image(i, "out of memory");
     } catch (const std::exception& error) {
-      fail_image(i, error.what());
+      fail_image(i, failure_of(error, job_.model->name()));
     }
   }
 
@@ -66,17 +66,18 @@ class RunningJob : public std::enable_shared_from_this<RunningJob> {
   }
 
   void take_result(size_t i, size_t r, BatchResult& result) {
-    if (result.error.empty()) call_->engine().metrics.add_queue(result.queue_seconds);
-    call_->engine().metrics.count_image(result.error.empty());
+    const bool succeeded = result.failure.error.empty();
+    if (succeeded) call_->engine().metrics.add_queue(result.queue_seconds);
+    call_->engine().metrics.count_image(succeeded);
     call_->add_times(decode_seconds_[i], result.queue_seconds, result.model_seconds);
     outcomes_[i].results[r] = std::move(result.results);
-    if (!result.error.empty()) outcomes_[i].error = std::move(result.error);
+    if (!succeeded) outcomes_[i].failure = std::move(result.failure);
     finish(1);
   }
 
-  void fail_image(size_t i, const std::string& error) {
+  void fail_image(size_t i, const Failure& failure) {
     call_->engine().metrics.count_image(false);
-    outcomes_[i].error = error;
+    outcomes_[i].failure = failure;
     finish(job_.requests.size());
   }
 
@@ -114,25 +115,32 @@ void finish_job(const CallPointer& call, std::function<HttpResponse()> finish) {
   call->engine().pool.post(respond, true);
 }
 
+void require_result(const ImageOutcome& outcome, int status) {
+  const Failure& failure = outcome.failure;
+  if (!failure.error.empty()) throw HttpError(failure.status == 0 ? status : failure.status, failure.error);
+}
+
 HttpResponse outcome_response(
     std::vector<ImageOutcome>& outcomes, bool single,
     const std::function<nlohmann::ordered_json(const ImageOutcome&)>& object_of,
     const std::function<nlohmann::ordered_json(const std::string& name, const std::string& error)>& failure_of) {
-  if (single && !outcomes.front().error.empty()) throw HttpError(422, outcomes.front().error);
+  if (single) require_result(outcomes.front());
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   size_t failures = 0;
+  int status = 422;
   for (ImageOutcome& outcome : outcomes) {
     try {
-      if (!outcome.error.empty()) throw Error(outcome.error);
+      require_result(outcome);
       list.push_back(object_of(outcome));
     } catch (const Error& error) {
       if (single) throw HttpError(422, error.what());
       list.push_back(failure_of(outcome.name, error.what()));
+      status = std::max(status, outcome.failure.status);
       ++failures;
     }
   }
   HttpResponse response = json_response(single ? list.front() : list);
-  if (failures == outcomes.size()) response.status = 422;
+  if (failures == outcomes.size()) response.status = status;
   return response;
 }
 

@@ -10,7 +10,7 @@ namespace vitrail::serve {
 
 struct ImageOutcome {
   std::string name;
-  std::string error;                         // not empty: there is nothing else
+  Failure failure;                           // with an error there is nothing else
   std::vector<std::vector<Tensor>> results;  // results of each request of the job, without the batch axis
   image::Image image;                        // if the job keeps images
   int64_t width = 0, height = 0;             // the size of the image
@@ -32,9 +32,12 @@ void start_images(const CallPointer& call, std::vector<EncodedImage> images, Ima
 // Responds with what finish() gives, on the pool and before other tasks.
 void finish_job(const CallPointer& call, std::function<HttpResponse()> finish);
 
+// Throws HttpError if the image failed, with `status` if the image is at fault.
+void require_result(const ImageOutcome& outcome, int status = 422);
+
 // The response of the routes for images: an object for a single image, else a list with an object for each.  An image
-// that failed is {"path", "error"} in the list.  Throws HttpError 422 if the single image failed; if all did, the
-// status is 422.
+// that failed is {"path", "error"} in the list.  Throws as require_result() if the single image failed; if all did, the
+// status is 422, or that of a fault of the server.
 HttpResponse outcome_response(
     std::vector<ImageOutcome>& outcomes, bool single,
     const std::function<nlohmann::ordered_json(const ImageOutcome&)>& object_of,

@@ -101,9 +101,7 @@ std::vector<float> values_of(const ServedModel& model, const std::string& output
 
 HttpResponse respond_to(const ServedModel& model, const std::optional<std::string>& id,
                         std::vector<InferenceOutput> outputs, const std::vector<ImageOutcome>& outcomes) {
-  for (const ImageOutcome& outcome : outcomes) {
-    if (!outcome.error.empty()) throw HttpError(400, outcome.error);
-  }
+  for (const ImageOutcome& outcome : outcomes) require_result(outcome, 400);
   for (InferenceOutput& output : outputs) {
     for (const ImageOutcome& outcome : outcomes) {
       const std::vector<float> values = values_of(model, output.name, outcome);

@@ -59,7 +59,7 @@ class RunningSegments : public std::enable_shared_from_this<RunningSegments> {
       embed();
       if (job_.request.prompt) run_prompt();
       if (job_.request.everything) run_everything();
-      if (const std::string changed = changed_files(); !changed.empty()) throw Error(changed);
+      require_unchanged_files();
       const double model_seconds = seconds_since(begin);
       call_->engine().metrics.add_queue(queue_seconds);
       call_->engine().metrics.add_batch(1, model_seconds);
@@ -105,22 +105,20 @@ class RunningSegments : public std::enable_shared_from_this<RunningSegments> {
       action();
     } catch (const Departed&) {
       // nobody waits for the response
-    } catch (const std::bad_alloc&) {
-      fail_image("out of memory");
     } catch (const std::exception& error) {
-      fail_image(error.what());
+      fail_image(failure_of(error, job_.model->name()));
     }
   }
 
-  void fail_image(const std::string& error) {
-    outcome().error = error;
+  void fail_image(const Failure& failure) {
+    outcome().failure = failure;
     outcome().masks.clear();
     next();
   }
 
   // The next image, after the last one the response.
   void next() {
-    call_->engine().metrics.count_image(outcome().error.empty());
+    call_->engine().metrics.count_image(outcome().failure.error.empty());
     photo_ = {};
     embedding_.reset();
     if (current_ + 1 < images_.size()) return start(current_ + 1);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // POST /v1/segment: the masks of a prompt or of everything, as `vitrail segment --format json`, or over the image.
-#include "vitrail/serve/http_error.h"
 #include "vitrail/serve/png_response_internal.h"
 #include "vitrail/serve/routes_internal.h"
 #include "vitrail/serve/segment_job_internal.h"
@@ -36,7 +35,7 @@ void segment_route(const CallPointer& call) {
   job.finish = [png, opacity, everything, single = input.single](std::vector<ImageOutcome>& outcomes) {
     if (png) {
       const ImageOutcome& outcome = outcomes.front();
-      if (!outcome.error.empty()) throw HttpError(422, outcome.error);
+      require_result(outcome);
       return png_response(sam::best_masks_overlay(outcome.image, outcome.masks, opacity));
     }
     return outcome_response(

@@ -2,7 +2,6 @@
 // The routes that show what a model sees: /v1/attention and /v1/pca, as maps in JSON or as PNG.
 #include "vitrail/pipeline/attention_view.h"
 #include "vitrail/pipeline/pca_view.h"
-#include "vitrail/serve/http_error.h"
 #include "vitrail/serve/image_job_internal.h"
 #include "vitrail/serve/png_response_internal.h"
 #include "vitrail/serve/response_size_internal.h"
@@ -40,7 +39,7 @@ pipeline::AttendedImage attended(const Model& model, const ImageOutcome& outcome
 }
 
 HttpResponse attention_png(const Model& model, const pipeline::AttentionOptions& options, const ImageOutcome& outcome) {
-  if (!outcome.error.empty()) throw HttpError(422, outcome.error);
+  require_result(outcome);
   const Tensor logits = outcome.results.size() > 1 ? outcome.results[1][0] : Tensor();
   return png_response(pipeline::attention_figure(model, options, outcome.image, attended(model, outcome), logits));
 }
@@ -63,7 +62,7 @@ std::vector<analysis::PcaMaps> joint_maps(const std::vector<ImageOutcome>& outco
                                           const analysis::Foreground& foreground) {
   std::vector<Tensor> grids;
   for (const ImageOutcome& outcome : outcomes) {
-    if (outcome.error.empty()) grids.push_back(outcome.results[0][0]);
+    if (outcome.failure.error.empty()) grids.push_back(outcome.results[0][0]);
   }
   if (grids.empty()) return {};
   return analysis::pca_maps(grids, foreground);
@@ -117,7 +116,7 @@ void pca_route(const CallPointer& call) {
   job.requests = {
       {.output = infer::Output::features, .tokens = infer::Tokens::grid, .layer = layer, .normalize = normalize}};
   job.finish = [=, model_pointer = job.model, single = input.single](std::vector<ImageOutcome>& outcomes) {
-    if (single && !outcomes.front().error.empty()) throw HttpError(422, outcomes.front().error);
+    if (single) require_result(outcomes.front());
     const Model& images = model_pointer->images();
     const std::vector<analysis::PcaMaps> maps = joint_maps(outcomes, foreground);
     if (png)
