@@ -189,6 +189,24 @@ TEST(DualModel, EmbeddingsOfManyTextsAreInTheirOrder) {
   EXPECT_TRUE(contains(error_of([&] { model.embed_texts(blank); }), "text 100: expected words"));
 }
 
+TEST(DualModel, ProgressIsReportedAfterEachPassAndMayEndTheWork) {
+  const DualModel model(clip());
+  std::vector<std::pair<int64_t, int64_t>> calls;
+  const auto progress = [&](int64_t done, int64_t total) { calls.emplace_back(done, total); };
+  model.embed_texts(std::vector<std::string>(130, "cat"), true, nullptr, progress);
+  EXPECT_EQ(calls, (std::vector<std::pair<int64_t, int64_t>>{{64, 130}, {128, 130}, {130, 130}}));
+  calls.clear();
+  model.embed_labels({"cat", "dog"}, std::vector<std::string>(32, "a {}"), progress);
+  EXPECT_EQ(calls, (std::vector<std::pair<int64_t, int64_t>>{{64, 64}}));
+  const std::vector<std::string> with_blank_last = [] {
+    std::vector<std::string> texts(64, "cat");
+    texts.emplace_back(" ");
+    return texts;
+  }();
+  const auto stop = [](int64_t, int64_t) { throw Error("stopped"); };
+  EXPECT_EQ(error_of([&] { model.embed_texts(with_blank_last, true, nullptr, stop); }), "stopped");
+}
+
 TEST(DualModel, RefusesTextsWithoutWordsAndTemplatesWithoutAPlace) {
   const DualModel model(clip());
   const auto message_of = [&](const std::vector<std::string>& texts) {

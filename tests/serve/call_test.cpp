@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <future>
 #include <mutex>
 #include <nlohmann/json.hpp>
 
@@ -11,6 +12,7 @@
 #include "vitrail/serve/http_error.h"
 #include "vitrail/serve/image_job_internal.h"
 #include "vitrail/serve/png_response_internal.h"
+#include "vitrail/serve/routes_internal.h"
 
 namespace vitrail::serve {
 namespace {
@@ -22,7 +24,7 @@ using testing::json;
 // An exchange whose responses a test sees.
 struct Responses {
   std::vector<HttpResponse> all;
-  bool departed = false, timed_out = false;
+  std::atomic<bool> departed = false, timed_out = false;
 };
 
 class TestExchange : public HttpExchange {
@@ -248,6 +250,42 @@ TEST_F(ServeCall, DecompressedBytesAreFreeAfterTheResponse) {
   second->respond(HttpResponse{.status = 200});
   EXPECT_EQ(inflated_bytes, 0u);
   EXPECT_EQ(json::parse(lines.back())["request_bytes"], 405) << "as they were sent";
+}
+
+// A long text, which is cut with a warning, is in the last of three passes.
+TEST_F(ServeCall, OthersRunDuringALongTextTaskWhichEndsWithItsClient) {
+  const testing::Warnings warnings;
+  models.load_all();
+  const std::string long_text = [] {
+    std::string text;
+    for (int i = 0; i < 100; ++i) text += "cat ";
+    return text;
+  }();
+  std::vector<std::string> texts(2 * DualModel::kTextsPerPass, "dog");
+  texts.push_back(long_text);
+  const std::string png = testing::png_of(testing::noise_image(1));
+  const auto zeroshot = [&] {
+    const CallPointer asking = call("zeroshot", {.method = "POST", .target = "/", .headers = {}, .body = png});
+    asking->options().add("model", "clip");
+    for (const std::string& text : texts) asking->options().add("labels", text);
+    asking->guard([&] { zeroshot_route(asking); });
+  };
+  const auto embeddings = [&] {
+    const json body{{"model", "clip"}, {"input", texts}};
+    const CallPointer asking =
+        call("embeddings", {.method = "POST", .target = "/", .headers = {}, .body = body.dump()});
+    asking->guard([&] { embeddings_route(asking); });
+  };
+  for (const auto& [route, ask] :
+       {std::pair<std::string, std::function<void()>>{"zeroshot", zeroshot}, {"embeddings", embeddings}}) {
+    std::promise<void> begin;
+    batcher.run([&] { begin.get_future().wait(); });  // both tasks wait together
+    ask();
+    batcher.run([&] { responses->departed = true; });
+    begin.set_value();
+    testing::wait_until([&] { return metric("vitrail_departed_requests_total{route=\"" + route + "\"}") == 1; });
+    EXPECT_TRUE(warnings.messages.empty()) << route << ": " << warnings.messages.at(0);
+  }
 }
 
 TEST_F(ServeCall, APngIsAskedForByFormatOrByAccept) {

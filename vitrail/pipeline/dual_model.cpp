@@ -15,7 +15,6 @@
 namespace vitrail {
 namespace {
 
-constexpr size_t kTextsPerPass = 64;
 // Texts of a causal tower are padded to a multiple, so that few programs serve texts of all lengths.
 constexpr int64_t kLengthStep = 8;
 
@@ -105,14 +104,16 @@ Tensor DualModel::padded(const std::vector<std::vector<int64_t>>& ids) const {
   return result;
 }
 
-Tensor DualModel::embed_texts(const std::vector<std::string>& texts, bool l2_normalize, int64_t* tokens) const {
+Tensor DualModel::embed_texts(const std::vector<std::string>& texts, bool l2_normalize, int64_t* tokens,
+                              const ProgressCallback& progress) const {
   if (texts.empty()) throw Error("texts", "at least one text", "none");
   const int64_t context = text_config().context_length;
   const std::vector<int64_t> without_content = tokenizer_->encode("", context);
   std::vector<Tensor> batches;
   for (size_t first = 0; first < texts.size(); first += kTextsPerPass) {
     std::vector<std::vector<int64_t>> ids;
-    for (size_t i = first; i < std::min(first + kTextsPerPass, texts.size()); ++i) {
+    const size_t last = std::min(first + kTextsPerPass, texts.size());
+    for (size_t i = first; i < last; ++i) {
       const std::string text = text_config().canonical_texts ? text::canonical_text(texts[i]) : texts[i];
       ids.push_back(tokenizer_->encode(text, context));
       if (ids.back() == without_content) throw Error(str("text ", i), "words", "\"" + texts[i] + "\"");
@@ -124,19 +125,20 @@ Tensor DualModel::embed_texts(const std::vector<std::string>& texts, bool l2_nor
     infer::NamedTensors inputs{{"ids", batch}, {"rows", text_->model.pooled_rows(batch)}};
     if (text_config().class_token) inputs.push_back({"mask", text_->model.padding_mask(batch)});
     batches.push_back(text_session_->run(inputs)[0].tensor);
+    if (progress) progress(static_cast<int64_t>(last), static_cast<int64_t>(texts.size()));
   }
   const Tensor embeddings = ops::cat(batches, 0);
   return l2_normalize ? analysis::normalized_rows(embeddings) : embeddings;
 }
 
-Tensor DualModel::embed_labels(const std::vector<std::string>& labels,
-                               const std::vector<std::string>& templates) const {
+Tensor DualModel::embed_labels(const std::vector<std::string>& labels, const std::vector<std::string>& templates,
+                               const ProgressCallback& progress) const {
   if (templates.empty()) throw Error("templates", "at least one template", "none");
   std::vector<std::string> texts;
   for (const std::string& label : labels) {
     for (const std::string& text : templates) texts.push_back(filled(text, label));
   }
-  const Tensor embeddings = embed_texts(texts);
+  const Tensor embeddings = embed_texts(texts, true, nullptr, progress);
   const auto count = static_cast<int64_t>(labels.size()), each = static_cast<int64_t>(templates.size());
   return analysis::normalized_rows(ops::mean(embeddings.view({count, each, embeddings.size(1)}), 1));
 }

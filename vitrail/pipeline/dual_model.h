@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "vitrail/base/callbacks.h"
 #include "vitrail/infer/function_session.h"
 #include "vitrail/pipeline/model.h"
 #include "vitrail/text/tokenizer.h"
@@ -20,6 +21,8 @@ namespace vitrail {
 // `l2_normalize` is false.
 class DualModel {
  public:
+  static constexpr size_t kTextsPerPass = 64;
+
   // path and options: as for Model.  tokenizer: a file or folder for text::open_tokenizer(), by default the model's
   // folder.  Throws Error also for an image model alone, and for a tokenizer that is not the model's.
   explicit DualModel(const std::filesystem::path& path, const ModelOptions& options = {},
@@ -31,11 +34,14 @@ class DualModel {
   Tensor embed_image(const image::ImageView& image) const { return embed_images({&image, 1}); }  // [1, D]
   Tensor embed_images(std::span<const image::ImageView> images) const;                           // [B, D]
   // Texts in UTF-8 → [T, D].  A text longer than the model's context is cut, with a warning.  Throws Error for no text
-  // and for one without tokens.  tokens: the number of their ids, without padding, is added to it.
-  Tensor embed_texts(const std::vector<std::string>& texts, bool l2_normalize = true, int64_t* tokens = nullptr) const;
+  // and for one without tokens.  tokens: the number of their ids, without padding, is added to it.  progress: called
+  // after each pass of kTextsPerPass texts; it may end the work by an exception.
+  Tensor embed_texts(const std::vector<std::string>& texts, bool l2_normalize = true, int64_t* tokens = nullptr,
+                     const ProgressCallback& progress = {}) const;
   // An embedding for each label: the mean over the templates, "a photo of a {}", of embeddings of length 1, scaled to
   // length 1 (Radford et al. 2021, section 3.1.4).  Each {} stands for the label.  Throws Error for a template without.
-  Tensor embed_labels(const std::vector<std::string>& labels, const std::vector<std::string>& templates) const;
+  Tensor embed_labels(const std::vector<std::string>& labels, const std::vector<std::string>& templates,
+                      const ProgressCallback& progress = {}) const;
 
   // The cosine of each pair: images [B, D], texts [T, D] → [B, T].
   Tensor similarity(const Tensor& images, const Tensor& texts) const;

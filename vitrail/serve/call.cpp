@@ -97,6 +97,10 @@ void Call::fail(const std::exception& error) {
   respond(error_response(route_, failure.status == 0 ? 400 : failure.status, failure.error));
 }
 
+void Call::let_others_run() const {
+  if (departed() || !engine_.batcher.run_waiting()) throw Departed();
+}
+
 void Call::add_times(double decode, double queue, double model) {
   const std::lock_guard lock(times_mutex_);
   times_.decode = std::max(times_.decode, decode);

@@ -30,12 +30,15 @@ struct Engine {
   ModelStatistics& statistics;
   std::function<bool()> ready;              // whether requests are accepted
   std::function<std::string()> exposition;  // the text of the metrics
-  std::atomic<bool> log_has_failed{false};  // which is warned about once
+  std::atomic<bool> log_has_failed{false};  // a warning said so
 };
 
 // The form of errors: {"error": "…"}, or OpenAI's {"error": {"message", "type", "code"}}.
 HttpResponse error_response(const std::string& route, int status, const std::string& message);
 HttpResponse json_response(const nlohmann::ordered_json& value);
+
+// Ends a long computation whose client has left, or whose server ends.
+struct Departed : std::exception {};
 
 // Responds once: with a response, an error, or 500 when it is destroyed without.
 class Call {
@@ -61,15 +64,19 @@ class Call {
   void respond(HttpResponse response);
   void respond(const nlohmann::ordered_json& value) { respond(json_response(value)); }
   void fail(const std::exception& error);  // by failure_of(), with 400 for what the client sent
-  // Runs `action` and responds with an error if it throws.
+  // Runs `action` and responds with an error if it throws another exception than Departed.
   template <class Action>
   void guard(Action action) {
     try {
       action();
+    } catch (const Departed&) {
+      // nobody waits for the response
     } catch (const std::exception& error) {
       fail(error);
     }
   }
+  // For a long task of the batcher, from time to time: runs what waits.  Throws Departed.
+  void let_others_run() const;
 
   void set_model(const std::string& name) { model_name_ = name; }  // its statistics count the request
   void add_times(double decode, double queue, double model);       // the times of an image; the largest are reported

@@ -8,6 +8,7 @@
 #include "vitrail/serve/image_job_internal.h"
 #include "vitrail/serve/json_body_internal.h"
 #include "vitrail/serve/routes_internal.h"
+#include "vitrail/serve/text_task_internal.h"
 
 namespace vitrail::serve {
 namespace {
@@ -117,13 +118,11 @@ void embeddings_route(const CallPointer& call) {
     return json_response(response_of(*inputs, *model, encoding == "base64", *texts, outcomes));
   };
   if (inputs->texts.empty()) return start_images(call, std::move(inputs->images), std::move(job));
-  call->engine().batcher.run([=, model = job.model] {
-    call->guard([&] {
-      texts->rows = dual->embed_texts(inputs->texts, true, &texts->tokens);
-      std::vector<ImageOutcome> none;
-      if (inputs->images.empty()) return call->respond(job.finish(none));
-      start_images(call, inputs->images, job);
-    });
+  run_text_task(call, inputs->texts.size(), [=, model = job.model](const ProgressCallback& progress) {
+    texts->rows = dual->embed_texts(inputs->texts, true, &texts->tokens, progress);
+    std::vector<ImageOutcome> none;
+    if (inputs->images.empty()) return call->respond(job.finish(none));
+    start_images(call, inputs->images, job);
   });
 }
 

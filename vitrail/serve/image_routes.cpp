@@ -8,6 +8,7 @@
 #include "vitrail/serve/image_job_internal.h"
 #include "vitrail/serve/response_size_internal.h"
 #include "vitrail/serve/routes_internal.h"
+#include "vitrail/serve/text_task_internal.h"
 
 namespace vitrail::serve {
 namespace {
@@ -98,21 +99,20 @@ void zeroshot_route(const CallPointer& call) {
   if (templates.empty()) templates.emplace_back("{}");
   check_response_size(static_cast<int64_t>(labels.size()), static_cast<int64_t>(templates.size()) << 8);
   job.requests = {job.model->images().request_of({})};
-  // The texts are embedded where models compute, so that they do not compete with batches for the cores.
-  call->engine().batcher.run([call, job, labels, templates, top, input = std::move(input)]() mutable {
-    call->guard([&] {
-      const Tensor texts = job.model->dual()->embed_labels(labels, templates);
-      job.finish = [model = job.model, texts, labels, top, single = input.single](std::vector<ImageOutcome>& outcomes) {
-        return outcome_response(outcomes, single, [&](const ImageOutcome& outcome) {
-          const DualModel& dual = *model->dual();
-          const Tensor logits = dual.logits(outcome.results[0][0].unsqueeze(0), texts);
-          return pipeline::prediction_json(outcome.name, dual.independent_scores(),
-                                           pipeline::best_labels(dual.probabilities(logits), labels, top));
-        });
-      };
-      start_images(call, std::move(input.images), std::move(job));
-    });
-  });
+  const size_t count = labels.size() * templates.size();
+  auto task = [call, job, labels, templates, top, input = std::move(input)](const ProgressCallback& progress) mutable {
+    const Tensor texts = job.model->dual()->embed_labels(labels, templates, progress);
+    job.finish = [model = job.model, texts, labels, top, single = input.single](std::vector<ImageOutcome>& outcomes) {
+      return outcome_response(outcomes, single, [&](const ImageOutcome& outcome) {
+        const DualModel& dual = *model->dual();
+        const Tensor logits = dual.logits(outcome.results[0][0].unsqueeze(0), texts);
+        return pipeline::prediction_json(outcome.name, dual.independent_scores(),
+                                         pipeline::best_labels(dual.probabilities(logits), labels, top));
+      });
+    };
+    start_images(call, std::move(input.images), std::move(job));
+  };
+  run_text_task(call, count, std::move(task));
 }
 
 }  // namespace vitrail::serve

@@ -8,9 +8,6 @@
 namespace vitrail::serve {
 namespace {
 
-// Ends a search whose client has left, or whose server ends.
-struct Departed : std::exception {};
-
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 // A job that runs.  The tasks of its images share it.
@@ -92,9 +89,7 @@ class RunningSegments : public std::enable_shared_from_this<RunningSegments> {
 
   void run_everything() {
     sam::AutomaticOptions automatic = *job_.request.everything;
-    automatic.progress = [this](int64_t, int64_t) {
-      if (call_->departed() || !call_->engine().batcher.run_waiting()) throw Departed();
-    };
+    automatic.progress = [this](int64_t, int64_t) { call_->let_others_run(); };
     for (const sam::AutomaticMask& mask : sam::automatic_masks(predictor(), *embedding_, photo_, automatic))
       outcome().masks.push_back(mask_of(mask));
   }
