@@ -54,6 +54,21 @@ TEST(ServeEmbeddings, ARequestHasAtMostTheLimitsInputs) {
   EXPECT_EQ(status(json::array()), 400);
 }
 
+TEST(ServeEmbeddings, DimensionsAreThoseOfTheModel) {
+  const TestServer server;
+  for (const auto& [model, size, other] : {std::tuple("clip", 10, 18), std::tuple("small", 18, 10)}) {
+    const auto post = [&, name = model](const json& dimensions) {
+      const json body{{"model", name}, {"input", data_uri(1)}, {"dimensions", dimensions}};
+      return server.post("/v1/embeddings", body.dump(), kJson);
+    };
+    const HttpReply reply = post(size);
+    ASSERT_EQ(reply.status, 200) << reply.body;
+    EXPECT_EQ(json::parse(reply.body)["data"][0]["embedding"].size(), static_cast<size_t>(size));
+    EXPECT_EQ(post(other).status, 400) << model;
+    EXPECT_EQ(post(std::to_string(size)).status, 400) << "a text";
+  }
+}
+
 TEST(ServeEmbeddings, InputsOfOtherFormsAreErrors) {
   const TestServer server;
   const auto status = [&](const json& body) { return server.post("/v1/embeddings", body.dump(), kJson).status; };

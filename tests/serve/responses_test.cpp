@@ -249,7 +249,7 @@ TEST(ServeResponses, EmbeddingsHaveOpenAisFields) {
   EXPECT_EQ(failure(post({{"model", "clip"}, {"input", "a"}, {"encoding_format", "hex"}})),
             "400 encoding_format: expected float or base64, got 'hex'");
   EXPECT_EQ(failure(post({{"model", "clip"}, {"input", "a"}, {"dimensions", 3}})),
-            "400 dimensions: expected no other size than the model's, got 3");
+            "400 dimensions: expected 10, the size of the model's embeddings, got 3");
   EXPECT_EQ(failure(post({{"model", "small"}, {"input", "a"}})),
             "400 input: expected images as data URIs, because the model 'small' takes no texts, got a text");
   EXPECT_EQ(failure(post({{"model", "clip"}, {"input", {"a", "data:image/png;base64,QUI="}}})).substr(0, 4), "422 ");

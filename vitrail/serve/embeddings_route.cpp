@@ -105,8 +105,9 @@ void embeddings_route(const CallPointer& call) {
   const std::string encoding = text_member(body, "encoding_format", "float");
   if (encoding != "float" && encoding != "base64")
     throw Error("encoding_format", "float or base64", "'" + encoding + "'");
-  if (body.contains("dimensions"))
-    throw Error("dimensions", "no other size than the model's", body["dimensions"].dump());
+  const int64_t dim = job.model->embedding_dim();
+  if (body.contains("dimensions") && body["dimensions"] != dim)
+    throw Error("dimensions", str(dim, ", the size of the model's embeddings"), body["dimensions"].dump());
   call->options().require_all_taken();
   const DualModel* const dual = job.model->dual();
   if (!dual && !inputs->texts.empty())

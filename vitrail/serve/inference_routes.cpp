@@ -34,9 +34,7 @@ std::vector<std::string> output_names(const ServedModel& model) {
 // The shape of an output for one image.
 Shape shape_of(const ServedModel& model, const std::string& output) {
   if (model.segmenter()) return model.segmenter()->embedding_shape();
-  const auto& vit = model.images().config().vit;
-  if (output != "embedding") return {vit.num_classes};
-  return {vit.projection_head ? vit.num_classes : vit.embed_dim};
+  return {output == "embedding" ? model.embedding_dim() : model.images().config().vit.num_classes};
 }
 
 std::vector<InferenceOutput> outputs_of(const ServedModel& model, const InferenceRequest& request) {

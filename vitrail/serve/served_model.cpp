@@ -42,6 +42,11 @@ void ServedModel::open_segmenter(const ModelSource& source, const ModelOptions& 
   if (segmenter_->has_decoder()) static_cast<void>(segmenter_->predict(embedding, {.points = {{0, 0, 1}}}));
 }
 
+int64_t ServedModel::embedding_dim() const {
+  const auto& vit = images().config().vit;
+  return vit.projection_head ? vit.num_classes : vit.embed_dim;
+}
+
 int64_t ServedModel::image_tokens() const {
   const auto& size = images().config().vit.img_size;
   const models::VisionTransformer& model = images().session().model();

@@ -24,6 +24,7 @@ class ServedModel {
   // Not for a model of Segment Anything.
   const Model& images() const { return dual_ ? dual_->images() : *images_; }
   const DualModel* dual() const { return dual_.get(); }  // null: an image model alone
+  int64_t embedding_dim() const;                         // elements of an embedding
   int64_t image_tokens() const;                          // the patches of an image and the tokens before them
   // Whether it has a classifier.
   bool classifies() const {
