@@ -34,6 +34,23 @@ TEST(HoldoutSplit, IsStratifiedAndReproducible) {
   EXPECT_THROW(holdout_split(dataset, -1, 1), Error);
 }
 
+TEST(HoldoutSplit, KeepsAnImageOfEachClassForTrainingWhereItCan) {
+  const auto trained_classes = [](const Dataset& dataset, int64_t held_out) {
+    const HoldoutSplit split = holdout_split(dataset, held_out, 0);
+    EXPECT_EQ(split.held_out.size(), static_cast<size_t>(held_out));
+    EXPECT_EQ(split.train.size() + split.held_out.size(), static_cast<size_t>(dataset.size()));
+    std::set<int64_t> labels;
+    for (const int64_t i : split.train) labels.insert(dataset.label(i));
+    return labels.size();
+  };
+  for (const int64_t size : {8, 9, 13, 30}) {
+    const Noise dataset(size, {}, 6);
+    for (int64_t held_out = 0; held_out <= size - 6; ++held_out)
+      EXPECT_EQ(trained_classes(dataset, held_out), 6u) << held_out << " of " << size;
+    EXPECT_EQ(trained_classes(dataset, size - 3), 3u) << size;
+  }
+}
+
 TEST(HoldoutSplit, TakesEqualPartsOfCifarsClasses) {
   VITRAIL_NEED_ASSETS(assets);
   const auto dataset = open_dataset(assets / "cifar10/cifar10_jpeg.zip", {.split = "train"});

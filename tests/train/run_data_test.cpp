@@ -119,6 +119,18 @@ TEST(RunData, SplitsAreKnownUnderOtherNames) {
   EXPECT_TRUE(contains(data.test.name, "Testing, 3 classes")) << data.test.name;
 }
 
+TEST(RunData, AClassWithoutTrainingImagesIsSaid) {
+  const fs::path images = make_images(7);
+  for (int i = 1; i < 7; ++i) fs::remove(images / "train/blue" / ("0" + std::to_string(i) + ".png"));
+  DataRecipe recipe = recipe_for(images);
+  const testing::Warnings warnings;
+  EXPECT_EQ(open_data(recipe, 3).train.size(), 10);
+  EXPECT_TRUE(warnings.messages.empty()) << "the only blue image is for training";
+  recipe.folds = 3;
+  for (recipe.fold = 1; recipe.fold <= 3; ++recipe.fold) open_data(recipe, 3);
+  EXPECT_EQ(warnings.messages, std::vector<std::string>{"classes without training images: 1 of 3 (blue)"});
+}
+
 TEST(RunData, SharedImagesOfTheSetsAreSaid) {
   const fs::path images = make_images();
   {

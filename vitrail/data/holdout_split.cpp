@@ -20,6 +20,19 @@ std::map<int64_t, std::vector<int64_t>> samples_by_class(const Dataset& dataset)
   return classes;
 }
 
+// A class that would be held out as a whole leaves an image for training, where another class has one to spare.
+void keep_training_samples(const std::map<int64_t, std::vector<int64_t>>& classes, std::map<int64_t, int64_t>& quotas) {
+  const auto left = [&](int64_t label) { return static_cast<int64_t>(classes.at(label).size()) - quotas.at(label); };
+  const auto fewer_left = [&](const auto& a, const auto& b) { return left(a.first) < left(b.first); };
+  for (auto& [label, quota] : quotas) {
+    if (left(label) > 0) continue;
+    const auto largest = std::max_element(quotas.begin(), quotas.end(), fewer_left);
+    if (left(largest->first) < 2) return;
+    --quota;
+    ++largest->second;
+  }
+}
+
 }  // namespace
 
 HoldoutSplit holdout_split(const Dataset& dataset, int64_t held_out, uint64_t seed) {
@@ -39,6 +52,7 @@ HoldoutSplit holdout_split(const Dataset& dataset, int64_t held_out, uint64_t se
   }
   std::sort(remainders.begin(), remainders.end());
   for (int64_t i = 0; i < unassigned; ++i) ++quotas[remainders[i].second];
+  keep_training_samples(classes, quotas);
 
   HoldoutSplit split;
   for (const auto& [label, members] : classes) {

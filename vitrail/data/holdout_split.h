@@ -13,7 +13,8 @@ struct HoldoutSplit {
 };
 
 // Each class gives held-out samples in proportion to its size (largest remainders, ties by class index), chosen by the
-// seed.  Samples with several labels count as one class.  Throws Error unless 0 ≤ held_out < dataset size.
+// seed, and keeps at least one for training where `held_out` allows it.  Samples with several labels count as one
+// class.  Throws Error unless 0 ≤ held_out < dataset size.
 HoldoutSplit holdout_split(const Dataset& dataset, int64_t held_out, uint64_t seed);
 
 // Parts the samples into `folds` folds for cross-validation, in each class evenly and at random by the seed.  Fold

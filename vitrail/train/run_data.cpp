@@ -3,12 +3,14 @@
 
 #include <algorithm>
 
+#include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/utf8_internal.h"
 #include "vitrail/data/decoded_cache.h"
 #include "vitrail/data/holdout_split.h"
 #include "vitrail/data/shared_images.h"
 #include "vitrail/infer/preprocess.h"
+#include "vitrail/train/class_weights_internal.h"
 #include "vitrail/train/recipe_inputs.h"
 
 namespace vitrail::train {
@@ -105,6 +107,16 @@ void report_identical_images(const data::Dataset& train, const RunData& run) {
   if (validates) data::warn_of_shared_images(validation, test);
 }
 
+// A fold has the only image of a class, or a list of classes one without images.
+void report_untrained_classes(const RunData& run) {
+  const std::vector<int64_t> counts = class_counts(run.train, run.classes.size());
+  const auto untrained = std::ranges::count(counts, 0);
+  if (untrained == 0) return;
+  const auto first = static_cast<size_t>(std::ranges::find(counts, 0) - counts.begin());
+  warn(str("classes without training images: ", untrained, " of ", counts.size(), " (", run.classes[first],
+           untrained > 1 ? ", …)" : ")"));
+}
+
 }  // namespace
 
 int64_t Subset::size() const {
@@ -140,6 +152,7 @@ RunData open_sets(const DataRecipe& recipe, int64_t channels) {
 RunData open_data(const DataRecipe& recipe, int64_t channels) {
   RunData run = open_sets(recipe, channels);
   const DatasetPtr train = run.train.dataset;
+  report_untrained_classes(run);
   report_identical_images(*train, run);
   run.train.dataset = with_cache(train, recipe);
   if (run.validation.dataset == train) run.validation.dataset = run.train.dataset;

@@ -30,12 +30,12 @@ struct RunData {
 // - If `recipe.val` has only the split "test", as CIFAR and MNIST, that is the test set.
 // - Without a validation set, `recipe.holdout` training images are held out for validation; default:
 //   data::default_holdout.  With one, `recipe.holdout` turns it into the test set.
-// Images that are in two of the sets are a warning with their number.
+// Images that are in two of the sets are a warning with their number, and so are classes without training images.
 // `channels`: 1 reads greyscale images, 3 RGB.  Throws Error as data::open_dataset, for fewer than two classes, and if
 // the hold-out leaves no training images.
 RunData open_data(const DataRecipe& recipe, int64_t channels);
 
-// The same without the search for images that are in two sets, which reads files, and without a cache.
+// The same without these warnings, for which files are read, and without a cache.
 RunData open_sets(const DataRecipe& recipe, int64_t channels);
 
 }  // namespace vitrail::train
