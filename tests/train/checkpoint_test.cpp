@@ -151,6 +151,7 @@ CheckpointState full_state() {
   state.position = {.epoch = 3, .step_in_epoch = 14, .step = 41, .batch_images = 96};
   state.counters = "{\"a\": 1}";
   state.class_names = {"cat", "b\"ird", ""};
+  state.image_sets = {{"training", 90, UINT32_MAX}, {"validation", 0, 0}};
   state.fingerprint = {.build = "12-34", .isa = "avx2", .threads = 7, .ranks = 5};
   return state;
 }
@@ -163,6 +164,7 @@ TEST(Checkpoint, KeepsEachMember) {
   EXPECT_EQ(state.position.batch_images, 96);
   EXPECT_EQ(state.counters, "{\"a\": 1}");
   EXPECT_EQ(state.class_names, full_state().class_names);
+  EXPECT_EQ(state.image_sets, full_state().image_sets);
   EXPECT_EQ(state.fingerprint.build, "12-34");
   EXPECT_EQ(state.fingerprint.isa, "avx2");
   EXPECT_EQ(state.fingerprint.threads, 7);
@@ -263,13 +265,17 @@ TEST(Checkpoint, PositionsAndFingerprintsHaveLimits) {
   EXPECT_NE(refusal_of("position", "{}"), "");
   EXPECT_NE(refusal_of("fingerprint", "{}"), "");
   EXPECT_NE(refusal_of("class_names", "{"), "");
+  EXPECT_NE(refusal_of("image_sets", "[1]"), "");
+  EXPECT_EQ(refusal_of("image_sets", R"([{"name":"test","images":-1,"checksum":0}])"),
+            "image_sets.images: expected an integer from 0 to 9007199254740992, got -1");
 }
 
 TEST(Checkpoint, OfAnOldVersionLacksSomeMembers) {
-  const fs::path path =
-      changed_checkpoint({{"class_names", ""}, {"position", R"({"epoch":1,"step_in_epoch":2,"step":3})"}});
+  const fs::path path = changed_checkpoint(
+      {{"class_names", ""}, {"image_sets", ""}, {"position", R"({"epoch":1,"step_in_epoch":2,"step":3})"}});
   const CheckpointState state = read_checkpoint(weights::Checkpoint::open(path), Checksum::ignore);
   EXPECT_TRUE(state.class_names.empty());
+  EXPECT_TRUE(state.image_sets.empty());
   EXPECT_EQ(state.position.epoch, 1);
   EXPECT_EQ(state.position.step_in_epoch, 2);
   EXPECT_EQ(state.position.step, 3);
@@ -339,7 +345,7 @@ TEST(Checkpoint, ItsChecksumIsOfAllContents) {
   add("model/w"), add("f32[2, 1]"), add_bytes(1.5F), add_bytes(-2.0F);
   add("optimizer/none"), add("f32[0, 3]");
   add("optimizer/step"), add("i64[]"), add_bytes(int64_t{41});
-  for (const char* key : {"class_names", "counters", "fingerprint", "format", "position", "recipe"})
+  for (const char* key : {"class_names", "counters", "fingerprint", "format", "image_sets", "position", "recipe"})
     add(key), add(metadata.at(key));
   EXPECT_EQ(metadata.at("checksum"), std::to_string(castagnoli(contents)));
 }

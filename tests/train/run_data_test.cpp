@@ -169,6 +169,35 @@ TEST(Resume, AnotherNumberingOfTheClassesIsAnError) {
   EXPECT_TRUE(contains(message, "with 'blue' as class 0, got 3 classes, with 'amber'")) << message;
 }
 
+// Moves of images between the sets are no error, but the accuracy on the held-out images is too high then.
+TEST(Resume, OtherImagesAreAWarningThatSaysWhichSetsDiffer) {
+  const fs::path images = make_images(), run = testing::scratch_folder() / "run", red = images / "train/red/00.png";
+  const Recipe recipe = parse_recipe(tiny_recipe(images), "r.json", {"epochs=1", "ema=null"});
+  const Recipe cached = parse_recipe(tiny_recipe(images), "r.json", {"epochs=1", "ema=null", "data.keep_decoded_mb=1"});
+  train(recipe, {.folder = run, .threads = 1});
+  const auto warnings_of = [&](const Recipe& resumed) {
+    const Warnings warnings;
+    train(resumed, {.folder = run, .resume = true, .threads = 1});
+    return warnings.messages;
+  };
+  EXPECT_TRUE(warnings_of(recipe).empty());
+  EXPECT_TRUE(warnings_of(cached).empty());
+  const std::string begin = "resuming with other images, so that validation and test images may be trained ones:";
+  const auto expect_warning = [&](const std::string& part) {
+    const std::vector<std::string> warnings = warnings_of(recipe);
+    ASSERT_EQ(warnings.size(), 1u) << ::testing::PrintToString(warnings);
+    EXPECT_TRUE(warnings[0].starts_with(begin) && contains(warnings[0], part)) << warnings[0];
+  };
+  fs::rename(red, images / "train/blue/moved.png");
+  expect_warning("\n  training images: 48, with other files, classes or sizes");
+  fs::rename(images / "train/blue/moved.png", red);
+  EXPECT_TRUE(warnings_of(recipe).empty());
+  fs::remove(red);
+  expect_warning("\n  training images: 48 → 47");
+  write_file(images / "test/red/00.png", read_text(images / "test/red/01.png") + "end");
+  expect_warning("\n  test images: 12, with other files, classes or sizes");
+}
+
 TEST(RunData, SetsHaveTheNamesThatMessagesShow) {
   const fs::path images = make_images();
   const std::string path = images.string(), classes = ", 3 classes: blue, green, red";

@@ -118,6 +118,18 @@ TEST(SegmentRun, TheCheckpointOfAFinishedRunHasTheLastWeights) {
   EXPECT_EQ(differs, result.best_epoch < 2);
 }
 
+TEST(SegmentRun, TellsOnResumeThatItsImagesHaveChanged) {
+  const fs::path instances = make_instances(), run = testing::scratch_folder() / "run";
+  const Recipe recipe = recipe_of(instances, {"epochs=1"});
+  train_to(run, recipe);
+  fs::remove(instances / "train/03.png");
+  fs::remove_all(instances / "train/03");
+  const Warnings warnings;
+  train_to(run, recipe, true);
+  EXPECT_TRUE(warnings.any("training images: 12 → 11")) << ::testing::PrintToString(warnings.messages);
+  EXPECT_FALSE(warnings.any("validation images: 4"));
+}
+
 void expect_same_runs(const fs::path& a, const fs::path& b) {
   const CheckpointState first = load_checkpoint(a / "checkpoints/last.safetensors");
   const CheckpointState second = load_checkpoint(b / "checkpoints/last.safetensors");

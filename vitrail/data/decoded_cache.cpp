@@ -21,6 +21,8 @@ class CachedDataset : public Dataset {
   int64_t label(int64_t i) const override { return inner_->label(i); }
   bool is_multi_label() const override { return inner_->is_multi_label(); }
   std::vector<int64_t> labels(int64_t i) const override { return inner_->labels(i); }
+  int64_t content_size(int64_t i) const override { return inner_->content_size(i); }
+  uint64_t content_hash(int64_t i) const override { return inner_->content_hash(i); }
 
   image::Image image(int64_t i) const override {
     if (states_.at(i).load(std::memory_order_acquire) == State::cached) return images_[i];

@@ -58,6 +58,22 @@ void check_checksum(const std::string& where, const Named& tensors, const Metada
               found + ": the file is damaged");
 }
 
+Json json_of(const std::vector<ImageSet>& sets) {
+  Json json = Json::array();
+  for (const ImageSet& set : sets)
+    json.push_back({{"name", set.name}, {"images", set.images}, {"checksum", set.checksum}});
+  return json;
+}
+
+std::vector<ImageSet> image_sets_of(const Json& json) {
+  std::vector<ImageSet> sets;
+  for (const Json& entry : json) {
+    const CheckedObject set(entry, "image_sets");
+    sets.push_back({set.text("name"), set.count("images"), static_cast<uint32_t>(set.count("checksum", UINT32_MAX))});
+  }
+  return sets;
+}
+
 Metadata metadata_of(const CheckpointState& state) {
   const Position& position = state.position;
   const Fingerprint& print = state.fingerprint;
@@ -71,6 +87,7 @@ Metadata metadata_of(const CheckpointState& state) {
       {"recipe", state.recipe},
       {"counters", state.counters},
       {"class_names", Json(state.class_names).dump()},
+      {"image_sets", json_of(state.image_sets).dump()},
       {"fingerprint",
        Json{{"build", print.build}, {"isa", print.isa}, {"threads", print.threads}, {"ranks", print.ranks}}.dump()}};
 }
@@ -85,6 +102,8 @@ void read_metadata(const Metadata& metadata, CheckpointState& state) {
   state.counters = metadata.at("counters");
   if (const auto names = metadata.find("class_names"); names != metadata.end())
     state.class_names = models::parse_json(names->second, "class_names").get<std::vector<std::string>>();
+  if (const auto sets = metadata.find("image_sets"); sets != metadata.end())
+    state.image_sets = image_sets_of(models::parse_json(sets->second, "image_sets"));
   state.fingerprint = {of.text("build"), of.text("isa"), static_cast<int>(of.count("threads", kMaxWorkers, 1)),
                        static_cast<int>(of.count("ranks", kMaxWorkers, 1))};
 }

@@ -33,6 +33,14 @@ Fingerprint fingerprint(int threads, int ranks);
 // Returns one line per difference, such as "threads: 2 → 4".
 std::vector<std::string> differences(const Fingerprint& before, const Fingerprint& now);
 
+// The images of one set of a run, to tell whether a resumed run has the same.
+struct ImageSet {
+  std::string name;       // "training"
+  int64_t images = 0;     // 0: the run has no such set
+  uint32_t checksum = 0;  // CRC-32C (image_sets_internal.h)
+  bool operator==(const ImageSet&) const = default;
+};
+
 struct CheckpointState {
   Position position;
   std::string recipe;    // as write_recipe() returns it
@@ -40,6 +48,7 @@ struct CheckpointState {
   Fingerprint fingerprint;
   std::vector<nn::NamedTensor> model, optimizer, average;  // average: the EMA weights; empty without EMA
   std::vector<std::string> class_names = {};               // in index order; empty in files of versions before 0.2
+  std::vector<ImageSet> image_sets = {};                   // empty in files of versions that did not write them
 };
 
 // Writes a safetensors file with the tensors "model/NAME", "optimizer/NAME" and "average/NAME"; the other members and a

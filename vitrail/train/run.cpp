@@ -7,6 +7,7 @@
 #include "vitrail/infer/preprocess.h"
 #include "vitrail/ops/precision.h"
 #include "vitrail/train/class_weights_internal.h"
+#include "vitrail/train/image_sets_internal.h"
 #include "vitrail/train/loader_setup_internal.h"
 #include "vitrail/train/multi_label_internal.h"
 #include "vitrail/train/resume_internal.h"
@@ -36,6 +37,8 @@ Run::Run(const Recipe& recipe, const TrainerOptions& options, const TrainerCallb
   if (!group_.is_rank_zero()) return;
   folder_->keep();
   folder_->remove_temporary_files();
+  image_sets_ = image_sets(data_);
+  if (state_) warn_of_other_images(state_->image_sets, image_sets_);
   environment_ = environment_of(options, threads);
   metrics_log_.emplace(folder_->path(), counters_, metric_names(data_.multi_label));
   write_text(folder_->path() / "recipe.json", write_recipe(recipe_));
@@ -138,9 +141,15 @@ void Run::save() {
   saved_step_ = position_.step;
   if (!group_.is_rank_zero()) return;
   metrics_log_->flush(counters_);
-  CheckpointState state{
-      position_, write_recipe(recipe_), current_counters().to_json(), fingerprint(threads_, group_.size()), {}, {},
-      {},        data_.classes};
+  CheckpointState state{position_,
+                        write_recipe(recipe_),
+                        current_counters().to_json(),
+                        fingerprint(threads_, group_.size()),
+                        {},
+                        {},
+                        {},
+                        data_.classes,
+                        image_sets_};
   state.model = prepared_.model.named_parameters();
   state.optimizer = training_step_.optimizer().state();
   if (training_step_.ema()) state.average = training_step_.ema()->average();

@@ -79,6 +79,7 @@ class Run {
   std::unique_ptr<RunFolder> folder_;     // null except on rank 0
   std::optional<CheckpointState> state_;  // the resumed checkpoint; restore() releases its tensors
   RunData data_;
+  std::vector<ImageSet> image_sets_;  // for the checkpoint; empty except on rank 0
   PreparedModel prepared_;
   image::EvalTransform transform_;
   data::Loader loader_;

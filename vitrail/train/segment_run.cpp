@@ -10,6 +10,7 @@
 #include "vitrail/base/parallel.h"
 #include "vitrail/data/ordered_prefetch.h"
 #include "vitrail/data/sampler_internal.h"
+#include "vitrail/train/image_sets_internal.h"
 #include "vitrail/train/resume_internal.h"
 #include "vitrail/train/run_internal.h"
 #include "vitrail/train/segment_run_internal.h"
@@ -35,6 +36,7 @@ SegmentRun::SegmentRun(const Recipe& recipe, const TrainerOptions& options, cons
       folder_(options.folder),
       state_(load_resumable_state(folder_, recipe, options, fingerprint(threads, 1))),
       data_(open_segment_data(recipe.data)),
+      image_sets_(image_sets(data_)),
       prepared_(prepare_sam(recipe)),
       samples_(data_.train, sam::input_frame(prepared_.model.config()), recipe.data),
       draw_(recipe, samples_, prepared_.model.config().encoder.image_size(), prepared_.model.config().mask_size()),
@@ -45,6 +47,7 @@ SegmentRun::SegmentRun(const Recipe& recipe, const TrainerOptions& options, cons
   restore();
   folder_.keep();
   folder_.remove_temporary_files();
+  if (state_) warn_of_other_images(state_->image_sets, image_sets_);
   environment_ = environment_of(options, threads);
   metrics_log_.emplace(folder_.path(), counters_, segmentation_metric_names());
   write_text(folder_.path() / "recipe.json", write_recipe(recipe_));
@@ -82,6 +85,7 @@ void SegmentRun::save() {
   metrics_log_->flush(counters_);
   CheckpointState state{
       position_, write_recipe(recipe_), current_counters().to_json(), fingerprint(threads_, 1), {}, {}, {}};
+  state.image_sets = image_sets_;
   state.model = prepared_.model.named_parameters();
   state.optimizer = update_.optimizer().state();
   if (update_.ema()) state.average = update_.ema()->average();

@@ -62,6 +62,7 @@ class SegmentRun {
   RunFolder folder_;
   std::optional<CheckpointState> state_;  // the resumed checkpoint; restore() releases its tensors
   SegmentData data_;
+  std::vector<ImageSet> image_sets_;  // for the checkpoint
   PreparedSam prepared_;
   SegmentSamples samples_;
   SegmentDraw draw_;

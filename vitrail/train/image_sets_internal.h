@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What identifies the images of a run, so that a resumed run can tell whether they are still the same.
+#include <vector>
+
+#include "vitrail/train/checkpoint.h"
+#include "vitrail/train/run_data_internal.h"
+#include "vitrail/train/segment_data_internal.h"
+
+namespace vitrail::train {
+
+// The training, validation and test images, each with a checksum over their files, classes and sizes in bytes; for
+// segmentation, over their files.  It does not depend on the folder that all files of a set are in.
+std::vector<ImageSet> image_sets(const RunData& data);
+std::vector<ImageSet> image_sets(const SegmentData& data);
+
+// Warns if sets of a checkpoint differ from those of now.  An older checkpoint has none, which tells nothing.
+void warn_of_other_images(const std::vector<ImageSet>& before, const std::vector<ImageSet>& now);
+
+}  // namespace vitrail::train
