@@ -154,6 +154,21 @@ TEST(Trainer, AReportOfOneStepHasNoEmptyCharts) {
   EXPECT_FALSE(contains(report, "Curves"));
 }
 
+TEST(Trainer, AFolderAmongTheImagesIsAnError) {
+  const fs::path images = make_images(4, 1), beside = testing::scratch_folder();
+  const Recipe recipe = parse_recipe(tiny_recipe(images), "r.json", {"epochs=1", "data.holdout=4"});
+  fs::create_directory_symlink(images / "train", beside / "link");
+  for (const fs::path& run :
+       {images, images / "", images / "train", images / "new/run", images / "train/../test", beside / "link/new"}) {
+    EXPECT_EQ(error_of([&] { train_to(run, recipe); }), run.string() + ": expected a folder outside of the images in " +
+                                                            images.string() + ", got one among them");
+  }
+  EXPECT_FALSE(fs::exists(images / "new"));
+  train_to(beside / "run", recipe);
+  fs::copy(beside / "run", images / "begun", fs::copy_options::recursive);
+  EXPECT_EQ(train_to(images / "begun", recipe, true).step, 1) << "an older run may go on";
+}
+
 TEST(Trainer, ARefusedRunLeavesNothingBehind) {
   const fs::path images = make_images(), folder = testing::scratch_folder();
   const std::string text = tiny_recipe(images);

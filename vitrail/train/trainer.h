@@ -106,7 +106,8 @@ struct TrainingResult {
 //   last/                                          the weights of the last epoch, likewise
 //   report.html, summary.json
 // Throws Error for invalid input (if possible before anything is written), for a folder that has a run already if
-// `resume` is false, for a failed write, and for a non-finite loss or gradient if recipe.non_finite is "stop".
+// `resume` is false, for a new run in a folder of its images, for a failed write, and for a non-finite loss or gradient
+// if recipe.non_finite is "stop".
 TrainingResult train(const Recipe& recipe, const TrainerOptions& options, const TrainerCallbacks& callbacks = {});
 
 }  // namespace vitrail::train
