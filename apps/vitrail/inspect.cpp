@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <filesystem>
+#include <set>
 
 #include "apps/vitrail/commands.h"
 #include "apps/vitrail/convert_onnx.h"
@@ -78,6 +79,16 @@ void print_summary(const InspectedModel& inspected) {
   print_output("parameters    {}\n", shapes.num_parameters());
 }
 
+// A layer has no weights, preprocessing and tensors between modules.
+void check_layer_options(const CLI::App& command) {
+  const std::set<std::string> options{"--model", "MODEL", "--set", "--slice", "--batch"};
+  for (const CLI::Option* option : command.get_options()) {
+    const std::string name = option->get_name();
+    if (!option->empty() && !options.contains(name))
+      throw CLI::ValidationError(name, "does not apply to a layer, which has --set, --slice and --batch");
+  }
+}
+
 int inspect(const Options& options, const GlobalOptions& global) {
   const ValueOptions& values = options.values;
   if (options.model.model.starts_with(kLayerPrefix)) {
@@ -119,8 +130,10 @@ void add_inspect(CLI::App& program, const GlobalOptions& global, Run& run) {
       "'blocks.0.attn.q[0, :, :3, 1]'\n         vitrail inspect layer:multihead_attention --set mask=causal\n"
       "Layers and their settings: vitrail inspect layer:");
   options->model.add_to(*command);
-  command->add_option("MODEL", options->model.model,
-                      "Model (as for -m), or without weights: a config.json, a registered architecture, layer:NAME");
+  const CLI::Option* model = command->get_option("--model");
+  const CLI::Option* named = command->add_option(
+      "MODEL", options->model.model,
+      "Model (as for -m), or without weights: a config.json, a registered architecture, layer:NAME");
   command->add_flag("--tree", options->tree, "Module tree in PyTorch's format, with parameter counts");
   command->add_flag("--keys", options->keys, "Tensors of the weights file, with dtype and shape");
   CLI::Option* trace = command->add_option("--trace", options->values.trace,
@@ -138,7 +151,10 @@ void add_inspect(CLI::App& program, const GlobalOptions& global, Run& run) {
   command->add_option("--set", options->settings, "NAME=VALUE, a setting of layer:NAME; repeatable")
       ->allow_extra_args(false);
   command->callback([=, &global, &run] {
-    if (!batch->empty() && trace->empty() && !options->model.model.starts_with(kLayerPrefix))
+    if (!model->empty() && !named->empty()) throw CLI::ValidationError("-m", "names a model, and so does MODEL");
+    const bool is_layer = options->model.model.starts_with(kLayerPrefix);
+    if (is_layer) check_layer_options(*command);
+    if (!batch->empty() && trace->empty() && !is_layer)
       throw CLI::ValidationError("--batch", "requires --trace IMAGE or --trace random");
     run = [options, &global] { return inspect(*options, global); };
   });

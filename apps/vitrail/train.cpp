@@ -216,6 +216,8 @@ train::Recipe recipe_of(const Options& options, int threads, const std::function
   if (options.preset == "probe" && (options.epochs || options.seconds || options.folds))
     throw CLI::ValidationError(
         "--preset probe", "without --epochs, --time and --folds: a probe has no epochs and cross-validates itself");
+  if (options.preset == "scratch" && !options.model.empty())
+    throw CLI::ValidationError("--preset scratch", "without -m: a new model starts from no other");
   train::DefaultRecipeOptions request{
       .data = options.source, .model = options.model, .preset = preset_of(options), .epochs = options.epochs};
   if (options.seconds) {

@@ -280,7 +280,9 @@ TEST(CommandOptions, ThatNeedOthersSayWhich) {
         "--invert: expected --foreground first or a number beside it, got none"},
        {{"pca", a, "-o", out / "p", "--foreground", "2"},
         "--foreground: expected none, first or a number from 0 to 1, got 2"},
-       {{"train", "x", "-o", "y", "--data", "z"}, "--data: belongs to a recipe; here DATA is the dataset"}});
+       {{"train", "x", "-o", "y", "--data", "z"}, "--data: belongs to a recipe; here DATA is the dataset"},
+       {{"train", "x", "-o", "y", "--preset", "scratch", "-m", "z"},
+        "--preset scratch: without -m: a new model starts from no other"}});
   for (const Arguments& more : {Arguments{"--epochs", "2"}, {"--time", "9s"}, {"--folds", "2"}}) {
     expect_refused({{Arguments{"train", "x", "-o", "y", "--preset", "probe"} + more,
                      "--preset probe: without --epochs, --time and --folds: a probe has no epochs and cross-validates "
@@ -290,6 +292,19 @@ TEST(CommandOptions, ThatNeedOthersSayWhich) {
        {Arguments{"--preset", "probe"}, {"--time", "9s"}, {"--folds", "2"}, {"--epochs", "2"}}) {
     expect_refused({{Arguments{"train", "x.json", "-o", "y"} + more,
                      more[0] + ": belongs to a dataset; a recipe takes --set, as --set epochs=N"}});
+  }
+}
+
+// An option that a model of this kind does not read would be ignored without a word.
+TEST(CommandOptions, OfModelsAreRefusedForLayersAndASecondModel) {
+  expect_refused({{{"inspect", "-m", small_model(), "vit_tiny_patch16_224"}, "-m: names a model, and so does MODEL"},
+                  {{"inspect", "layer:mlp", "-m", small_model()}, "-m: names a model, and so does MODEL"}});
+  for (const auto& [option, value] : {std::pair("--trace", "random"), std::pair("--tree", ""), std::pair("--keys", ""),
+                                      std::pair("--config", "vit_tiny_patch16_224"), std::pair("--image-size", "64")}) {
+    Arguments arguments{"inspect", "layer:mlp", option};
+    if (*value != '\0') arguments.push_back(value);
+    expect_refused(
+        {{arguments, std::string(option) + ": does not apply to a layer, which has --set, --slice and --batch"}});
   }
 }
 
