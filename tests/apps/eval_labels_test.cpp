@@ -114,9 +114,12 @@ TEST_F(EvalLabels, ModelsAndDatasetsMustAgree) {
   result = run_program({"eval", "-m", small_model(), root_ / "list.csv"});
   EXPECT_EQ(result.status, 1);
   EXPECT_TRUE(contains(result.err, "expected a dataset of one label per image, got several")) << result.err;
-  result = run_program({"knn", "-m", small_model(), root_ / "list.csv", root_ / "list.csv"});
-  EXPECT_EQ(result.status, 1);
-  EXPECT_TRUE(contains(result.err, "expected a dataset of one label per image, got several")) << result.err;
+  std::ofstream(root_ / "names.csv") << "file,labels\na.png,pony;cute\nb.png,tabby\n";
+  for (const char* list : {"list.csv", "names.csv"}) {
+    result = run_program({"knn", "-m", small_model(), root_ / list, root_ / list});
+    EXPECT_EQ(result.status, 1) << list;
+    EXPECT_TRUE(contains(result.err, "expected a dataset of one label per image, got several")) << result.err;
+  }
 }
 
 }  // namespace

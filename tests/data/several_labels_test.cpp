@@ -70,7 +70,11 @@ TEST_F(SeveralLabels, MustBeWhatIsAskedFor) {
   EXPECT_EQ(open("file,cat\na.png,1\n", {.multi_label = true})->class_names(), (Names{"cat"}));
   EXPECT_TRUE(contains(refusal(several, {.multi_label = false}), "expected a dataset of one label per image"));
   EXPECT_TRUE(contains(refusal("file,a,b\na.png,1,0\n", {.multi_label = false}), "one label per image, got several"));
-  EXPECT_EQ(open("file,labels\na.png,\"tench, Tinca tinca\"\n", {.multi_label = false})->label(0), 0);
+  EXPECT_TRUE(
+      contains(refusal("file,labels\na.png,dog;cat\n", {.multi_label = false}), "label per image, got several"));
+  const std::string comma = "file,labels\na.png,\"tench, Tinca tinca\"\n";
+  EXPECT_EQ(open(comma, {.labels = {"tench, Tinca tinca"}, .multi_label = false})->label(0), 0);
+  EXPECT_TRUE(contains(refusal(comma, {.multi_label = false}), "label per image, got several")) << "as without it";
   place_images(root_ / "folders", {"cat/a.png", "dog/b.png"});
   EXPECT_TRUE(contains(error_of([&] { open_dataset(root_ / "folders", {.multi_label = true}); }),
                        "expected a dataset of several labels per image"));

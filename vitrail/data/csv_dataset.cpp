@@ -61,7 +61,9 @@ class CsvDataset : public Dataset {
   CsvDataset(const fs::path& csv, const DatasetOptions& options)
       : where_(csv.string()), folder_(csv.parent_path()), limit_(class_limit(options)), decode_(options.decode) {
     const std::string text = utf8_text(read_text_file(csv, kMaxCsvBytes), where_);
-    layout_ = csv_layout(where_, text, options.multi_label);
+    // Only a model's class names tell that "tench, Tinca tinca" is one label.
+    const bool unknown = options.multi_label == false && options.labels.empty();
+    layout_ = csv_layout(where_, text, unknown ? std::nullopt : options.multi_label);
     split_ = choose_split(csv, text, options);
     CsvReader reader(where_, text);
     if (layout_.has_header) reader.next();
