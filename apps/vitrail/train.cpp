@@ -229,7 +229,11 @@ train::Recipe recipe_of(const Options& options, int threads, const std::function
   if (options.folds) request.cross_validated = true;
   const train::DefaultRecipe chosen = train::default_recipe(request);
   for (const std::string& reason : chosen.reasons) print("recipe: " + reason);
-  return train::parse_recipe(train::write_recipe(chosen.recipe), options.source, common_settings(options));
+  const std::string text = train::write_recipe(chosen.recipe);
+  const train::Recipe recipe = train::parse_recipe(text, options.source, common_settings(options));
+  for (const std::string& change : train::recipe_differences(text, train::write_recipe(recipe)))
+    print("recipe: by option, " + change);
+  return recipe;
 }
 
 // The part of --time that is left for each training after choosing the recipe; at least a millisecond, because 0 is no

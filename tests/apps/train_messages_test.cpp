@@ -203,6 +203,21 @@ TEST(TrainSettings, HaveTheOrderDataModelExifSet) {
   EXPECT_EQ(json::parse(content_of(folder / "exif/recipe.json"))["data"]["exif"], true);
 }
 
+TEST(TrainSettings, AreToldBesideTheChoicesThatTheyChange) {
+  const fs::path images = train::make_images(6, 2), folder = scratch_folder();
+  const Arguments arguments{"train", images, "-m", small_model(), "--threads", "1", "--epochs", "1"};
+  EXPECT_FALSE(contains(run(arguments + Arguments{"-o", folder / "a"}).err, "by option"));
+  const std::string told = run(arguments + Arguments{"-o", folder / "b", "--exif", "--set", "data.holdout=0", "--set",
+                                                     "batch_size=2", "--set", "data.workers=1"})
+                               .err;
+  EXPECT_TRUE(contains(told,
+                       "\nrecipe: by option, batch_size: 4 → 2\n"
+                       "recipe: by option, data.exif: false → true\n"
+                       "recipe: by option, data.holdout: null → 0\n"))
+      << told;
+  EXPECT_FALSE(contains(told, "data.workers"));
+}
+
 // The choice of a preset is that of its recipe.
 TEST(TrainPreset, ScratchIsANewModel) {
   const fs::path images = train::make_images(6, 2), folder = scratch_folder();
