@@ -3,6 +3,7 @@
 
 #include "tests/train/training_fixture.h"
 #include "vitrail/train/recipe.h"
+#include "vitrail/train/trainer.h"
 
 namespace vitrail::train {
 namespace {
@@ -33,9 +34,35 @@ TEST(TrainingImages, OtherImagesAndOtherModelsGiveNoWarning) {
   const testing::Warnings warnings;
   warn_of_training_images(run, *data::open_dataset(images, {.split = "test"}));
   warn_of_training_images(testing::fixture("models/timm_token"), *data::open_dataset(images, {.split = "train"}));
-  fs::rename(images / "train", images / "moved");
-  warn_of_training_images(run, *data::open_dataset(images / "moved", {}));
   EXPECT_TRUE(warnings.messages.empty()) << ::testing::PrintToString(warnings.messages);
+}
+
+TEST(TrainingImages, ThatAreMovedOrChangedAreAWarning) {
+  const fs::path images = make_images(), run = testing::scratch_folder() / "run";
+  train(parse_recipe(tiny_recipe(images), "r.json", {"epochs=1", "ema=null"}), {.folder = run, .threads = 1});
+  const auto dataset = data::open_dataset(images / "train", {});
+  const auto warnings_of_model = [&] {
+    const Warnings warnings;
+    warn_of_training_images(run / "model", *dataset);
+    return warnings.messages;
+  };
+  std::vector<std::string> warnings = warnings_of_model();
+  ASSERT_EQ(warnings.size(), 1u) << ::testing::PrintToString(warnings);
+  EXPECT_TRUE(contains(warnings[0], "48 of 60 evaluated images are also training images")) << warnings[0];
+  fs::copy_file(images / "train/red/00.png", images / "train/red/copy.png");
+  warnings = warnings_of_model();
+  ASSERT_EQ(warnings.size(), 2u) << ::testing::PrintToString(warnings);
+  EXPECT_EQ(warnings[0],
+            "the training images have changed since the run had 48: which evaluated images it was trained on is "
+            "uncertain");
+  EXPECT_TRUE(contains(warnings[1], " of 60 evaluated images are also training images")) << warnings[1];
+  fs::rename(images, images.string() + "-moved");
+  warnings = warnings_of_model();
+  ASSERT_EQ(warnings.size(), 1u) << ::testing::PrintToString(warnings);
+  EXPECT_TRUE(warnings[0].starts_with("whether evaluated images are training images too cannot be checked: " +
+                                      images.string() + ": expected a dataset"))
+      << warnings[0];
+  fs::rename(images.string() + "-moved", images);
 }
 
 }  // namespace

@@ -8,8 +8,8 @@
 namespace vitrail::train {
 
 // Warns if `dataset` has images that the model was trained on (data::find_shared_images), as its run's recipe.json
-// says. model: a run's folder, or its model/ or last/.  Does nothing for other models, and if the recipe or its
-// training images are not where they were.
+// says. model: a run's folder, or its model/ or last/.  Also warns if the recipe's training images are not where they
+// were or have changed, as far as the run's checkpoint tells.  Does nothing for other models.
 void warn_of_training_images(const std::filesystem::path& model, const data::Dataset& dataset);
 
 }  // namespace vitrail::train
