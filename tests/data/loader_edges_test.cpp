@@ -284,8 +284,10 @@ TEST(Loader, RefusalsSayWhatIsWrong) {
   const auto unreadable = std::make_shared<Noise>(5, all);
   Loader hopeless(unreadable, replacing);
   hopeless.start(0);
-  EXPECT_EQ(error_of([&] { hopeless.next(); }),
-            "loader: expected a readable image to replace noise/0, got none in 100 draws");
+  EXPECT_EQ(
+      error_of([&] { hopeless.next(); }),
+      "loader: expected a readable image to replace noise/0, got none in 100 draws (noise/0: expected an image, got "
+      "noise)");
   EXPECT_EQ(unreadable->decoded, 1 + 100);
 }
 

@@ -343,6 +343,22 @@ TEST(Trainer, AnUnreadableImageIsAnErrorOrSkippedAndCounted) {
               warnings.any("1 image cannot be read and is left out of the accuracies"));
 }
 
+TEST(Trainer, ImagesOfWhichNoneCanBeReadAreAnErrorBeforeAnythingIsWritten) {
+  const fs::path folder = testing::scratch_folder(), list = folder / "list.csv";
+  std::string rows;
+  for (int i = 0; i < 12; ++i) rows += "gone/" + std::to_string(i) + (i % 2 == 0 ? ".png,cat\n" : ".png,dog\n");
+  write_file(list, rows);
+  for (const char* unreadable : {"data.unreadable=skip", "data.unreadable=error"}) {
+    const Recipe recipe = parse_recipe(tiny_recipe(list), "r.json", {"data.val=\"\"", "data.holdout=2", unreadable});
+    const std::string message = error_of([&] { train_to(folder / "run", recipe); });
+    EXPECT_TRUE(message.starts_with(list.string() + ": expected training images that can be read, got none of 10 ("))
+        << message;
+    EXPECT_TRUE(contains(message, "gone/")) << message;
+    EXPECT_TRUE(contains(message, "No such file")) << message;
+    EXPECT_FALSE(fs::exists(folder / "run"));
+  }
+}
+
 // The model would have a class that it never saw.
 TEST(Trainer, AClassWithoutAReadableImageIsAnError) {
   const fs::path images = make_images();

@@ -23,6 +23,7 @@ constexpr int kMaxReplacementDraws = 100;  // after so many unreadable samples t
 struct BatchBuilder::Source {
   int64_t sample = -1;
   image::Image image;
+  std::string failure;  // why the last sample could not be read
 };
 
 BatchBuilder::BatchBuilder(std::shared_ptr<const Dataset> dataset, LoaderOptions options)
@@ -152,6 +153,7 @@ bool BatchBuilder::read(UnfinishedBatch& batch, int64_t position, int64_t chunk,
                         Source& source) const {
   const int64_t sample = order[position / options_.repeats];
   if (decode(sample, source)) return true;
+  const std::string failure = source.failure;
   batch.skipped[chunk].push_back(sample);
   if (options_.unreadable == Unreadable::leave_out) return false;
   RandomStream random(random_key("replace", random_key("epoch", options_.seed, static_cast<uint64_t>(batch.epoch)),
@@ -160,7 +162,7 @@ bool BatchBuilder::read(UnfinishedBatch& batch, int64_t position, int64_t chunk,
     if (decode(order[random_index(random, static_cast<int64_t>(order.size()))], source)) return true;
   }
   throw Error("loader", str("a readable image to replace ", dataset_->path(sample)),
-              str("none in ", kMaxReplacementDraws, " draws"));
+              str("none in ", kMaxReplacementDraws, " draws (", failure, ")"));
 }
 
 bool BatchBuilder::decode(int64_t sample, Source& source) const {
@@ -168,8 +170,9 @@ bool BatchBuilder::decode(int64_t sample, Source& source) const {
   source.sample = -1;
   try {
     source.image = dataset_->image(sample);
-  } catch (const Error&) {
+  } catch (const Error& error) {
     if (options_.unreadable == Unreadable::error) throw;
+    source.failure = error.what();
     return false;
   }
   source.sample = sample;

@@ -107,6 +107,23 @@ void report_identical_images(const data::Dataset& train, const RunData& run) {
   if (validates) data::warn_of_shared_images(validation, test);
 }
 
+// A list may name files of another folder.  That ends the run before it writes anything.
+void require_readable_images(const Subset& train, const std::string& path) {
+  constexpr int64_t kMaxTried = 100;
+  const int64_t size = train.size(), tried = std::min(size, kMaxTried);
+  std::string failure;
+  for (int64_t i = 0; i < tried; ++i) {
+    const int64_t at = i * size / tried;
+    try {
+      train.dataset->image(train.samples.empty() ? at : train.samples[static_cast<size_t>(at)]);
+      return;
+    } catch (const Error& error) {
+      if (failure.empty()) failure = error.what();
+    }
+  }
+  throw Error(path, "training images that can be read", str("none of ", tried, " (", failure, ")"));
+}
+
 // A fold has the only image of a class, or a list of classes one without images.
 void report_untrained_classes(const RunData& run) {
   const std::vector<int64_t> counts = class_counts(run.train, run.classes.size());
@@ -152,6 +169,7 @@ RunData open_sets(const DataRecipe& recipe, int64_t channels) {
 RunData open_data(const DataRecipe& recipe, int64_t channels) {
   RunData run = open_sets(recipe, channels);
   const DatasetPtr train = run.train.dataset;
+  require_readable_images(run.train, recipe.train);
   report_untrained_classes(run);
   report_identical_images(*train, run);
   run.train.dataset = with_cache(train, recipe);

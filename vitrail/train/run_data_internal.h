@@ -31,11 +31,11 @@ struct RunData {
 // - Without a validation set, `recipe.holdout` training images are held out for validation; default:
 //   data::default_holdout.  With one, `recipe.holdout` turns it into the test set.
 // Images that are in two of the sets are a warning with their number, and so are classes without training images.
-// `channels`: 1 reads greyscale images, 3 RGB.  Throws Error as data::open_dataset, for fewer than two classes, and if
-// the hold-out leaves no training images.
+// `channels`: 1 reads greyscale images, 3 RGB.  Throws Error as data::open_dataset, for fewer than two classes, if
+// the hold-out leaves no training images, and if none of 100 training images can be read.
 RunData open_data(const DataRecipe& recipe, int64_t channels);
 
-// The same without these warnings, for which files are read, and without a cache.
+// The same without these warnings and without reading images, and without a cache.
 RunData open_sets(const DataRecipe& recipe, int64_t channels);
 
 }  // namespace vitrail::train
