@@ -158,15 +158,13 @@ TEST(Trainer, AFolderAmongTheImagesIsAnError) {
   const fs::path images = make_images(4, 1), beside = testing::scratch_folder();
   const Recipe recipe = parse_recipe(tiny_recipe(images), "r.json", {"epochs=1", "data.holdout=4"});
   fs::create_directory_symlink(images / "train", beside / "link");
-  for (const fs::path& run :
-       {images, images / "", images / "train", images / "new/run", images / "train/../test", beside / "link/new"}) {
+  for (const fs::path& run : {images, images / "", images / "train", images / "train/../test", beside / "link"}) {
     EXPECT_EQ(error_of([&] { train_to(run, recipe); }), run.string() + ": expected a folder outside of the images in " +
                                                             images.string() + ", got one among them");
   }
-  EXPECT_FALSE(fs::exists(images / "new"));
-  train_to(beside / "run", recipe);
-  fs::copy(beside / "run", images / "begun", fs::copy_options::recursive);
-  EXPECT_EQ(train_to(images / "begun", recipe, true).step, 1) << "an older run may go on";
+  EXPECT_FALSE(fs::exists(images / "checkpoints"));
+  EXPECT_EQ(train_to(images / "runs/new", recipe).step, 1) << "a folder of its own is no class";
+  EXPECT_EQ(train_to(images / "runs/new", recipe, true).step, 1) << "a run may go on";
 }
 
 TEST(Trainer, ARefusedRunLeavesNothingBehind) {
