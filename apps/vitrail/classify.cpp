@@ -34,6 +34,7 @@ int classify(const Options& options, const GlobalOptions& global) {
   const std::vector<float> nan_row(static_cast<size_t>(classes), std::numeric_limits<float>::quiet_NaN());
 
   size_t failures = 0;
+  bool any_logits = false;
   failures += run_images(source, model, {}, options.images.batch, global, [&](const Outcome& outcome) {
     if (!outcome.error.empty()) {
       printer.print_failure(outcome.path, outcome.error);
@@ -42,6 +43,7 @@ int classify(const Options& options, const GlobalOptions& global) {
     }
     const float* row = outcome.result.data<float>();
     if (logits) logits->write_rows(row, 1);
+    any_logits = true;
     try {
       const std::span logits_row(row, static_cast<size_t>(classes));
       printer.print(outcome.path, model.predictions(logits_row, options.predictions.top, outcome.path));
@@ -51,6 +53,8 @@ int classify(const Options& options, const GlobalOptions& global) {
       printer.print_failure(outcome.path, error.what());
     }
   });
+  // The old file stays if no image could be read.
+  if (logits && failures > 0 && !any_logits) throw Error("--logits", "an image that can be read", "none");
   if (logits) logits->finish();
   return failures == 0 ? 0 : 1;
 }

@@ -86,7 +86,12 @@ size_t embed_images(const ImageSource& source, const Model& model, const Options
       rows.add_failure(outcome.path, error.what());
     }
   });
-  rows.finish([&] { return row_shape(model, request); }, to_json(info));
+  const auto shape_without_features = [&] {
+    // The old file stays if no image could be read.  The record of a shard says which of its images failed.
+    if (failures > 0 && !are_shards(options.images.inputs)) throw Error("embed", "an image that can be read", "none");
+    return row_shape(model, request);
+  };
+  rows.finish(shape_without_features, to_json(info));
   return failures;
 }
 

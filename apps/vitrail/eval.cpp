@@ -79,11 +79,11 @@ class Evaluation {
     if (predictions_) predictions_->add(outcome.path, label, row);
   }
 
-  // Writes the files and prints the results.  Without any image that could be read there are none.
+  // Writes the files and prints the results.  Without any image that could be read there are none, and old files stay.
   void finish(double seconds) {
+    if (report_.images() == 0) throw Error(options_.dataset, "images that can be read", "none");
     if (logits_) logits_->finish();
     if (predictions_) predictions_->finish();
-    if (report_.images() == 0) throw Error(options_.dataset, "images that can be read", "none");
     output_.images_per_second = static_cast<double>(report_.images()) / seconds;
     std::stable_sort(output_.wrong.begin(), output_.wrong.end(), [](const WrongImage& a, const WrongImage& b) {
       return a.prediction.prediction_probability < b.prediction.prediction_probability;

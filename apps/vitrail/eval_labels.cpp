@@ -87,9 +87,9 @@ void LabelEvaluation::fail(const Outcome& outcome, const std::string& error, con
 }
 
 void LabelEvaluation::finish(double seconds) {
+  if (report_.images() == 0) throw Error(options_.dataset, "images that can be read", "none");  // old files stay
   if (logits_) logits_->finish();
   if (predictions_) predictions_->commit();
-  if (report_.images() == 0) throw Error(options_.dataset, "images that can be read", "none");
   if (!options_.report.empty()) write_report();
   const double images_per_second = static_cast<double>(report_.images()) / seconds;
   if (options_.format == "json") {

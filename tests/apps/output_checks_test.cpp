@@ -157,13 +157,14 @@ TEST(Eval, WithoutAReadableImageIsAnError) {
     fs::create_directories((root / name).parent_path());
     std::ofstream(root / name) << "no image";
   }
-  const fs::path predictions = root / "p.csv";
-  const ProgramResult result =
-      run_program({"eval", "-m", small_model(), root, "--format", "json", "--predictions", predictions});
+  const fs::path predictions = root / "p.csv", logits = root / "l.npy";
+  for (const fs::path& file : {predictions, logits}) std::ofstream(file) << "of another run";
+  const ProgramResult result = run_program(
+      {"eval", "-m", small_model(), root, "--format", "json", "--predictions", predictions, "--logits", logits});
   EXPECT_EQ(result.status, 1);
   EXPECT_EQ(result.out, "");
   EXPECT_TRUE(contains(result.err, "expected images that can be read, got none")) << result.err;
-  EXPECT_TRUE(contains(content_of(predictions), "b.png,"));
+  for (const fs::path& file : {predictions, logits}) EXPECT_EQ(content_of(file), "of another run");
 }
 
 TEST(Classify, AnEmptyListIsSaid) {

@@ -206,11 +206,22 @@ TEST_F(StreamsTest, EmbedWritesARowForEveryImageOfAnyList) {
   ASSERT_EQ(none.shape.size(), 2u);
   EXPECT_EQ(none.shape[0], 0);
   std::ofstream(folder_ / "broken.png") << "no image";
-  EXPECT_EQ(shell("$V embed -m $M $D/broken.png $D/broken.png -o $D/nan.npy 2>/dev/null"), 1);
+  EXPECT_EQ(shell("$V embed -m $M $D/broken.png $D/broken.png $I/a.png -o $D/nan.npy 2>/dev/null"), 1);
   const NpyArray failed = read_npy(folder_ / "nan.npy");
-  EXPECT_EQ(failed.shape, (std::vector<int64_t>{2, none.shape[1]}));
-  for (const float value : failed.f32) EXPECT_TRUE(std::isnan(value));
-  EXPECT_EQ(lines_of(content_of(folder_ / "nan.txt")).size(), 2u);
+  EXPECT_EQ(failed.shape, (std::vector<int64_t>{3, none.shape[1]}));
+  for (int64_t i = 0; i < 3 * none.shape[1]; ++i)
+    EXPECT_EQ(std::isnan(failed.f32[static_cast<size_t>(i)]), i < 2 * none.shape[1]) << i;
+  EXPECT_EQ(lines_of(content_of(folder_ / "nan.txt")).size(), 3u);
+}
+
+TEST_F(StreamsTest, AFileOfResultsStaysIfNoImageCanBeRead) {
+  for (const auto& [command, file] : std::vector<std::pair<std::string, std::string>>{
+           {"embed -o", "f.npy"}, {"embed -o", "f.npz"}, {"embed -o", "f.csv"}, {"classify --logits", "l.npy"}}) {
+    std::ofstream(folder_ / file) << "of another run";
+    EXPECT_EQ(shell("$V " + command + " $D/" + file + " -m $M $D/mistyped >/dev/null 2>$D/err"), 1) << file;
+    EXPECT_TRUE(contains(content_of(folder_ / "err"), "expected an image that can be read, got none")) << file;
+    EXPECT_EQ(content_of(folder_ / file), "of another run") << file;
+  }
 }
 
 TEST_F(StreamsTest, FeaturesGoToStandardOutput) {
