@@ -17,11 +17,11 @@ namespace fs = std::filesystem;
 constexpr int64_t kRowsPerBlock = 1024;
 
 std::vector<fs::path> arrays_in(const std::string& input) {
-  std::error_code error;
+  std::error_code error, dangling;
   if (!fs::is_directory(input, error)) return {input};
   std::vector<fs::path> files;
   for (fs::directory_iterator entry(input, error), end; !error && entry != end; entry.increment(error)) {
-    if (entry->path().extension() == ".npy") files.push_back(entry->path());
+    if (entry->path().extension() == ".npy" && !entry->is_other(dangling)) files.push_back(entry->path());
   }
   if (error) throw Error(input, "a readable folder", error.message());
   if (files.empty()) throw Error(input, "a folder with arrays of `vitrail embed` (.npy)", "none");

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/data/folder_walk_internal.h"
 
+#include <sys/stat.h>
+
 #include "tests/data/support.h"
 #include "vitrail/data/left_out_internal.h"
 
@@ -20,6 +22,27 @@ TEST(FolderWalk, ListsImagesOtherFilesAndFoldersSorted) {
   EXPECT_EQ(listing.images, (Paths{"3.png", "a/deep/1.PNG", "b/2.png"}));
   EXPECT_EQ(listing.others, Paths{"a/notes.txt"});
   EXPECT_EQ(listing.folders, (Paths{"a", "a/deep", "b", "empty", "empty/inner"}));
+}
+
+TEST(FolderWalk, LeavesOutWhatIsHidden) {
+  const fs::path root = testing::scratch_folder();
+  place_images(root, {"a/1.png", "a/.2.png", ".git/3.png", "a/.ipynb_checkpoints/4.png"});
+  const FolderListing listing = walk_folder(root);
+  EXPECT_EQ(listing.images, Paths{"a/1.png"});
+  EXPECT_EQ(listing.folders, Paths{"a"});
+  EXPECT_EQ(walk_folder(root / ".git").images, Paths{"3.png"}) << "the folder itself may be hidden";
+}
+
+// A pipe without a writer would be waited for.
+TEST(FolderWalk, PipesSocketsAndDevicesAreNoImages) {
+  const fs::path root = testing::scratch_folder();
+  place_images(root, {"1.png"});
+  ASSERT_EQ(::mkfifo((root / "pipe.png").c_str(), 0600), 0);
+  fs::create_symlink("/dev/zero", root / "device.png");
+  fs::create_symlink("1.png", root / "link.png");
+  const FolderListing listing = walk_folder(root);
+  EXPECT_EQ(listing.images, (Paths{"1.png", "link.png"}));
+  EXPECT_EQ(listing.others, (Paths{"device.png", "pipe.png"}));
 }
 
 // Only a link to a folder around it would be read for ever.
@@ -62,11 +85,10 @@ TEST(LeftOut, KindsOfImagesThatAreNotReadAreKnown) {
     EXPECT_FALSE(is_unsupported_image(path)) << path;
 }
 
-TEST(LeftOut, WhatSystemsAddIsKnownByItsName) {
-  for (const char* name : {"__MACOSX", ".DS_Store", "Thumbs.db", "desktop.ini", "._a.png", "lost+found"})
-    EXPECT_TRUE(is_system_name(name)) << name;
-  for (const char* name : {"MACOSX", "a._b", "thumbs.png", ".hidden", "", "_"})
-    EXPECT_FALSE(is_system_name(name)) << name;
+TEST(LeftOut, WhatIsHiddenOrAddedBySystemsIsKnownByItsName) {
+  for (const char* name : {"__MACOSX", ".DS_Store", "Thumbs.db", "desktop.ini", "._a.png", "lost+found", ".hidden"})
+    EXPECT_TRUE(is_ignored_name(name)) << name;
+  for (const char* name : {"MACOSX", "a._b", "thumbs.png", "", "_"}) EXPECT_FALSE(is_ignored_name(name)) << name;
 }
 
 }  // namespace

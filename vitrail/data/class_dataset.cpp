@@ -24,7 +24,7 @@ void add_entry(FolderListing& listing, std::set<std::string>& folders, std::stri
   if (is_folder) path.pop_back();
   for (size_t begin = 0, end = 0; end != path.npos; begin = end + 1) {
     end = path.find('/', begin);
-    if (is_system_name(path.substr(begin, end - begin))) return;
+    if (is_ignored_name(path.substr(begin, end - begin))) return;
     const std::string folder = path.substr(0, end);
     if ((end != path.npos || is_folder) && folders.insert(folder).second) listing.folders.push_back(folder);
   }

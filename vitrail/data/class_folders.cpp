@@ -34,12 +34,6 @@ struct Groups {
 
 std::string top_folder(std::string_view path) { return std::string(path.substr(0, path.find('/'))); }
 
-bool is_hidden(std::string_view path) { return path.starts_with('.') || path.find("/.") != path.npos; }
-
-void drop_hidden(FolderListing& listing) {
-  for (Paths* paths : {&listing.images, &listing.others, &listing.folders}) std::erase_if(*paths, is_hidden);
-}
-
 // Keeps the contents of the folder `top`, with paths relative to it.
 void descend(FolderListing& listing, const std::string& top, std::string& prefix) {
   for (Paths* paths : {&listing.images, &listing.others, &listing.folders}) {
@@ -172,7 +166,6 @@ Labels label_folders(const Groups& groups, const ClassFolderOptions& options) {
 ClassFolders read_class_folders(FolderListing listing, const ClassFolderOptions& options) {
   ClassFolders result;
   std::string prefix;
-  drop_hidden(listing);
   skip_wrappers(listing, options, prefix);
   const std::string split = choose_split(listing, options);
   if (!split.empty()) {
@@ -195,7 +188,6 @@ ClassFolders read_class_folders(FolderListing listing, const ClassFolderOptions&
 
 std::vector<std::string> splits_in(FolderListing listing) {
   std::string prefix;
-  drop_hidden(listing);
   skip_wrappers(listing, {}, prefix);
   std::set<std::string> names;
   for (const auto& [name, top] : top_folders(listing)) {

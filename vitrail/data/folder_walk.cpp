@@ -33,11 +33,13 @@ class Walk {
  private:
   void add(const fs::directory_entry& entry, const std::string& prefix) {
     const std::string name = entry.path().filename().string();
-    if (is_system_name(name)) return;
+    if (is_ignored_name(name)) return;
     std::error_code dangling;
     if (entry.is_directory(dangling)) {
       listing.folders.push_back(prefix + name);
       enter(entry.path(), prefix + name + "/");
+    } else if (entry.is_other(dangling)) {  // reading a pipe, a socket or a device might wait for ever
+      listing.others.push_back(prefix + name);
     } else {
       add_file(listing, prefix + name);
     }

@@ -10,7 +10,7 @@ namespace vitrail::data {
 // Relative paths with '/' as separator; each list is sorted bytewise.
 struct FolderListing {
   std::vector<std::string> images;   // files that image::is_image_path accepts
-  std::vector<std::string> others;   // all other files
+  std::vector<std::string> others;   // all other files; pipes, sockets and devices of any name
   std::vector<std::string> folders;  // at any depth, empty ones too
 };
 
@@ -19,9 +19,9 @@ struct UnreadableFolder {
   std::string path, error;
 };
 
-// Lists `folder` recursively.  Follows symbolic links, but not to a folder that contains the link.  What operating
-// systems add (is_system_name) is left out.  Without `unreadable` a folder that cannot be read is an Error that names
-// it; with it, only `folder` itself is, and subfolders are collected there.
+// Lists `folder` recursively.  Follows symbolic links, but not to a folder that contains the link.  Hidden
+// files and folders and what operating systems add (is_ignored_name) are left out.  Without `unreadable` a folder that
+// cannot be read is an Error that names it; with it, only `folder` itself is, and subfolders are collected there.
 FolderListing walk_folder(const std::filesystem::path& folder, std::vector<UnreadableFolder>* unreadable = nullptr);
 
 // Puts a file into the list it belongs to.

@@ -139,10 +139,10 @@ std::string split_of(const fs::path& file) {
 // The images files of a folder, sorted.  If a file exists with and without .gz, only the latter is listed.
 std::vector<fs::path> images_files(const fs::path& folder) {
   std::vector<fs::path> files;
-  std::error_code error;
+  std::error_code error, dangling;
   fs::directory_iterator entries(folder, error);
   for (; !error && entries != fs::directory_iterator(); entries.increment(error)) {
-    if (is_idx_images(entries->path())) files.push_back(entries->path());
+    if (is_idx_images(entries->path()) && !entries->is_other(dangling)) files.push_back(entries->path());
   }
   if (error) throw Error(str(folder.string(), ": cannot be read: ", error.message()));
   std::sort(files.begin(), files.end());

@@ -52,10 +52,9 @@ bool is_unsupported_image(std::string_view path) {
   return std::find(kKinds.begin(), kKinds.end(), kind_of(path)) != kKinds.end();
 }
 
-bool is_system_name(std::string_view name) {
-  constexpr std::array<std::string_view, 7> kNames{"__MACOSX",    ".DS_Store",   ".localized", "Thumbs.db",
-                                                   "ehthumbs.db", "desktop.ini", "lost+found"};
-  return name.starts_with("._") || std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+bool is_ignored_name(std::string_view name) {
+  constexpr std::array<std::string_view, 5> kNames{"__MACOSX", "Thumbs.db", "ehthumbs.db", "desktop.ini", "lost+found"};
+  return name.starts_with('.') || std::find(kNames.begin(), kNames.end(), name) != kNames.end();
 }
 
 }  // namespace vitrail::data

@@ -15,8 +15,8 @@ std::string left_out_text(const std::vector<std::string>& paths);
 // whose images are missing, not a folder of something else.
 bool is_unsupported_image(std::string_view path);
 
-// Whether a file or folder of this name is never an image or a class: what macOS and other systems add to folders and
-// archives ("._photo.jpg", "__MACOSX", "Thumbs.db").
-bool is_system_name(std::string_view name);
+// Whether a file or folder of this name is never an image or a class: what is hidden (".git", "._photo.jpg"), and what
+// systems add to folders and archives ("__MACOSX", "Thumbs.db").
+bool is_ignored_name(std::string_view name);
 
 }  // namespace vitrail::data
