@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/analysis/knn.h"
 
-#include <cstring>
+#include <algorithm>
+#include <limits>
 
 #include "apps/vitrail/commands.h"
 #include "apps/vitrail/image_stream.h"
@@ -89,6 +90,8 @@ int knn(const Options& options, const GlobalOptions& global) {
   }
   const Tensor votes =
       analysis::knn_votes(train_features.rows, train_features.labels, test_features.rows, classes, options.knn);
+  // A class without a vote is no prediction.
+  std::replace(votes.data<float>(), votes.data<float>() + votes.numel(), 0.0f, -std::numeric_limits<float>::infinity());
   data::Accuracy accuracy;
   for (int64_t i = 0; i < votes.size(0); ++i) {
     accuracy.add({votes.data<float>() + i * classes, static_cast<size_t>(classes)},

@@ -247,6 +247,16 @@ TEST(EvalLabelsJson, HasEachNumberOfTheReport) {
   EXPECT_TRUE(contains(table, "\nthree, 3       ")) << table;
 }
 
+TEST(KnnJson, AClassWithoutAVoteIsNoneOfTheFive) {
+  const fs::path train = scratch_folder(), test = scratch_folder();
+  for (uint64_t c = 0; c < 7; ++c) write_noise(train / std::to_string(c) / "1.png", 32, 32, c);
+  write_noise(test / "6/1.png", 32, 32, 6);
+  write_noise(test / "0/1.png", 32, 32, 6);
+  const json object = json_lines(run({"knn", "-m", small_model(), train, test, "--k", "1"}).out).at(0);
+  EXPECT_EQ(object["top1"], 0.5);
+  EXPECT_EQ(object["top5"], 0.5);
+}
+
 // Votes of test images, with the interval of each accuracy.
 TEST(KnnJson, HasBothAccuraciesWithTheirIntervals) {
   const fs::path train = scratch_folder(), test = scratch_folder();

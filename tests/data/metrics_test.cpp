@@ -76,6 +76,13 @@ TEST(Accuracy, WithFewerThanFiveClassesTop5IsOne) {
   EXPECT_EQ(accuracy.top5(), 1);
 }
 
+TEST(Accuracy, AClassOfProbabilityZeroIsNoPrediction) {
+  Accuracy accuracy;
+  accuracy.add(std::vector<float>{-INFINITY, 2}, 0, "x");
+  EXPECT_EQ(accuracy.images(), 1);
+  EXPECT_EQ(accuracy.top5(), 0);
+}
+
 TEST(Accuracy, InvalidLogitsAndLabelsAreErrorsAndNotCounted) {
   Accuracy accuracy;
   EXPECT_THROW(accuracy.add(std::vector<float>{1, NAN}, 0, "x"), Error);

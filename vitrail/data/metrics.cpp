@@ -60,7 +60,7 @@ void Accuracy::add(std::span<const float> logits, int64_t label, const std::stri
   }
   ++images_;
   top1_ += rank < 1;
-  top5_ += rank < 5;
+  top5_ += rank < 5 && std::isfinite(logits[label]);
 }
 
 Interval wilson_interval(double fraction, int64_t images) {
