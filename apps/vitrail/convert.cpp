@@ -15,6 +15,7 @@
 #include "apps/vitrail/usage_errors.h"
 #include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
+#include "vitrail/models/bundled.h"
 #include "vitrail/models/check_weights.h"
 #include "vitrail/models/sam/sam.h"
 #include "vitrail/models/text_tower.h"
@@ -22,6 +23,8 @@
 
 namespace vitrail::app {
 namespace {
+
+namespace fs = std::filesystem;
 
 struct Options {
   ModelOptions model;
@@ -124,14 +127,33 @@ int convert_dual(const models::OpenedModel& opened, const Options& options, cons
   return 0;
 }
 
+// The files that a model may be read from: those of its folder, of a training run's, or beside its weights.
+std::vector<std::string> source_files(const std::string& source) {
+  std::error_code error;
+  fs::path path = source;
+  if (!fs::exists(path, error)) path = models::find_bundled(source).value_or(path);
+  std::vector<std::string> files{path.string()};
+  for (const fs::path& folder : {fs::is_directory(path, error) ? path : path.parent_path(), path / "model"}) {
+    for (const char* name : {"model.safetensors", "config.json"}) files.push_back((folder / name).string());
+  }
+  return files;
+}
+
+// Files in the folder of a training run would hide its model.
+void check_output(const std::string& source, const fs::path& folder) {
+  std::error_code error;
+  if (fs::exists(folder / "model" / "config.json", error))
+    throw CLI::ValidationError("-o", "expected another folder than the training run " + folder.string());
+  check_outputs({{"-o", (folder / "model.safetensors").string()}, {"-o", (folder / "config.json").string()}},
+                source_files(source));
+}
+
 int convert(const Options& options, const GlobalOptions& global) {
   const bool int8 = options.dtype == "int8";
   if (!int8 && !options.int8.calibration_inputs.empty())
     throw CLI::ValidationError("--calibrate", "requires --dtype int8");
   check_output_kind(options.onnx, options.output, options.dtype);
-  const std::filesystem::path folder = options.output, source = options.model.path();
-  check_outputs({{"-o", (folder / "model.safetensors").string()}},
-                {source.string(), (source / "model.safetensors").string()});
+  check_output(options.model.path(), options.output);
   if (is_onnx_file(options.output)) return convert_to_onnx(options, global);
   if (is_segmentation_model(options.model.path())) return convert_segmentation_model(options, global);
   models::OpenedModel opened = options.model.open();
@@ -150,10 +172,10 @@ int convert(const Options& options, const GlobalOptions& global) {
   }
   const NamedTensors tensors =
       int8 ? int8_tensors(model, conversion) : tensors_as(parameters_of(model), dtype_from_name(options.dtype));
-  weights::write_hub_folder(folder, models::write_model_config(opened.config), tensors,
+  weights::write_hub_folder(options.output, models::write_model_config(opened.config), tensors,
                             models::write_preprocessor_config(opened.config.preprocessing));
   if (!global.quiet) {
-    note_source(opened, fmt::format("{}: {} tensors, {} parameters, {}", folder.string(), tensors.size(),
+    note_source(opened, fmt::format("{}: {} tensors, {} parameters, {}", options.output, tensors.size(),
                                     model.num_parameters(), options.dtype));
     if (int8) print_excluded_layers(*opened.config.int8, 4 * opened.config.vit.depth);
   }

@@ -92,6 +92,23 @@ TEST(Outputs, AModelIsNotConvertedOntoItself) {
   EXPECT_EQ(content_of(folder / "model.safetensors"), before);
 }
 
+TEST(Outputs, ATrainingRunIsNotConvertedIntoItself) {
+  const fs::path run = scratch_folder() / "run";
+  ASSERT_EQ(run_program({"convert", small_model(), "-o", run / "model"}).status, 0);
+  const std::string before = content_of(run / "model/model.safetensors");
+  expect_refusal({"convert", run, "-o", run / "model", "--dtype", "fp16"}, "expected another file than the input");
+  expect_refusal({"convert", run, "-o", run, "--dtype", "fp16"}, "expected another folder than the training run");
+  EXPECT_EQ(content_of(run / "model/model.safetensors"), before);
+  EXPECT_FALSE(fs::exists(run / "config.json"));
+}
+
+TEST(Outputs, TheConfigurationBesideAWeightsFileStays) {
+  const fs::path folder = scratch_folder() / "m", weights = folder / "weights.safetensors";
+  ASSERT_EQ(run_program({"convert", small_model(), "-o", folder}).status, 0);
+  fs::rename(folder / "model.safetensors", weights);
+  expect_refusal({"convert", weights, "-o", folder}, "expected another file than the input");
+}
+
 TEST(Outputs, DoNotReplaceEachOther) {
   const fs::path images = image_folder(1), folder = scratch_folder();
   const std::string a = images / "a.png", same = folder / "x.png", again = folder / "." / "x.png",
