@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <set>
 
 #include "apps/vitrail/commands.h"
@@ -29,7 +30,8 @@ struct Options {
 struct Query {
   bool is_text;
   std::string name;
-  Tensor vector;  // [D], of length 1
+  Tensor vector{};      // [D], of length 1; none for an image that failed
+  std::string error{};  // of such an image
 };
 
 // An index with its files.
@@ -59,17 +61,15 @@ std::vector<Query> text_queries(const DualModel& model, const Options& options) 
   return queries;
 }
 
-// Adds a query for each image.  Returns how many failed.
+// Adds a query for each image, also for those that fail.  Returns how many failed.
 size_t add_image_queries(const Model& model, const OpenIndex& index, const Options& options,
                          const GlobalOptions& global, std::vector<Query>& queries) {
   const infer::Request request =
       pipeline::feature_request(model, index.info ? index.info->features : pipeline::FeatureOptions());
   return run_images(image_source(options.images, model), model, request, options.images.batch, global,
                     [&](const Outcome& outcome) {
-                      if (outcome.error.empty())
-                        queries.push_back({false, outcome.path, analysis::normalized_rows(outcome.result)});
-                      else if (format_from_name(options.format) == Format::json)
-                        print_json({{"path", outcome.path}, {"error", outcome.error}});
+                      queries.push_back({.is_text = false, .name = outcome.path, .error = outcome.error});
+                      if (outcome.error.empty()) queries.back().vector = analysis::normalized_rows(outcome.result);
                     });
 }
 
@@ -85,15 +85,21 @@ void print_results(const Query& query, const std::vector<analysis::Neighbor>& ne
   print_json({{query.is_text ? "text" : "path", query.name}, {"results", results}});
 }
 
-void print_nearest(const std::vector<Query>& queries, const OpenIndex& index, const Options& options, int threads) {
-  if (queries.empty()) return;
-  const int64_t width = index.vectors.width();
-  const Tensor vectors = Tensor::empty({std::ssize(queries), width});
-  for (size_t q = 0; q < queries.size(); ++q) {
-    const Tensor& vector = queries[q].vector;
-    if (vector.numel() != width) throw Error(options.index, str("vectors of width ", vector.numel()), str(width));
-    vectors.select(0, static_cast<int64_t>(q)).copy_(vector);
+// The vectors of the queries that have one.
+Tensor vectors_of(const std::vector<Query>& queries, int64_t width, const std::string& index) {
+  const auto count = std::ranges::count_if(queries, [](const Query& query) { return query.error.empty(); });
+  const Tensor vectors = Tensor::empty({count, width});
+  int64_t row = 0;
+  for (const Query& query : queries) {
+    if (!query.error.empty()) continue;
+    if (query.vector.numel() != width) throw Error(index, str("vectors of width ", query.vector.numel()), str(width));
+    vectors.select(0, row++).copy_(query.vector);
   }
+  return vectors;
+}
+
+void print_nearest(const std::vector<Query>& queries, const OpenIndex& index, const Options& options, int threads) {
+  const Tensor vectors = vectors_of(queries, index.vectors.width(), options.index);
   const ComputeTeam team(threads);
   const auto nearest = analysis::nearest_rows(vectors, index.vectors, options.top);
   std::set<int64_t> rows;
@@ -101,8 +107,14 @@ void print_nearest(const std::vector<Query>& queries, const OpenIndex& index, co
     for (const analysis::Neighbor& neighbor : found) rows.insert(neighbor.row);
   }
   const auto names = paths_at(index.names, rows);
-  for (size_t q = 0; q < queries.size(); ++q)
-    print_results(queries[q], nearest[q], names, format_from_name(options.format));
+  const Format format = format_from_name(options.format);
+  auto next = nearest.begin();
+  for (const Query& query : queries) {
+    if (query.error.empty())
+      print_results(query, *next++, names, format);
+    else if (format == Format::json)
+      print_json({{"path", query.name}, {"error", query.error}});
+  }
 }
 
 int search(Options options, const GlobalOptions& global) {
