@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <filesystem>
 #include <set>
 
 #include "apps/vitrail/commands.h"
@@ -14,6 +15,8 @@
 #include "vitrail/analysis/nearest.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
+#include "vitrail/hub/hub.h"
+#include "vitrail/models/bundled.h"
 
 namespace vitrail::app {
 namespace {
@@ -31,7 +34,7 @@ struct Query {
   bool is_text;
   std::string name;
   Tensor vector{};      // [D], of length 1; none for an image that failed
-  std::string error{};  // of such an image
+  std::string error{};  // why an image failed
 };
 
 // An index with its files.
@@ -47,6 +50,17 @@ struct OpenIndex {
   std::string names;
   std::optional<EmbeddingInfo> info;
 };
+
+// The model that the index names.  It must be here: what looks like a name on the hub may be a relative path of another
+// folder.
+std::string model_of(const OpenIndex& index, const std::string& path) {
+  const std::string& model = index.info->model;
+  std::error_code unknown;
+  if (std::filesystem::exists(model, unknown) || models::find_bundled(model)) return model;
+  const auto name = hub::parse_name(model);
+  if (name && hub::find_cached(*name)) return model;
+  throw Error(path, "its model " + model, "nothing there (give -m MODEL)");
+}
 
 void check_model(const Model& model, const OpenIndex& index, const Options& options) {
   if (!index.info) return print_warning(options.index + ": does not tell its model, which may be another one");
@@ -121,7 +135,7 @@ int search(Options options, const GlobalOptions& global) {
   if (options.images.inputs.empty() && options.queries.empty())
     throw CLI::ValidationError("INPUT", "images, or --text");
   const OpenIndex index(options.index);
-  if (options.model.model.empty() && index.info) options.model.model = index.info->model;
+  if (options.model.model.empty() && index.info) options.model.model = model_of(index, options.index);
   std::vector<Query> queries;
   std::optional<DualModel> dual;
   std::optional<Model> alone;

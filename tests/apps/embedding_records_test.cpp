@@ -135,6 +135,14 @@ TEST(EmbeddingRecord, ErrorsNameWhatDiffers) {
   }
 }
 
+// A relative path has the form of a name on the hub, but is not asked for there.
+TEST(EmbeddingRecord, AModelThatIsNotHereIsNamed) {
+  const std::string index = index_with([](json& record) { record["model"] = "runs/photos"; });
+  EXPECT_EQ(refusal({"search", index, noise_folder() / "a.png"}),
+            "vitrail: error: " + index + ": expected its model runs/photos, got nothing there (give -m MODEL)\n");
+  EXPECT_EQ(run({"search", "-m", small_model(), index, noise_folder() / "a.png"}).err, "");
+}
+
 // Two arrays with other options beside each other.
 TEST(EmbeddingRecord, OptionsAreNamedAsTheCommandTakesThem) {
   const fs::path folder = scratch_folder();
