@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/vitrail/image_stream.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "apps/vitrail/output.h"
@@ -81,12 +82,20 @@ class Batcher {
   size_t failures_ = 0;
 };
 
+// Compiles the first batch's program: what the model does not have, such as a block or a class token, is one error
+// instead of one for each image.
+void check_request(const Model& model, const infer::Request& request, int64_t batch) {
+  const auto& vit = model.config().vit;
+  model.session().images_per_pass({batch, vit.in_chans, vit.img_size[0], vit.img_size[1]}, request);
+}
+
 }  // namespace
 
 size_t run_images(const ImageSource& source, const Model& model, const infer::Request& request, int64_t batch,
                   const GlobalOptions& global, const std::function<void(const Outcome&)>& on_outcome) {
   constexpr std::chrono::milliseconds kPatience{20};
   const int threads = model.session().threads();
+  if (source.count != 0) check_request(model, request, std::min(batch, static_cast<int64_t>(source.count.value_or(1))));
   Batcher batcher(model, request, batch, on_outcome);
   Progress progress("images", source.count, global.quiet);
   auto preprocess = [&](size_t i) -> std::optional<Tensor> {

@@ -69,6 +69,19 @@ TEST(ImageStream, ImagesOfSeveralSizesKeepTheirOrder) {
   EXPECT_EQ(result.err.find(name, 20), std::string::npos) << result.err;
 }
 
+TEST(ImageStream, ARequestThatTheModelRefusesIsOneErrorForAllImages) {
+  const fs::path images = image_folder(3), out = scratch_folder() / "out";
+  const std::string block = "vitrail: error: layer: expected a block from 0 to 1 (or negative, from the end), got ";
+  for (const Arguments& command : {Arguments{"embed", "-o", out / "f.npy"}, {"pca", "-o", out}}) {
+    fs::create_directories(out);
+    const ProgramResult result = run_program(command + Arguments{"-m", small_model(), images, "--layer", "2"});
+    EXPECT_EQ(result.status, 1) << command[0];
+    EXPECT_EQ(result.err, block + "2\n") << command[0];
+  }
+  EXPECT_EQ(run_program({"embed", "-m", small_model(), images, "-o", out / "f.npy", "--layer", "-1,-3"}).err,
+            block + "-3\n");
+}
+
 // An array has one shape: that of the first image.
 TEST(EmbedArray, ImagesOfAnotherShapeAreErrors) {
   const fs::path folder = scratch_folder(), files = scratch_folder();
