@@ -139,9 +139,10 @@ void add_inspect(CLI::App& program, const GlobalOptions& global, Run& run) {
   CLI::Option* trace = command->add_option("--trace", options->values.trace,
                                            "Image, or 'random': list the intermediate tensors of one forward pass");
   command
-      ->add_option("--slice", options->values.slices,
-                   "Print the values of a parameter or, with --trace, of an intermediate tensor: NAME[...], in Python "
-                   "slice syntax; repeatable")
+      ->add_option(
+          "--slice", options->values.slices,
+          "Print the values of a parameter or, with --trace, of an intermediate tensor: NAME[...], with Python "
+          "slices without steps; repeatable")
       ->allow_extra_args(false);
   CLI::Option* batch = command
                            ->add_option("--batch", options->values.batch,

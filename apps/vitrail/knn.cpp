@@ -125,7 +125,7 @@ void add_knn(CLI::App& program, const GlobalOptions& global, Run& run) {
                                               "Vote weight of a neighbour: exp(cosine / temperature)")
                                  ->capture_default_str()
                                  ->check(kPositiveNumber);
-  command->add_flag("--uniform,--plain", options->knn.plain, "Uniform vote weights")->excludes(temperature);
+  command->add_flag("--plain,--uniform", options->knn.plain, "Uniform vote weights")->excludes(temperature);
   command->add_option("--train-split", options->train_split, "Split of TRAIN (default: train, else all images)");
   command->add_option("--test-split", options->test_split, "Split of TEST (default: test, else val, else all images)");
   command->add_option("--batch", options->batch, "Batch size")->capture_default_str()->check(CLI::Range(1, 1024));

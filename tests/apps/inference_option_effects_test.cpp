@@ -552,7 +552,7 @@ OptionEffects inference_option_effects() {
           {"eval", "--format", check_format_of_eval},
           {"knn", "--k", check_k},
           {"knn", "--temperature", check_temperature},
-          {"knn", "--uniform,--plain", check_plain},
+          {"knn", "--plain,--uniform", check_plain},
           {"knn", "--train-split", check_train_split},
           {"knn", "--test-split", check_test_split}};
 }
