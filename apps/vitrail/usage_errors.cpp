@@ -55,13 +55,50 @@ std::string file_as_option(const std::vector<std::string>& arguments) {
   return "";
 }
 
-std::string unknown_option(const CLI::App& program, const std::vector<std::string>& arguments) {
-  std::vector<std::string> known = option_names(program);
+std::string name_in(const std::string& argument) { return argument.substr(0, argument.find('=')); }
+
+bool has_option(const CLI::App& command, const std::string& name) {
+  return name.starts_with('-') && command.get_option_no_throw(name) != nullptr;
+}
+
+// As in "-m MODEL classify".
+std::string option_before_command(const CLI::App& program, const std::vector<std::string>& arguments) {
   for (const CLI::App* command : program.get_subcommands()) {
+    for (const std::string& argument : arguments) {
+      const std::string name = name_in(argument);
+      if (name == command->get_name()) break;
+      if (has_option(*command, name) && !has_option(program, name))
+        return name + ": expected after " + command->get_name() + ", got before it";
+    }
+  }
+  return "";
+}
+
+// Some commands take their model without -m.
+std::string model_as_option(const CLI::App& program, const std::vector<std::string>& arguments) {
+  const auto is_model = [](const std::string& argument) { return argument == "-m" || name_in(argument) == "--model"; };
+  const auto given = std::ranges::find_if(arguments, is_model);
+  for (const CLI::App* command : program.get_subcommands()) {
+    if (given == arguments.end() || has_option(*command, "-m")) continue;
+    for (const CLI::Option* option : command->get_options()) {
+      if (option->get_positional() && CLI::detail::to_lower(option->get_name()).ends_with("model"))
+        return name_in(*given) + ": expected the model without it, as " + option->get_name();
+    }
+  }
+  return "";
+}
+
+// Without a command the options of all are known.
+std::string unknown_option(const CLI::App& program, const std::vector<std::string>& arguments) {
+  const std::vector<CLI::App*> given = program.get_subcommands();
+  std::vector<const CLI::App*> commands = program.get_subcommands(nullptr);
+  if (!given.empty()) commands.assign(given.begin(), given.end());
+  std::vector<std::string> known = option_names(program);
+  for (const CLI::App* command : commands) {
     for (std::string& name : option_names(*command)) known.push_back(std::move(name));
   }
   for (const std::string& argument : arguments) {
-    const std::string name = argument.substr(0, argument.find('='));
+    const std::string name = name_in(argument);
     if (!name.starts_with("--") || name == "--" || std::find(known.begin(), known.end(), name) != known.end()) continue;
     return "unknown option " + name + suggestion(name, known);
   }
@@ -98,8 +135,11 @@ std::string usage_error(const CLI::App& program, const std::vector<std::string>&
   std::string message;
   if (program.get_subcommands().empty()) message = unknown_command(program);
   if (message.empty()) message = file_as_option(arguments);
-  if (message.empty() && error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError))
+  if (message.empty()) message = option_before_command(program, arguments);
+  const bool has_command = !program.get_subcommands().empty();
+  if (message.empty() && (!has_command || error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError)))
     message = unknown_option(program, arguments);
+  if (message.empty()) message = model_as_option(program, arguments);
   if (message.empty()) message = parser_message(program, error);
   return message;
 }
