@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <filesystem>
+#include <set>
 
 #include "apps/vitrail/calibration_images.h"
 #include "apps/vitrail/output.h"
@@ -53,10 +54,9 @@ void check_output_kind(const OnnxFileOptions& options, const std::string& output
     return;
   }
   const std::string extension = std::filesystem::path(output).extension().string();
-  for (const char* file : {".ONNX", ".safetensors", ".pth", ".pt", ".bin", ".npz"}) {
-    if (extension == file)
-      throw CLI::ValidationError("-o", "expected a folder, or a file that ends in .onnx, got " + output);
-  }
+  const std::set<std::string> of_files{".ONNX", ".safetensors", ".pth", ".pt", ".bin", ".npz"};
+  if (output == "-" || of_files.contains(extension))
+    throw CLI::ValidationError("-o", "expected a folder, or a file that ends in .onnx, got " + output);
   const char* given = options.opset           ? "--opset"
                       : options.input         ? "--input"
                       : options.dynamic_batch ? "--dynamic-batch"

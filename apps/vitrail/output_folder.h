@@ -7,7 +7,8 @@
 
 namespace vitrail::app {
 
-// Creates the folder and those above it.  Throws Error naming what it is for.
+// Creates the folder and those above it.  Throws Error naming what it is for, and
+// CLI::ValidationError (a usage error) for "-".
 void create_folder(const std::filesystem::path& folder, const std::string& purpose);
 
 // The names of images' files: that of the image without its extension, with a number if another image has it too.

@@ -124,6 +124,8 @@ TEST(Outputs, StandardOutputIsForTheResults) {
   expect_refusal({"classify", "-m", model, images, "--logits", "-"}, "--logits: expected a file, got -");
   expect_refusal({"eval", "-m", model, images, "--predictions", "-"}, "--predictions: expected a file, got -");
   expect_refusal({"attention", "-m", model, images + "/a.png", "--raw", "-"}, "--raw: expected a file, got -");
+  expect_refusal({"convert", model, "-o", "-"}, "-o: expected a folder, or a file that ends in .onnx, got -");
+  expect_refusal({"pca", "-m", model, images, "-o", "-"}, "-o: expected a folder for the overlays, got -");
 }
 
 TEST(Outputs, AFolderIsNotCalledAsAFileOfWeights) {

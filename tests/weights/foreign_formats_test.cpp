@@ -53,6 +53,8 @@ TEST(ForeignFormats, FilesOfOtherProgramsAreNamed) {
                         {zeros, "saved_model.pb", "a TensorFlow checkpoint"},
                         {"\x1f\x8b\x08" + zeros, "model.pth", "a gzip file; unpack it first"},
                         {tar, "model", "a tar archive; unpack it first"},
+                        {"IxFI" + zeros, "photos.index", "an index of vectors, not a model"},
+                        {"IxSQ" + zeros, "photos.index", "an index of vectors, not a model"},
                         {"\x93NUMPY" + zeros, "w.npy", "a single NumPy array"},
                         {"<!DOCTYPE html><html>", "model.pth", "an HTML or XML page"},
                         {"\n  <html lang=en>", "model.pth", "an HTML or XML page"},

@@ -22,8 +22,9 @@ struct Format {
 };
 constexpr Format kGguf{"a GGUF or ggml file", kUseOriginal}, kOnnx{"an ONNX graph", kUseOriginal},
     kTensorRt{"a compiled TensorRT, OpenVINO or Core ML model", kUseOriginal},
-    kTfLite{"a TensorFlow Lite model", kUseOriginal}, kHdf5{"an HDF5 file of Keras or TensorFlow", kSaveArrays},
-    kMsgpack{"a msgpack file of Flax", kSaveArrays}, kTensorFlow{"a TensorFlow checkpoint or graph", kSaveArrays};
+    kTfLite{"a TensorFlow Lite model", kUseOriginal}, kIndex{"an index of vectors", ", not a model"},
+    kHdf5{"an HDF5 file of Keras or TensorFlow", kSaveArrays}, kMsgpack{"a msgpack file of Flax", kSaveArrays},
+    kTensorFlow{"a TensorFlow checkpoint or graph", kSaveArrays};
 
 struct Magic {
   size_t offset;
@@ -48,6 +49,8 @@ constexpr Magic kMagics[] = {
     {0, "7z\xbc\xaf"sv, {"a 7z archive", kUnpack}},
     {0, "Rar!"sv, {"a RAR archive", kUnpack}},
     {257, "ustar"sv, {"a tar archive", kUnpack}},
+    {0, "IxFI"sv, kIndex},
+    {0, "IxSQ"sv, kIndex},
     {0, "\x89PNG"sv, {"a PNG image", ", not a model"}},
     {0, "\xff\xd8\xff"sv, {"a JPEG image", ", not a model"}},
     {0, "%PDF"sv, {"a PDF document", ", not a model"}},
