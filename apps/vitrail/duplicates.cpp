@@ -151,7 +151,7 @@ int duplicates(const Options& options, const GlobalOptions& global) {
   if (images.repeated > 0)
     warn(str(images.repeated, images.repeated == 1 ? " image is" : " images are",
              " named several times and counted once"));
-  if (!global.quiet) print_note(fmt::format("{} images, {} groups", images.paths.size(), groups.size()));
+  if (!global.quiet) print_note(counted(images.paths.size(), "image") + ", " + counted(groups.size(), "group"));
   return images.failures == 0 ? 0 : 1;
 }
 

@@ -139,7 +139,8 @@ int embed_shards(const Options& options, const GlobalOptions& global) {
     const auto rows = make_npy_features(array, list, line, dtype_from_name(options.dtype));
     failures += embed_images(images.source(model, options.images.exif), model, options, global, *rows, info);
   }
-  if (complete > 0 && !global.quiet) print_note(fmt::format("{} shards are complete already", complete));
+  if (complete > 0 && !global.quiet)
+    print_note(counted(complete, "shard") + (complete == 1 ? " is" : " are") + " complete already");
   return failures == 0 ? 0 : 1;
 }
 

@@ -61,7 +61,7 @@ bool has_option(const CLI::App& command, const std::string& name) {
   return name.starts_with('-') && command.get_option_no_throw(name) != nullptr;
 }
 
-// As in "-m MODEL classify".
+// A user may write "-m MODEL classify".
 std::string option_before_command(const CLI::App& program, const std::vector<std::string>& arguments) {
   for (const CLI::App* command : program.get_subcommands()) {
     for (const std::string& argument : arguments) {
@@ -136,10 +136,10 @@ std::string usage_error(const CLI::App& program, const std::vector<std::string>&
   if (program.get_subcommands().empty()) message = unknown_command(program);
   if (message.empty()) message = file_as_option(arguments);
   if (message.empty()) message = option_before_command(program, arguments);
+  if (message.empty()) message = model_as_option(program, arguments);
   const bool has_command = !program.get_subcommands().empty();
   if (message.empty() && (!has_command || error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError)))
     message = unknown_option(program, arguments);
-  if (message.empty()) message = model_as_option(program, arguments);
   if (message.empty()) message = parser_message(program, error);
   return message;
 }

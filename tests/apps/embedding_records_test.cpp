@@ -325,7 +325,7 @@ TEST(EmbedShards, AFolderHasEmbeddingsOfOneLength) {
               "vitrail: error: " + out.string() + ": expected embeddings " + (normalized ? "with" : "without") +
                   " --normalize, got the opposite\n");
     EXPECT_EQ(run(Arguments{"embed", "-m", small_model(), first, second, "-o", out} + normalize).err,
-              "1 shards are complete already\n");
+              "1 shard is complete already\n");
     EXPECT_EQ(run(Arguments{"embed", "-m", small_model(), first, second, "-o", out, "--quiet"} + normalize).err, "");
   }
 }

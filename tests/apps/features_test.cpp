@@ -45,7 +45,7 @@ TEST(Embed, ShardsGiveAnArrayAndAListEach) {
   EXPECT_EQ(record_of(out / "00001.jsonl", 2)["size"], fs::file_size(folder / "b.png"));
   const ProgramResult again = run_program({"embed", "-m", small_model(), shard, "-o", out});
   EXPECT_EQ(again.status, 0);
-  EXPECT_TRUE(contains(again.err, "1 shards are complete already")) << again.err;
+  EXPECT_TRUE(contains(again.err, "1 shard is complete already")) << again.err;
   for (const char* file : {"00001.npy", "00001.jsonl"}) {  // one alone, as a kill between both leaves it
     const std::string before = content_of_file(out / file);
     fs::remove(out / file);

@@ -245,7 +245,7 @@ TEST(Duplicates, HaveTheirSimilarityToTheFirstOfTheGroup) {
     if (i > 0) text += line + features.names[i] + "\n";
   }
   EXPECT_EQ(run({"duplicates", "-m", small_model(), folder, "--threshold", "-1"}).out, text);
-  EXPECT_TRUE(contains(json.err, "5 images, 1 groups")) << json.err;
+  EXPECT_TRUE(contains(json.err, "5 images, 1 group\n")) << json.err;
 }
 
 TEST(Duplicates, ARepeatedImageCountsOnce) {

@@ -296,7 +296,8 @@ TEST(ClassFolders, EmptyOrFlatFoldersAreErrors) {
   const fs::path root = testing::scratch_folder();
   EXPECT_THROW(open_dataset(root, {}), Error);
   place_images(root, {"1.png"});
-  EXPECT_TRUE(contains(error_of([&] { open_dataset(root, {}); }), "class folders with images in them, got 1 images"));
+  EXPECT_TRUE(
+      contains(error_of([&] { open_dataset(root, {}); }), "class folders with images in them, got 1 image outside"));
   fs::create_directories(root / "cat");
   EXPECT_TRUE(contains(error_of([&] { open_dataset(root, {}); }), "class folders with images in them"));
   place_images(root, {"cat/1.png"});

@@ -19,7 +19,7 @@ using Names = std::vector<std::string>;
 TEST(OpenDataset, NamesThePathAndWhatItMayBe) {
   const fs::path root = testing::scratch_folder();
   EXPECT_EQ(error_of([&] { open_dataset(root / "gone", {}); }),
-            (root / "gone").string() + ": expected a dataset, got No such file or directory");
+            (root / "gone").string() + ": expected a dataset, got nothing at this path");
   for (const char* name : {"a.gz", "a.tarx", "a.csvx", "csv", "a", "a.zip.old", "images-idx1", "idx3-images"}) {
     write_file(root / name, "x");
     EXPECT_EQ(error_of([&] { open_dataset(root / name, {}); }),
@@ -351,7 +351,7 @@ TEST(CsvDataset, MessagesSayWhatARowNeeds) {
     return error_of([&] { open_dataset(csv, options); });
   };
   const std::string path = csv.string();
-  EXPECT_EQ(refusal("a.png,1\nb.png\n"), path + ":2: expected file,class_index, got 1 field(s)");
+  EXPECT_EQ(refusal("a.png,1\nb.png\n"), path + ":2: expected file,class_index, got 1 field");
   EXPECT_EQ(refusal("a.png,1\n ,2\n"), path + ":2: expected a file, got an empty field");
   EXPECT_EQ(refusal("a.png,cat\nb.png,\n"), path + ":2: expected a class name, as in the rows before, got ''");
   EXPECT_EQ(refusal("a.png,1\nb.png,\n"), path + ":2: expected a class index, got ''");
@@ -364,7 +364,7 @@ TEST(CsvDataset, MessagesSayWhatARowNeeds) {
             path + ": expected class indices, or class names of the model, got 'wolf'");
   EXPECT_EQ(refusal("file,label\n"), path + ": expected rows of file,class_index, got none");
   EXPECT_EQ(refusal("file,cat,dog\na.png,0,1\nb.png,1,x\n"), path + ":3: expected 0 or 1 for the class dog, got 'x'");
-  EXPECT_EQ(refusal("file,cat,dog\na.png,0,1\nb.png,1\n"), path + ":3: expected file,class_index, got 2 field(s)");
+  EXPECT_EQ(refusal("file,cat,dog\na.png,0,1\nb.png,1\n"), path + ":3: expected file,class_index, got 2 fields");
   write_file(csv, "a.png,2\n");
   EXPECT_EQ(open_dataset(csv, {.num_classes = 3})->label(0), 2);
 }

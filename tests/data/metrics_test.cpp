@@ -109,6 +109,7 @@ TEST(WilsonInterval, OfNoImagesIsEverything) {
 }
 
 TEST(WilsonInterval, IsPartOfAnAccuracysText) {
+  EXPECT_TRUE(accuracy_text(0, 1).starts_with("0.00 % of 1 image ("));
   EXPECT_EQ(accuracy_text(0.95, 60), "95.00 % of 60 images (95 % interval 86.3 to 98.3 %)");
 }
 

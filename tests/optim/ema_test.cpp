@@ -143,7 +143,7 @@ TEST(Ema, AnAverageWithATensorTooManyOrTwiceIsRefused) {
   std::vector<nn::NamedTensor> many;
   for (int i = 0; i < 30; ++i) many.push_back({"x" + std::to_string(i), two});
   const std::string message = testing::error_of([&] { ema.load(many); });
-  EXPECT_TRUE(testing::contains(message, "ema: 31 difference(s)")) << message;
+  EXPECT_TRUE(testing::contains(message, "ema: 31 differences")) << message;
   EXPECT_TRUE(testing::contains(message, "\n  and 11 more")) << message;
   EXPECT_EQ(ema.average()[0].tensor.data<float>()[0], 0);
 }
@@ -199,12 +199,12 @@ TEST(Ema, AnAverageOfOtherShapesListsTheDifferences) {
     other.push_back({"w" + std::to_string(i), i == 20 ? Tensor::zeros({2, 3}) : Tensor::zeros({3, 2}, DType::f64)});
   }
   Ema ema(weights, {});
-  std::string expected = "ema: 20 difference(s)";
+  std::string expected = "ema: 20 differences";
   for (int i = 0; i < 20; ++i) expected += "\n  'w" + std::to_string(i) + "': expected f32 [2, 3], got f64 [3, 2]";
   EXPECT_EQ(testing::error_of([&] { ema.load(other); }), expected);
   other[20].name = "x";
   EXPECT_EQ(testing::error_of([&] { ema.load(other); }),
-            "ema: 22 difference(s)" + expected.substr(expected.find('\n')) + "\n  and 2 more");
+            "ema: 22 differences" + expected.substr(expected.find('\n')) + "\n  and 2 more");
 }
 
 }  // namespace

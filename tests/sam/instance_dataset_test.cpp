@@ -88,7 +88,7 @@ TEST(CocoInstances, WhatIsLeftOutIsCounted) {
   EXPECT_EQ(dataset->left_out().without_mask, 3);
   EXPECT_EQ(dataset->left_out().images, 1);
   EXPECT_EQ(summary(*dataset, "SET"),
-            "1 images of SET (left out: 1 images without masks, 2 crowd annotations, 3 annotations without a mask)");
+            "1 image of SET (left out: 1 image without masks, 2 crowd annotations, 3 annotations without a mask)");
 }
 
 TEST(CocoInstances, RunsHaveThePixelsOfTheImage) {
@@ -129,13 +129,13 @@ TEST(InstanceDataset, WithoutAMaskIsAnErrorThatCountsTheImages) {
   EXPECT_EQ(message(folder), expected + "none");
   const auto add_image = [&](const std::string& name) { write(folder / name, "P6 4 3 255\n" + std::string(36, 'x')); };
   add_image("1.ppm");
-  EXPECT_EQ(message(folder), expected + "1 images without masks");
+  EXPECT_EQ(message(folder), expected + "1 image without masks");
   add_image("2.ppm");
   EXPECT_EQ(message(folder), expected + "2 images without masks");
   image::Image mask = image::make_image(4, 3, 1);
   mask.pixels[5] = 1;
   image::write_png(folder / "1.png", mask);
-  EXPECT_EQ(summary(*open_instances(folder), "SET"), "1 images of SET (left out: 1 images without masks)");
+  EXPECT_EQ(summary(*open_instances(folder), "SET"), "1 image of SET (left out: 1 image without masks)");
   image::write_png(folder / "2.png", mask);
   EXPECT_EQ(summary(*open_instances(folder), "SET"), "2 images of SET");
   EXPECT_EQ(open_instances(folder, "train")->size(), 2) << "a folder without such a subfolder";

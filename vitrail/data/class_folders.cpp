@@ -74,7 +74,7 @@ Groups group_by_folder(const FolderListing& listing) {
 
 void require_images(const FolderListing& listing, const Groups& groups, const std::string& where) {
   if (!groups.images.empty()) return;
-  std::string got = str(listing.images.size(), " images outside them");
+  std::string got = counted(listing.images.size(), "image") + " outside them";
   if (listing.images.empty())
     got = groups.empty.empty() && groups.unsupported.empty() ? "none" : "folders without images";
   if (!listing.others.empty()) got += " (" + left_out_text(listing.others) + ")";
@@ -99,7 +99,9 @@ void report_omissions(const FolderListing& listing, const Groups& groups, bool d
   }
   const auto is_outside = [](const std::string& path) { return path.find('/') == path.npos; };
   const auto outside = std::count_if(listing.images.begin(), listing.images.end(), is_outside);
-  if (outside > 0) warn(str(where, ": ", outside, " images outside the class folders are ignored"));
+  if (outside > 0)
+    warn(str(where, ": ", counted(outside, "image"), " outside the class folders ", outside == 1 ? "is" : "are",
+             " ignored"));
 }
 
 // The names in natural order and Unicode's composed form.

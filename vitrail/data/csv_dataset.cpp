@@ -135,7 +135,7 @@ class CsvDataset : public Dataset {
     const std::string row_where = str(where_, ":", row.line);
     const size_t last = layout_.indicators.empty() ? layout_.label : layout_.indicators.back();
     if (row.fields.size() <= std::max(layout_.file, last))
-      throw Error(row_where, "file,class_index", str(row.fields.size(), " field(s)"));
+      throw Error(row_where, "file,class_index", counted(row.fields.size(), "field"));
     Row result{file_name(row.fields[layout_.file]), {}};
     if (result.file.empty()) throw Error(row_where, "a file", "an empty field");
     const std::string& field = row.fields[layout_.label];

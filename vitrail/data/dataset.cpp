@@ -81,7 +81,8 @@ namespace {
 std::unique_ptr<Dataset> open_format(const fs::path& path, const DatasetOptions& options) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
-  if (!fs::exists(status)) throw Error(path.string(), "a dataset", error ? error.message() : "nothing at this path");
+  const bool missing = status.type() == fs::file_type::not_found;
+  if (!fs::exists(status)) throw Error(path.string(), "a dataset", missing ? "nothing at this path" : error.message());
   if (fs::is_directory(status)) {
     if (is_cifar_folder(path)) return open_cifar(path, options);
     if (is_idx_folder(path)) return open_idx(path, options);

@@ -76,8 +76,8 @@ Interval wilson_interval(double fraction, int64_t images) {
 std::string accuracy_text(double fraction, int64_t images) {
   const Interval interval = wilson_interval(fraction, images);
   char text[128];
-  std::snprintf(text, sizeof text, "%.2f %% of %lld images (95 %% interval %.1f to %.1f %%)", 100 * fraction,
-                static_cast<long long>(images), 100 * interval.low, 100 * interval.high);
+  std::snprintf(text, sizeof text, "%.2f %% of %s (95 %% interval %.1f to %.1f %%)", 100 * fraction,
+                counted(images, "image").c_str(), 100 * interval.low, 100 * interval.high);
   return text;
 }
 

@@ -38,7 +38,7 @@ void copy_by_name(const std::vector<nn::NamedTensor>& from, const std::vector<nn
     if (!known.count(entry.name)) problems.push_back("'" + entry.name + "' is not expected");
   }
   if (!problems.empty()) {
-    std::string text = where + ": " + str(problems.size()) + " difference(s)";
+    std::string text = where + ": " + counted(problems.size(), "difference");
     for (size_t i = 0; i < std::min(problems.size(), kMaxListed); ++i) text += "\n  " + problems[i];
     if (problems.size() > kMaxListed) text += str("\n  and ", problems.size() - kMaxListed, " more");
     throw Error(text);

@@ -21,21 +21,22 @@ std::unique_ptr<const InstanceDataset> open_instances(const fs::path& path, cons
                 fs::exists(path, error) ? "another file" : "nothing");
   }
   if (dataset->size() == 0) {
-    throw Error(path.string(), "images with masks",
-                dataset->left_out().images > 0 ? str(dataset->left_out().images, " images without masks") : "none");
+    throw Error(
+        path.string(), "images with masks",
+        dataset->left_out().images > 0 ? counted(dataset->left_out().images, "image") + " without masks" : "none");
   }
   return dataset;
 }
 
 std::string summary(const InstanceDataset& dataset, const std::string& name) {
   std::string left_out;
-  const auto add = [&](int64_t count, const char* what) {
-    if (count > 0) left_out += (left_out.empty() ? "" : ", ") + str(count, what);
+  const auto add = [&](int64_t count, const char* noun, const char* without = "") {
+    if (count > 0) left_out += (left_out.empty() ? "" : ", ") + counted(count, noun) + without;
   };
-  add(dataset.left_out().images, " images without masks");
-  add(dataset.left_out().crowds, " crowd annotations");
-  add(dataset.left_out().without_mask, " annotations without a mask");
-  return str(dataset.size(), " images of ", name, left_out.empty() ? "" : " (left out: " + left_out + ")");
+  add(dataset.left_out().images, "image", " without masks");
+  add(dataset.left_out().crowds, "crowd annotation");
+  add(dataset.left_out().without_mask, "annotation", " without a mask");
+  return str(counted(dataset.size(), "image"), " of ", name, left_out.empty() ? "" : " (left out: " + left_out + ")");
 }
 
 }  // namespace vitrail::sam
