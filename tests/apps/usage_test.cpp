@@ -49,7 +49,7 @@ TEST(Usage, ErrorsOfTheCommandLineHaveOneForm) {
            {{"classify", "x", "-y"}, "unexpected argument: -y"},
            {{"--threads", "0", "info"}, "--threads: expected an integer from 1 to 1024, got '0'"},
            {{"--threads", "2"}, "expected a command, got none"},
-           {{"--layer", "2"}, "expected a command, got none"},
+           {{"--exif"}, "expected a command, got none"},
            {{"--verison"}, "unknown option --verison; did you mean --version"},
            {{"-m", "m", "classify", "x"}, "-m: expected after classify, got before it"},
            {{"--model=m", "classify", "x"}, "--model: expected after classify, got before it"},
