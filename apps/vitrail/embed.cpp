@@ -14,6 +14,7 @@
 #include "apps/vitrail/zero_shot_options.h"
 #include "vitrail/analysis/knn.h"
 #include "vitrail/base/atomic_file.h"
+#include "vitrail/base/counted.h"
 #include "vitrail/base/error.h"
 #include "vitrail/pipeline/feature_request.h"
 

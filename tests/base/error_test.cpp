@@ -23,11 +23,6 @@ TEST(Error, OfOneSentenceHasNoParts) {
   EXPECT_EQ(error.parts(), nullptr);
 }
 
-TEST(Counted, ANounOfOneIsSingular) {
-  EXPECT_EQ(counted(1, "image"), "1 image");
-  for (const int count : {0, 2}) EXPECT_EQ(counted(count, "image"), str(count, " images"));
-}
-
 TEST(Str, ConcatenatesAsAStreamPrints) {
   EXPECT_EQ(str("rows ", 3, ' ', -1.5, ' ', true, std::string("x")), "rows 3 -1.5 1x");
   EXPECT_EQ(str(7), "7");

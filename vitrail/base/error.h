@@ -16,12 +16,6 @@ std::string str(const Parts&... parts) {
   return out.str();
 }
 
-// "1 image", "2 images".
-template <class Count>
-std::string counted(Count count, const std::string& noun) {
-  return str(count, " ", noun, count == 1 ? "" : "s");
-}
-
 // Thrown for invalid input: a file, an option, a shape.  The message names the place, the expected and the given value:
 // "patch_embed: expected an image of 224×224, got 225×224".
 class Error : public std::runtime_error {

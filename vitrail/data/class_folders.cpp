@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "vitrail/base/callbacks.h"
+#include "vitrail/base/counted.h"
 #include "vitrail/base/error.h"
 #include "vitrail/data/class_matching_internal.h"
 #include "vitrail/data/left_out_internal.h"

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "vitrail/base/callbacks.h"
+#include "vitrail/base/counted.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/read_file.h"
 #include "vitrail/data/class_matching_internal.h"

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <numeric>
 
+#include "vitrail/base/counted.h"
 #include "vitrail/base/error.h"
 
 namespace vitrail::data {

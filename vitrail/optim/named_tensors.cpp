@@ -2,6 +2,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "vitrail/base/counted.h"
 #include "vitrail/base/error.h"
 #include "vitrail/optim/named_tensors_internal.h"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/sam/instance_dataset.h"
 
+#include "vitrail/base/counted.h"
 #include "vitrail/base/error.h"
 #include "vitrail/sam/instance_datasets_internal.h"
 
