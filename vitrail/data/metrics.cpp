@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <numeric>
 
 #include "vitrail/base/counted.h"
@@ -61,7 +62,7 @@ void Accuracy::add(std::span<const float> logits, int64_t label, const std::stri
   }
   ++images_;
   top1_ += rank < 1;
-  top5_ += rank < 5 && std::isfinite(logits[label]);
+  top5_ += rank < 5 && logits[label] > -std::numeric_limits<float>::infinity();
 }
 
 Interval wilson_interval(double fraction, int64_t images) {
