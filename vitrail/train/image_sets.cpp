@@ -2,6 +2,7 @@
 #include "vitrail/train/image_sets_internal.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "vitrail/base/callbacks.h"
 #include "vitrail/base/crc32c_internal.h"
@@ -10,52 +11,52 @@
 namespace vitrail::train {
 namespace {
 
-struct ListedImage {
-  std::string path, properties = {};  // properties: size and classes
-};
+using TextOf = std::function<std::string(int64_t)>;  // of the image with this index
 
-// A run may resume where its images have been moved to another folder.
-size_t common_prefix(const std::vector<ListedImage>& images) {
-  size_t length = images.empty() ? 0 : images.front().path.size();
-  for (const ListedImage& image : images) {
-    const auto [end, other] = std::ranges::mismatch(images.front().path, image.path);
-    length = std::min(length, static_cast<size_t>(end - images.front().path.begin()));
+// The length of what all paths begin with.  A run may resume where its images have been moved to another folder.
+size_t common_prefix(int64_t images, const TextOf& path_of) {
+  const std::string first = images > 0 ? path_of(0) : "";
+  size_t length = first.size();
+  for (int64_t i = 1; i < images; ++i) {
+    const std::string path = path_of(i);
+    const auto differing = std::ranges::mismatch(first, path).in1;
+    length = std::min(length, static_cast<size_t>(differing - first.begin()));
   }
   return length;
 }
 
-ImageSet identified(const std::string& name, const std::vector<ListedImage>& images) {
-  const size_t prefix = common_prefix(images);
+ImageSet identified(const std::string& name, int64_t images, const TextOf& path_of, const TextOf& properties_of) {
+  const size_t prefix = common_prefix(images, path_of);
   uint32_t crc = 0;
   const auto add = [&](const std::string& text) { crc = crc32c(text.c_str(), text.size() + 1, crc); };
-  for (const ListedImage& image : images) {
-    add(image.path.substr(prefix));
-    add(image.properties);
+  for (int64_t i = 0; i < images; ++i) {
+    add(path_of(i).substr(prefix));
+    add(properties_of(i));
   }
-  return {.name = name, .images = static_cast<int64_t>(images.size()), .checksum = crc};
+  return {.name = name, .images = images, .checksum = crc};
+}
+
+// The index in the dataset of the i-th sample.  samples: empty for all of them
+int64_t sample_at(const std::vector<int64_t>& samples, int64_t i) {
+  return samples.empty() ? i : samples[static_cast<size_t>(i)];
 }
 
 ImageSet identified(const std::string& name, const Subset& subset) {
-  std::vector<ListedImage> images;
-  for (int64_t i = 0; i < subset.size(); ++i) {
-    const int64_t sample = subset.samples.empty() ? i : subset.samples[static_cast<size_t>(i)];
+  const auto properties_of = [&](int64_t i) {
+    const int64_t sample = sample_at(subset.samples, i);
     std::string properties = str(subset.dataset->content_size(sample));
     for (const int64_t label : subset.dataset->labels(sample)) properties += str(" ", label);
-    images.push_back({subset.dataset->path(sample), properties});
-  }
-  return identified(name, images);
+    return properties;
+  };
+  const auto path_of = [&](int64_t i) { return subset.dataset->path(sample_at(subset.samples, i)); };
+  return identified(name, subset.size(), path_of, properties_of);
 }
 
-// samples: empty for all of them
 ImageSet identified(const std::string& name, const sam::InstanceDataset* dataset,
                     const std::vector<int64_t>& samples = {}) {
-  const int64_t size = dataset == nullptr ? 0 : samples.empty() ? dataset->size() : std::ssize(samples);
-  std::vector<ListedImage> images;
-  for (int64_t i = 0; i < size; ++i) {
-    const int64_t sample = samples.empty() ? i : samples[static_cast<size_t>(i)];
-    images.push_back({.path = dataset->path(sample).string()});
-  }
-  return identified(name, images);
+  const int64_t images = dataset == nullptr ? 0 : samples.empty() ? dataset->size() : std::ssize(samples);
+  const auto path_of = [&](int64_t i) { return dataset->path(sample_at(samples, i)).string(); };
+  return identified(name, images, path_of, [](int64_t) { return std::string(); });
 }
 
 }  // namespace
