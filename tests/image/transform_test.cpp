@@ -94,7 +94,7 @@ TEST(EvalTransform, VisibleRegionIsThePartOfTheImageThatTheModelSees) {
   EXPECT_EQ(region(40, 20), (std::array{0.0, -10.0, 40.0, 30.0}));
 }
 
-// Beyond an image: black, or with timm's border mode the mean.
+// Beyond an image: black, or with timm's border mode the mean or one colour.
 TEST(EvalTransform, PaddingIsBlackOrTheMean) {
   EvalTransform transform;
   transform.mean = {0.5, 0.1, 1.0};
@@ -106,6 +106,10 @@ TEST(EvalTransform, PaddingIsBlackOrTheMean) {
   transform.processor.reset();
   transform.mean = {0.5};
   EXPECT_EQ(padding_of(transform, 3), (std::vector<uint8_t>{128, 128, 128}));
+  transform.fill_color = 7;
+  EXPECT_EQ(padding_of(transform, 3), (std::vector<uint8_t>{7, 7, 7}));
+  transform.crop_mode = CropMode::center;
+  EXPECT_EQ(padding_of(transform, 3), (std::vector<uint8_t>{0, 0, 0}));
 }
 
 TEST(EvalTransform, GreyImagesHaveOneMean) {

@@ -45,7 +45,10 @@ TEST(Preprocess, TakesTimmsCropAndTheProcessorsSteps) {
   EXPECT_EQ(timm.interpolation, image::filter_from_name("bicubic"));
   EXPECT_EQ(timm.mean, *settings.mean);
   EXPECT_EQ(timm.std, *settings.std);
+  EXPECT_FALSE(timm.fill_color.has_value());
   EXPECT_FALSE(timm.processor.has_value());
+  settings.fill_color = 255;
+  EXPECT_EQ(transform_of(settings, "test").fill_color, 255);
 
   using Resize = image::ProcessorSteps::Resize;
   settings.rule = models::ResizeRule::huggingface;
@@ -68,6 +71,24 @@ TEST(Preprocess, TakesTimmsCropAndTheProcessorsSteps) {
   const auto fixed = transform_of(settings, "test").processor;
   EXPECT_EQ(fixed->resize, Resize::fixed);
   EXPECT_EQ(fixed->size, (std::array<int64_t, 2>{6, 8}));
+}
+
+// The sizes that transformers 5.24 gives: CLIPImageProcessor(size={"shortest_edge": 32, "longest_edge": 40}).
+TEST(Preprocess, TheLongestEdgeLimitsTheResize) {
+  models::Preprocessing settings;
+  settings.rule = models::ResizeRule::huggingface;
+  settings.input_size = {32, 32};
+  settings.interpolation = "bicubic";
+  settings.mean = {0.5}, settings.std = {0.5};
+  settings.resize_shortest = 32;
+  settings.resize_longest = 40;
+  const image::EvalTransform transform = transform_of(settings, "test");
+  using Size = std::array<int64_t, 2>;  // height, width
+  for (const auto& [image, resized] : {std::pair(Size{50, 100}, Size{20, 40}), std::pair(Size{100, 50}, Size{40, 20}),
+                                       std::pair(Size{36, 40}, Size{32, 35}), std::pair(Size{7, 300}, Size{1, 40}),
+                                       std::pair(Size{32, 33}, Size{32, 33})}) {
+    EXPECT_EQ(image::output_size(transform, image[1], image[0]), resized) << image[0] << "×" << image[1];
+  }
 }
 
 TEST(Preprocess, ImagesHaveTheChannelsOfTheModel) {

@@ -221,5 +221,33 @@ TEST(OpenClipConfig, NeedsBothTowersAndKnownModes) {
   EXPECT_EQ(parse("").preprocessing.rule, ResizeRule::timm);
 }
 
+// open_clip/transform.py: CenterCropOrPad(image_size, fill=fill_color), whose default is 0.
+TEST(OpenClipConfig, ThePaddingHasItsOwnColour) {
+  const auto fill_color = [](const std::string& fields) { return parse("", "", "", fields).preprocessing.fill_color; };
+  EXPECT_EQ(fill_color(R"("resize_mode": "longest")"), 0);
+  EXPECT_EQ(fill_color(R"("resize_mode": "longest", "fill_color": 255)"), 255);
+  EXPECT_EQ(fill_color(R"("fill_color": 255)"), std::nullopt) << "only this mode pads";
+  EXPECT_EQ(error_of([&] { fill_color(R"("resize_mode": "longest", "fill_color": 256)"); }),
+            "file: fill_color: expected a value of a pixel, 0 to 255, got 256");
+  const ModelConfig config = parse("", "", "", R"("resize_mode": "longest", "fill_color": 9)");
+  const ModelConfig again = parse_model_config(write_model_config(config), "", "file");
+  EXPECT_EQ(again.preprocessing.crop_mode, "border");
+  EXPECT_EQ(again.preprocessing.fill_color, 9);
+}
+
+// Products that would overflow.
+TEST(OpenClipConfig, WidthsHaveLimits) {
+  for (const char* value : {"0", "1048577", "9223372036854775807"}) {
+    EXPECT_EQ(error_of([&] { parse("", "", str("\"embed_dim\": ", value, ", ")); }),
+              str("file: model_cfg: embed_dim: expected 1 to 1048576, got ", value));
+  }
+  for (const char* tower : {"vision_cfg", "text_cfg"}) {
+    const bool vision = std::string(tower) == "vision_cfg";
+    const std::string error =
+        error_of([&] { parse(vision ? R"("mlp_ratio": 1e308)" : "", vision ? "" : R"("mlp_ratio": 1e308)"); });
+    EXPECT_TRUE(error.starts_with(str("file: model_cfg: ", tower, ": mlp_ratio: expected a hidden width"))) << error;
+  }
+}
+
 }  // namespace
 }  // namespace vitrail::models

@@ -41,6 +41,10 @@ TEST(Preprocessing, MessagesNameTheOptionOrTheField) {
   EXPECT_EQ(error_of({.input_size = {{224, 0}}}), "--image-size: expected sizes from 1 to 65536, got 0");
   EXPECT_EQ(error_of({.resize_shortest = 65537}, 3, "file"),
             "file: size: shortest_edge: expected sizes from 1 to 65536, got 65537");
+  EXPECT_EQ(error_of({.resize_longest = 0}, 3, "file"),
+            "file: size: longest_edge: expected sizes from 1 to 65536, got 0");
+  EXPECT_EQ(error_of({.fill_color = -1}, 3, "file"), "file: fill_color: expected a value of a pixel, 0 to 255, got -1");
+  EXPECT_EQ(error_of({.fill_color = 255}, 3, "file"), "");
 }
 
 TEST(Preprocessing, TheBrightestPixelFollowsTheRescaling) {

@@ -113,6 +113,10 @@ TEST(Preprocessing, AnotherInputSizeScalesTheResizeBeforeTheCrop) {
   EXPECT_EQ(resized(dinov2, 112, 112).resize_shortest, 128);
   EXPECT_EQ(resized(dinov2, 112, 518).resize_shortest, 592) << "the crop is inside the resized image";
   EXPECT_EQ(resized(dinov2, 518, 518).center_crop, (std::array<int64_t, 2>{518, 518}));
+  Preprocessing limited = dinov2;
+  limited.resize_longest = 300;
+  EXPECT_EQ(resized(limited, 448, 448).resize_longest, 600);
+  EXPECT_FALSE(resized(dinov2, 448, 448).resize_longest);
   const Preprocessing fixed{.rule = ResizeRule::huggingface, .resize_to = {{256, 128}}, .center_crop = {{224, 112}}};
   EXPECT_EQ(resized(fixed, 448, 56).resize_to, (std::array<int64_t, 2>{512, 64}));
   const Preprocessing exact{.rule = ResizeRule::huggingface, .resize_to = {{224, 224}}};

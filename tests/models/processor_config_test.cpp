@@ -93,6 +93,10 @@ TEST(ProcessorConfig, FieldsReplaceTheDefaults) {
   EXPECT_FALSE(read_processor(clip + R"("size": [32, 48])").resize_shortest);
   EXPECT_EQ(read_processor(clip + R"("size": {"height": 32, "width": 48})").resize_to, (Size{{32, 48}}));
   EXPECT_EQ(read_processor(clip + R"("size": {"shortest_edge": 32, "width": 48})").resize_shortest, 32);
+  const Preprocessing both = read_processor(clip + R"("size": {"shortest_edge": 32, "longest_edge": 40})");
+  EXPECT_EQ(both.resize_shortest, 32);
+  EXPECT_EQ(both.resize_longest, 40);
+  EXPECT_FALSE(read_processor(clip + R"("size": {"shortest_edge": 32})").resize_longest);
   EXPECT_EQ(read_processor(clip + R"("crop_size": {"height": 30, "width": 20})").center_crop, (Size{{30, 20}}));
   EXPECT_EQ(read_processor(clip + R"("crop_size": [30, 20])").input_size, (Size{{30, 20}}));
   EXPECT_EQ(read_processor(clip + R"("do_rescale": false)").rescale_factor, 1);
@@ -124,6 +128,8 @@ TEST(ProcessorConfig, ConvNextsCropIsOfItsFraction) {
   EXPECT_EQ(read_processor(type + R"("size": 100, "do_center_crop": true, "crop_size": 60)").center_crop,
             (Size{{60, 60}}));
   EXPECT_EQ(read_processor(type + R"("size": {"height": 10, "width": 20})").resize_to, (Size{{10, 20}}));
+  EXPECT_FALSE(read_processor(type + R"("size": {"shortest_edge": 100, "longest_edge": 120})").resize_longest)
+      << "its resize ignores the limit";
   EXPECT_EQ(error(type + R"("size": 100, "crop_pct": 1.5)"), "file: crop_pct: expected 0.01 to 1, got 1.5");
   EXPECT_EQ(error(type + R"("size": 100, "crop_pct": 0)"), "file: crop_pct: expected 0.01 to 1, got 0");
 }
@@ -166,6 +172,8 @@ TEST(ProcessorConfig, IsWrittenWithTheseFields) {
             R"({"do_resize":true,"do_center_crop":true,"size":{"shortest_edge":40},)"
             R"("crop_size":{"height":30,"width":20},"resample":3,"do_rescale":true,"rescale_factor":0.5,)"
             R"("do_normalize":true,"image_mean":[0.5],"image_std":[0.25]})");
+  from.resize_longest = 50;
+  EXPECT_TRUE(testing::contains(written(from), R"("size":{"shortest_edge":40,"longest_edge":50})")) << written(from);
   from = {.interpolation = "lanczos",
           .rule = ResizeRule::huggingface,
           .resize_to = {{30, 20}},

@@ -14,7 +14,7 @@
 namespace vitrail::image {
 
 // timm's crop_mode.  center: the shortest edge is resized to size / crop_pct, then the centre is cropped; squash: both
-// edges are resized, ignoring the aspect ratio; border: the longest edge is resized, then padded with the mean.
+// edges are resized, ignoring the aspect ratio; border: the longest edge is resized, then padded.
 enum class CropMode { center, squash, border };
 CropMode crop_mode_from_name(const std::string& name);  // throws Error for an unknown name
 
@@ -35,6 +35,7 @@ struct EvalTransform {
   std::array<int64_t, 2> size{224, 224};  // height and width of the result
   double crop_pct = 0.875;
   CropMode crop_mode = CropMode::center;
+  std::optional<uint8_t> fill_color{};  // border: each channel of the padding; unset: the mean, as timm
   Filter interpolation = Filter::bicubic;
   std::vector<double> mean{0.485, 0.456, 0.406}, std{0.229, 0.224, 0.225};  // one per channel, or one for all
   std::optional<ProcessorSteps> processor{};  // if set, size, crop_pct and crop_mode above are ignored

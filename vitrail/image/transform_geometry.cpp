@@ -146,6 +146,7 @@ ResizeAndCrop resize_and_crop_of(const EvalTransform& transform, int64_t width, 
 std::vector<uint8_t> padding_of(const EvalTransform& transform, int64_t channels) {
   std::vector<uint8_t> fill(static_cast<size_t>(channels), 0);
   if (transform.processor || transform.crop_mode != CropMode::border) return fill;
+  if (transform.fill_color) return std::vector<uint8_t>(fill.size(), *transform.fill_color);
   for (int64_t c = 0; c < channels; ++c) {
     const double mean = transform.mean[transform.mean.size() == 1 ? 0 : c];
     fill[c] = static_cast<uint8_t>(std::clamp<int64_t>(round_half_even(255 * mean), 0, 255));

@@ -12,6 +12,7 @@ image::ProcessorSteps processor_of(const models::Preprocessing& from) {
   steps.resize = from.resize_to ? Resize::fixed : from.resize_shortest ? Resize::shortest_edge : Resize::none;
   if (from.resize_to) steps.size = *from.resize_to;
   if (from.resize_shortest) steps.size = {*from.resize_shortest, *from.resize_shortest};
+  steps.longest_edge = from.resize_longest;
   steps.crop = from.center_crop;
   steps.rescale = from.rescale_factor;
   steps.resize_floats = from.resize_floats;
@@ -40,6 +41,7 @@ image::EvalTransform transform_of(const models::Preprocessing& from, const std::
   } else {
     transform.crop_pct = *from.crop_pct;
     transform.crop_mode = image::crop_mode_from_name(from.crop_mode);
+    if (from.fill_color) transform.fill_color = static_cast<uint8_t>(*from.fill_color);
   }
   return transform;
 }

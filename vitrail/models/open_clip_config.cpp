@@ -51,7 +51,10 @@ Activation activation_of(const JsonFields& fields, bool quick_gelu) {
 double norm_eps_of(const JsonFields& fields) { return fields.nested("norm_kwargs").number("eps").value_or(1e-5); }
 
 int64_t mlp_hidden_of(const JsonFields& fields, int64_t width) {
-  return static_cast<int64_t>(static_cast<double>(width) * fields.number("mlp_ratio").value_or(4.0));
+  const double hidden = static_cast<double>(width) * fields.number("mlp_ratio").value_or(4.0);
+  if (!(hidden >= 0 && hidden <= 1 << 24))
+    throw Error(fields.path("mlp_ratio"), "a hidden width up to 16777216", str(hidden));
+  return static_cast<int64_t>(hidden);
 }
 
 // CoCa: of the queries of its AttentionalPooler, the first gives the pooled features, which ln_post normalises.
@@ -192,6 +195,7 @@ Preprocessing read_preprocessing(const JsonFields& fields, const VisionTransform
   const std::string mode = fields.text("resize_mode").value_or("shortest");
   require_one_of(mode, {"shortest", "squash", "longest"}, fields.path("resize_mode"));
   result.crop_mode = mode == "shortest" ? "center" : mode == "longest" ? "border" : mode;
+  if (mode == "longest") result.fill_color = fields.integer("fill_color").value_or(0);
   result.mean = fields.numbers("mean").value_or(std::vector<double>{0.48145466, 0.4578275, 0.40821073});
   result.std = fields.numbers("std").value_or(std::vector<double>{0.26862954, 0.26130258, 0.27577711});
   return result;
@@ -208,6 +212,7 @@ ModelConfig read_open_clip_config(const Json& json, const std::string& where) {
   }
   const bool quick_gelu = model.boolean("quick_gelu").value_or(false);
   const int64_t embed_dim = model.integer("embed_dim").value_or(512);
+  if (embed_dim < 1 || embed_dim > 1 << 20) throw Error(model.path("embed_dim"), "1 to 1048576", str(embed_dim));
   const JsonFields vision = model.nested("vision_cfg");
   const auto timm = vision.text("timm_model_name");
   ModelConfig config;

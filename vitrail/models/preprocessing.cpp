@@ -102,6 +102,10 @@ void check_preprocessing(const Preprocessing& from, int64_t channels, const std:
       check_side(side, label(where, "image_size"));
   }
   check_side(from.resize_shortest.value_or(1), label(where, "size: shortest_edge"));
+  check_side(from.resize_longest.value_or(1), label(where, "size: longest_edge"));
+  if (const int64_t fill = from.fill_color.value_or(0); fill < 0 || fill > 255) {
+    throw Error(label(where, "fill_color"), "a value of a pixel, 0 to 255", str(fill));
+  }
 }
 
 void set_input_size(const std::array<int64_t, 2>& size, Preprocessing& to) {
@@ -114,8 +118,9 @@ void set_input_size(const std::array<int64_t, 2>& size, Preprocessing& to) {
                                                            scaled((*to.resize_to)[1], before[1], size[1])}
                                   : size;
   }
-  if (to.resize_shortest) {  // by the longer edges, so that the resized image covers the crop
-    to.resize_shortest = scaled(*to.resize_shortest, std::max(before[0], before[1]), std::max(size[0], size[1]));
+  for (auto* edge : {&to.resize_shortest, &to.resize_longest}) {
+    // The longer edges determine the factor, so that the resized image covers the crop.
+    if (*edge) *edge = scaled(**edge, std::max(before[0], before[1]), std::max(size[0], size[1]));
   }
   if (to.center_crop) to.center_crop = size;
   to.input_size = size;

@@ -21,10 +21,12 @@ struct Preprocessing {
   ResizeRule rule = ResizeRule::timm;
   // For rule timm.
   std::optional<double> crop_pct = {};
-  std::string crop_mode = "center";  // "center", "squash" or "border"
+  std::string crop_mode = "center";        // "center", "squash" or "border"
+  std::optional<int64_t> fill_color = {};  // border: each channel of the padding, 0 to 255; unset: the mean
   // For rule huggingface; unset steps are omitted.
   std::optional<std::array<int64_t, 2>> resize_to = {};  // height, width
   std::optional<int64_t> resize_shortest = {};           // size of the shorter edge
+  std::optional<int64_t> resize_longest = {};            // with resize_shortest: upper limit of the longer edge
   std::optional<std::array<int64_t, 2>> center_crop = {};
   double rescale_factor = 1.0 / 255.0;
   bool resize_floats = false;  // resizes without rounding to bytes (DINOv3's processor); needs resize_to, and no crop
@@ -50,8 +52,9 @@ void apply_overrides(const PreprocessingOverrides& overrides, int64_t channels,
 // Throws Error for another name.
 void apply_preset(const std::string& preset, Preprocessing& preprocessing);
 
-// Checks the settings that are set: sizes from 1 to 65,536, crop_pct from 0.01 to 1, and for mean and std one number or
-// one per channel, each mean from 0 to the brightest pixel after rescaling (1), each std above 0 and at most that.
+// Checks the settings that are set: sizes from 1 to 65,536, crop_pct from 0.01 to 1, fill_color from 0 to 255, and for
+// mean and std one number or one per channel, each mean from 0 to the brightest pixel after rescaling (1), each std
+// above 0 and at most that.
 // Throws Error naming the field, "where: mean", or with an empty `where` the option, "--mean".
 void check_preprocessing(const Preprocessing& preprocessing, int64_t channels, const std::string& where);
 

@@ -54,7 +54,7 @@ const Processor* processor_of(const JsonFields& file) {
               "\"" + type->substr(0, 80) + "\"");
 }
 
-// {"height": h, "width": w}, {"shortest_edge": n}, or an integer (older files).
+// {"height": h, "width": w}, {"shortest_edge": n} with or without "longest_edge", or an integer (older files).
 void read_size(const JsonFields& file, const char* key, bool shortest_edge, Preprocessing& to) {
   if (!file.at(key).is_object()) {
     to.resize_to = file.size(key);
@@ -69,6 +69,7 @@ void read_size(const JsonFields& file, const char* key, bool shortest_edge, Prep
     to.resize_to = {*size.integer("height"), *size.integer("width")};
   } else if (size.has("shortest_edge")) {
     to.resize_shortest = size.integer("shortest_edge");
+    to.resize_longest = size.integer("longest_edge");
   } else {
     throw Error(size.where(), "height and width, or shortest_edge", size.object().dump());
   }
@@ -99,9 +100,10 @@ void read_crop(const JsonFields& file, const Processor* type, Preprocessing& to)
 // ConvNextImageProcessor: a small image is a crop of one that is larger by 1 / crop_pct; a large one is squashed.
 void apply_crop_pct(const JsonFields& file, Preprocessing& to) {
   constexpr int64_t kSmallestSquashed = 384;
-  if (!to.resize_shortest) return;
+  if (!to.resize_shortest || *to.resize_shortest < 1) return;  // check_preprocessing() refuses sizes below 1
   const int64_t size = *to.resize_shortest;
   const std::array<int64_t, 2> square{size, size};
+  to.resize_longest.reset();
   if (size >= kSmallestSquashed) {
     to.resize_shortest.reset();
     to.resize_to = square;

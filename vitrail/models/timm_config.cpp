@@ -22,6 +22,7 @@ void read_preprocessing(const JsonFields& fields, Preprocessing& to) {
   if (const auto value = fields.text("interpolation")) to.interpolation = value;
   if (const auto value = fields.number("crop_pct")) to.crop_pct = value;
   JsonFields::assign(to.crop_mode, fields.text("crop_mode"));
+  if (const auto value = fields.integer("fill_color")) to.fill_color = value;
   if (const auto value = fields.numbers("mean")) to.mean = value;
   if (const auto value = fields.numbers("std")) to.std = value;
 }

@@ -123,6 +123,8 @@ std::string write_model_config(const ModelConfig& model) {
   if (model.int8) json["int8"] = {{"excluded", model.int8->excluded}};
   json["pretrained_cfg"] = pretrained_cfg(model.preprocessing, config.in_chans);
   if (!model.tag.empty()) json["pretrained_cfg"]["tag"] = model.tag;
+  // timm refuses pretrained_cfg with a field that it does not know.
+  if (model.preprocessing.fill_color) json["fill_color"] = *model.preprocessing.fill_color;
   if (!model.labels.empty()) json["label_names"] = model.labels;
   if (!model.descriptions.empty()) {
     Json texts = Json::object();
@@ -139,6 +141,7 @@ std::string write_preprocessor_config(const Preprocessing& from) {
   if (from.resize_floats) json["image_processor_type"] = "DINOv3ViTImageProcessor";
   if (from.resize_to) json["size"] = size_json(*from.resize_to);
   if (from.resize_shortest) json["size"] = {{"shortest_edge", *from.resize_shortest}};
+  if (from.resize_longest) json["size"]["longest_edge"] = *from.resize_longest;
   if (from.center_crop) json["crop_size"] = size_json(*from.center_crop);
   if (from.interpolation) {
     json["resample"] = std::find(kPillow.begin(), kPillow.end(), *from.interpolation) - kPillow.begin();

@@ -56,6 +56,7 @@ uint32_t checksum(const models::VisionTransformer& model) {
 std::string describe(const image::EvalTransform& transform) {
   std::string text = str(transform.size[0], " ", transform.size[1], " ", transform.crop_pct, " ",
                          static_cast<int>(transform.crop_mode), " ", static_cast<int>(transform.interpolation));
+  if (transform.fill_color) text += str(" fill ", static_cast<int>(*transform.fill_color));
   for (const double value : transform.mean) text += str(" ", value);
   for (const double value : transform.std) text += str(" ", value);
   return text;
