@@ -58,6 +58,10 @@ TEST(JsonFields, AFieldIsAbsentIfItIsNull) {
   fails("file: i: expected a string", [&] { fields.text("i"); });
   fails("file: i: expected an array of numbers", [&] { fields.numbers("i"); });
   fails("file: m: expected an array of numbers", [&] { fields.numbers("m"); });
+  EXPECT_EQ(fields.integers("s"), (std::vector<int64_t>{3, 4}));
+  EXPECT_EQ(fields.integers("n"), std::nullopt);
+  fails("file: i: expected an array of integers", [&] { fields.integers("i"); });
+  fails("file: q: expected an array of integers", [&] { fields.integers("q"); });
   for (const char* key : {"q", "r", "m", "t", "d"}) {
     fails((std::string("file: ") + key + ": expected an integer or [height, width]").c_str(),
           [&] { fields.size(key); });

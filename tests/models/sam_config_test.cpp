@@ -77,6 +77,29 @@ TEST(SamConfig, EveryExtentIsReadFromItsTensor) {
   EXPECT_EQ(config.mask_size(), 36);
 }
 
+// transformers 5.24 (SamVisionAttention) and segment_anything: windows of w × w have tables of 2w − 1 rows, and global
+// blocks those of the grid.  Windows larger than the grid pad it.
+TEST(SamConfig, WindowsMayBeLargerThanTheGrid) {
+  Shapes wide = shapes();
+  wide["image_encoder.blocks.0.attn.rel_pos_h"] = {27, 6};
+  const SamConfig config = sam_config(wide, "file", {.decoder_heads = 4});
+  EXPECT_EQ(config.encoder.blocks[0].window, 14);
+  EXPECT_EQ(config.encoder.blocks[0].table_length, 27);
+  EXPECT_EQ(config.encoder.blocks[1].window, 0);
+}
+
+TEST(SamConfig, AListOfGlobalBlocksTellsThemFromWindowsOfTheGridsSize) {
+  Shapes equal = shapes();
+  equal["image_encoder.blocks.0.attn.rel_pos_h"] = {17, 6};
+  EXPECT_EQ(sam_config(equal, "file", {.decoder_heads = 4}).encoder.blocks[0].window, 0);
+  const SamConfig config = sam_config(equal, "file", {.decoder_heads = 4, .global_blocks = std::vector<int64_t>{1}});
+  EXPECT_EQ(config.encoder.blocks[0].window, 9);
+  EXPECT_EQ(config.encoder.blocks[1].window, 0);
+  EXPECT_EQ(write_sam_config(config),
+            "{\n  \"architecture\": \"segment_anything\",\n  \"image_size\": 63,\n  \"global_attn_indexes\": [\n"
+            "    1\n  ]\n}\n");
+}
+
 TEST(SamConfig, MissingTensorsLeaveDefaultsOrWhatOthersShow) {
   const auto without = [](std::initializer_list<const char*> names) {
     Shapes rest = shapes();

@@ -99,6 +99,69 @@ TEST(SamFiles, SettingsAreThoseOfTheirModel) {
   EXPECT_EQ(timm.preprocessing, SamPreprocessing::medsam);
 }
 
+// What transformers' files may change, with the names and defaults of its classes.
+TEST(SamFiles, TransformersHasItsOwnNames) {
+  const Tensors tensors = tensors_of("transformers/model.safetensors");
+  const auto load = [&](const std::string& vision, const std::string& other = "") {
+    return load_sam(saved(tensors, "{\"vision_config\": {" + vision + "}" + other + "}"));
+  };
+  EXPECT_EQ(load(R"("layer_norm_eps": 1e-4, "hidden_act": "gelu")").config().encoder.norm_eps, 1e-4);
+  EXPECT_EQ(load("").config().encoder.norm_eps, 1e-6);
+  const std::vector<SamBlockConfig> blocks = load("").config().encoder.blocks;
+  const int64_t grid = load("").config().encoder.grid;
+  const auto windows = [&](const std::string& vision) {
+    std::vector<int64_t> sizes;
+    for (const SamBlockConfig& block : load(vision).config().encoder.blocks) sizes.push_back(block.window);
+    return sizes;
+  };
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    if (blocks[i].window > 0) continue;
+    EXPECT_EQ(windows(R"("global_attn_indexes": [])")[i], grid);
+    EXPECT_EQ(windows(R"("global_attn_indexes": [], "window_size": 0)")[i], 0) << "no windows";
+    EXPECT_EQ(windows(str("\"global_attn_indexes\": [", i, "], \"window_size\": 14"))[i], 0);
+  }
+  const auto error = [&](const std::string& vision, const std::string& other = "") {
+    const std::string message = error_of([&] { load(vision, other); });
+    return message.substr(std::min(message.size(), message.find("config.json")));
+  };
+  EXPECT_EQ(error(R"("hidden_act": "relu")"), R"(config.json: vision_config: hidden_act: expected "gelu", got "relu")");
+  EXPECT_EQ(error("", R"(, "prompt_encoder_config": {"hidden_act": "relu"})"),
+            R"(config.json: prompt_encoder_config: hidden_act: expected "gelu", got "relu")");
+  EXPECT_EQ(error("", R"(, "mask_decoder_config": {"hidden_act": "gelu"})"),
+            R"(config.json: mask_decoder_config: hidden_act: expected "relu", got "gelu")");
+  EXPECT_EQ(error(R"("layer_norm_eps": 2)"),
+            "config.json: vision_config: layer_norm_eps: expected a number in (0, 1), got 2");
+  EXPECT_EQ(error(R"("global_attn_indexes": [0.5])"),
+            "config.json: vision_config: global_attn_indexes: expected an array of integers, got [0.5]");
+}
+
+// Its processor's mean, standard deviation and steps are fixed here.
+TEST(SamFiles, TransformersProcessorIsThatOfSegmentAnything) {
+  const fs::path path = saved(tensors_of("transformers/model.safetensors"));
+  const auto error = [&](const std::string& fields, const SamLoadOptions& options = {}) {
+    std::ofstream(path.parent_path() / "preprocessor_config.json") << "{" << fields << "}";
+    const std::string message = error_of([&] { load_sam(path, options); });
+    return message.substr(std::min(message.size(), message.find("preprocessor_config.json")));
+  };
+  const auto loads = [&](const std::string& fields) {
+    std::ofstream(path.parent_path() / "preprocessor_config.json") << "{" << fields << "}";
+    EXPECT_NO_THROW(load_sam(path)) << fields;
+  };
+  // SamImageProcessor().save_pretrained() of transformers 5.24 writes these values.
+  loads(R"("do_normalize": true, "do_pad": true, "do_rescale": true, "do_resize": true, "resample": 2,
+           "image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225],
+           "rescale_factor": 0.00392156862745098)");
+  EXPECT_EQ(error(R"("image_mean": [0.5, 0.5, 0.5])"),
+            "preprocessor_config.json: image_mean: expected [0.485,0.456,0.406], got [0.5,0.5,0.5]");
+  EXPECT_EQ(error(R"("image_std": [0.5, 0.5, 0.5])"),
+            "preprocessor_config.json: image_std: expected [0.229,0.224,0.225], got [0.5,0.5,0.5]");
+  EXPECT_EQ(error(R"("rescale_factor": 1)"),
+            "preprocessor_config.json: rescale_factor: expected 0.00392156862745098, got 1");
+  EXPECT_EQ(error(R"("do_normalize": false)"), "preprocessor_config.json: do_normalize: expected true, got false");
+  std::ofstream(path.parent_path() / "preprocessor_config.json") << R"({"image_mean": [0.5, 0.5, 0.5]})";
+  EXPECT_NO_THROW(load_sam(path, {.preprocessing = SamPreprocessing::medsam})) << "which has no mean";
+}
+
 // Tables of embeddings name the model by this text, which therefore stays as it is.
 TEST(SamFiles, ADigestIsThatOfALineForEachTensor) {
   const Tensors tensors{{"image_encoder.neck.0.weight", Tensor::from<float>({2, 1, 1, 1}, {1, 2})},

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Readers of the formats of config.json.  All throw Error naming the field's path.
+#include <filesystem>
+
 #include "vitrail/models/json_fields_internal.h"
 #include "vitrail/models/model_config.h"
 
@@ -19,7 +21,9 @@ ModelConfig read_huggingface_config(const Json& json, const Json& preprocessor, 
 bool is_open_clip(const JsonFields& file);
 ModelConfig read_open_clip_config(const Json& json, const std::string& where);
 
-// preprocessor_config.json.
+// preprocessor_config.json of a folder, or its form in the processor_config.json of transformers 5, which comes first
+// there too.  Empty without either.
+std::string preprocessor_text(const std::filesystem::path& folder);
 Preprocessing read_preprocessor(const Json& json, const VisionTransformerConfig& vit, const std::string& where);
 
 }  // namespace vitrail::models

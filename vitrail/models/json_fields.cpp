@@ -88,6 +88,19 @@ std::optional<std::vector<double>> JsonFields::numbers(const char* key) const {
   return result;
 }
 
+std::optional<std::vector<int64_t>> JsonFields::integers(const char* key) const {
+  if (!has(key)) return std::nullopt;
+  const Json& value = at(key);
+  std::vector<int64_t> result;
+  if (!value.is_array()) fail(path(key), "an array of integers", value);
+  for (const Json& item : value) {
+    const auto number = integer_of(item);
+    if (!number) fail(path(key), "an array of integers", value);
+    result.push_back(*number);
+  }
+  return result;
+}
+
 std::optional<std::array<int64_t, 2>> JsonFields::size(const char* key) const {
   if (!has(key)) return std::nullopt;
   const Json& value = at(key);
@@ -97,6 +110,13 @@ std::optional<std::array<int64_t, 2>> JsonFields::size(const char* key) const {
     if (height && width) return std::array<int64_t, 2>{*height, *width};
   }
   fail(path(key), "an integer or [height, width]", value);
+}
+
+void require_defaults(const JsonFields& fields, std::initializer_list<std::pair<const char*, Json>> defaults) {
+  for (const auto& [name, value] : defaults) {
+    if (fields.has(name) && fields.at(name) != value)
+      throw Error(fields.path(name), value.dump(), fields.at(name).dump());
+  }
 }
 
 }  // namespace vitrail::models

@@ -3,10 +3,12 @@
 // Typed access to a JSON object, with errors that name the path of the field.
 #include <array>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace vitrail::models {
@@ -38,6 +40,7 @@ class JsonFields {
   std::optional<bool> boolean(const char* key) const;
   std::optional<std::string> text(const char* key) const;
   std::optional<std::vector<double>> numbers(const char* key) const;
+  std::optional<std::vector<int64_t>> integers(const char* key) const;
   std::optional<std::array<int64_t, 2>> size(const char* key) const;  // n, or [height, width]
 
   template <class T>
@@ -49,5 +52,8 @@ class JsonFields {
   const Json& object_;
   std::string where_;
 };
+
+// Options that are supported at one value alone: their default.  Throws Error for another value.
+void require_defaults(const JsonFields& fields, std::initializer_list<std::pair<const char*, Json>> defaults);
 
 }  // namespace vitrail::models

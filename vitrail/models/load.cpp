@@ -8,6 +8,7 @@
 #include "vitrail/hub/hub.h"
 #include "vitrail/models/bundled.h"
 #include "vitrail/models/check_weights.h"
+#include "vitrail/models/config_formats_internal.h"
 #include "vitrail/models/derived_config_internal.h"
 #include "vitrail/models/dinov3_files_internal.h"
 #include "vitrail/models/json_fields_internal.h"
@@ -27,24 +28,10 @@ namespace {
 
 using weights::PathKind;
 
-std::string read_if_exists(const fs::path& path) { return weights::is_present(path) ? read_text_file(path) : ""; }
-
 struct Files {
   std::vector<fs::path> weights;  // one file, or all shards
   fs::path config;                // its path, whether the file exists or not
 };
-
-// preprocessor_config.json of a folder, or its form in the processor_config.json of transformers 5, which comes first
-// there too.  Empty without either.
-std::string preprocessor_text(const fs::path& folder) {
-  const fs::path file = folder / "processor_config.json";
-  if (weights::is_present(file)) {
-    const Json json = parse_json(read_text_file(file), file.string());
-    const auto nested = json.is_object() ? json.find("image_processor") : json.end();
-    if (nested != json.end() && nested->is_object()) return nested->dump();
-  }
-  return read_if_exists(folder / "preprocessor_config.json");
-}
 
 // Some folders of the hub have the files of OpenCLIP beside those of transformers.
 bool is_of_open_clip(const fs::path& weights) { return weights.filename().string().starts_with("open_clip_"); }

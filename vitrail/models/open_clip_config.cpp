@@ -12,14 +12,6 @@ namespace {
 
 using kernels::Activation;
 
-// Options that are supported at one value alone: their default.
-void require_defaults(const JsonFields& fields, std::initializer_list<std::pair<const char*, Json>> defaults) {
-  for (const auto& [name, value] : defaults) {
-    if (fields.has(name) && fields.at(name) != value)
-      throw Error(fields.path(name), value.dump(), fields.at(name).dump());
-  }
-}
-
 void require_plain_blocks(const JsonFields& fields) {
   require_defaults(fields, {{"qk_norm", false},
                             {"scaled_cosine_attn", false},

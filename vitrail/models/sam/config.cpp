@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <charconv>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
 
 #include "vitrail/base/error.h"
+#include "vitrail/models/json_fields_internal.h"
 
 namespace vitrail::models {
 namespace {
@@ -51,12 +51,15 @@ class Shapes {
   std::string where_;
 };
 
-// A block whose tables are for fewer positions than the grid has windows; another one attends to the whole grid.
-SamBlockConfig block_config(const Shapes& shapes, const std::string& name, int64_t grid) {
+// A block with tables for another number of positions than the grid's has windows of that size, which pad the map.
+// HQ-SAM tells a window of the grid's size from a global block, whose output it reads.
+SamBlockConfig block_config(const Shapes& shapes, int64_t index, int64_t grid, const SamConfigDefaults& defaults) {
   int64_t length = 2 * grid - 1;
-  shapes.read(length, name + ".attn.rel_pos_h", 2, 0);
+  shapes.read(length, str("image_encoder.blocks.", index, ".attn.rel_pos_h"), 2, 0);
   const int64_t positions = (length + 1) / 2;
-  return {positions < grid ? positions : 0, length};
+  const auto& listed = defaults.global_blocks;
+  const bool global = listed ? std::ranges::find(*listed, index) != listed->end() : positions == grid;
+  return {global ? 0 : positions, length};
 }
 
 // What pos_embed shows, from other tensors: loading reports it alone if it is missing.
@@ -71,10 +74,10 @@ void read_without_positions(const Shapes& shapes, const std::string& name, SamEn
   if (longest > 0) config.grid = (longest + 1) / 2;  // a global block has tables for the whole grid
 }
 
-SamEncoderConfig encoder_config(const Shapes& shapes, double norm_eps) {
+SamEncoderConfig encoder_config(const Shapes& shapes, const SamConfigDefaults& defaults) {
   const std::string name = "image_encoder.", first = name + "blocks.0.";
   SamEncoderConfig config;
-  config.norm_eps = norm_eps;
+  config.norm_eps = defaults.norm_eps;
   read_without_positions(shapes, name, config);
   shapes.read(config.grid, name + "pos_embed", 4, 1);
   shapes.read(config.dim, name + "pos_embed", 4, 3);
@@ -92,7 +95,7 @@ SamEncoderConfig encoder_config(const Shapes& shapes, double norm_eps) {
   shapes.read(config.mlp_hidden, first + "mlp.lin1.weight", 2, 0);
   shapes.read(config.out_chans, name + "neck.0.weight", 4, 0);
   for (int64_t i = 0; i < shapes.count(name + "blocks."); ++i) {
-    config.blocks.push_back(block_config(shapes, str(name, "blocks.", i), config.grid));
+    config.blocks.push_back(block_config(shapes, i, config.grid, defaults));
   }
   return config;
 }
@@ -177,9 +180,8 @@ SamConfig encoder_alone(const Shapes& shapes, const SamConfigDefaults& defaults)
     throw Error(shapes.where(), "a checkpoint of Segment Anything with its prompt encoder and mask decoder",
                 "a checkpoint without a mask decoder");
   }
-  SamConfig config{.encoder = encoder_config(shapes, defaults.norm_eps),
-                   .preprocessing = defaults.preprocessing,
-                   .has_decoder = false};
+  SamConfig config{
+      .encoder = encoder_config(shapes, defaults), .preprocessing = defaults.preprocessing, .has_decoder = false};
   config.decoder.dim = config.encoder.out_chans;
   return config;
 }
@@ -201,7 +203,7 @@ SamConfig sam_config(const std::map<std::string, Shape>& shapes, const std::stri
   const Shapes read(shapes, where);
   if (!read.has_prefix("mask_decoder.")) return encoder_alone(read, defaults);
   const bool tiny = read.has("image_encoder.patch_embed.seq.0.c.weight");
-  const SamConfig config{tiny ? tiny_config(read, defaults.image_size) : encoder_config(read, defaults.norm_eps),
+  const SamConfig config{tiny ? tiny_config(read, defaults.image_size) : encoder_config(read, defaults),
                          decoder_config(read, defaults.decoder_heads), defaults.preprocessing};
   if (config.encoder.out_chans != config.decoder.dim) {
     throw Error(where, str("an image encoder with the mask decoder's width ", config.decoder.dim),
@@ -216,9 +218,17 @@ SamConfig sam_config(const std::map<std::string, Shape>& shapes, const std::stri
 }
 
 std::string write_sam_config(const SamConfig& config) {
-  nlohmann::ordered_json json{{"architecture", "segment_anything"}, {"image_size", config.encoder.image_size()}};
+  Json json{{"architecture", "segment_anything"}, {"image_size", config.encoder.image_size()}};
   if (config.preprocessing != SamPreprocessing::segment_anything) json["preprocessing"] = name_of(config.preprocessing);
   if (config.encoder.norm_eps != kSamNormEps) json["norm_eps"] = config.encoder.norm_eps;
+  // Their tables do not tell windows of the grid's size from global blocks.
+  const auto& blocks = config.encoder.blocks;
+  if (std::ranges::find(blocks, config.encoder.grid, &SamBlockConfig::window) != blocks.end()) {
+    json["global_attn_indexes"] = Json::array();
+    for (size_t i = 0; i < blocks.size(); ++i) {
+      if (blocks[i].window == 0) json["global_attn_indexes"].push_back(i);
+    }
+  }
   return json.dump(2) + "\n";
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -81,6 +82,7 @@ struct SamConfigDefaults {
   int64_t decoder_heads = 8;  // all published models have 8
   int64_t image_size = 1024;  // MobileSAM; a multiple of 16
   double norm_eps = kSamNormEps;
+  std::optional<std::vector<int64_t>> global_blocks = {};  // unset: the blocks with tables for the whole grid
   SamPreprocessing preprocessing = SamPreprocessing::segment_anything;
 };
 

@@ -10,7 +10,7 @@
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
 #include "vitrail/base/read_file.h"
-#include "vitrail/models/json_fields_internal.h"
+#include "vitrail/models/config_formats_internal.h"
 #include "vitrail/models/load.h"
 #include "vitrail/models/sam/tiny_vit.h"
 #include "vitrail/weights/checkpoint_params_internal.h"
@@ -21,6 +21,39 @@ namespace {
 
 constexpr const char *kTransformers = "huggingface_sam", *kMobile = "mobile_sam", *kTimm = "timm_sam",
                      *kEncoder = "sam_encoder";
+
+void read_norm_eps(const JsonFields& fields, const char* key, SamConfigDefaults& defaults) {
+  const double norm_eps = fields.number(key).value_or(defaults.norm_eps);
+  if (!(norm_eps > 0 && norm_eps < 1)) throw Error(fields.path(key), "a number in (0, 1)", str(norm_eps));
+  defaults.norm_eps = norm_eps;
+}
+
+// transformers' config.json.
+void read_transformers_config(const JsonFields& file, SamConfigDefaults& defaults) {
+  const JsonFields vision = file.nested("vision_config"), decoder = file.nested("mask_decoder_config");
+  require_defaults(vision, {{"hidden_act", "gelu"}});
+  require_defaults(file.nested("prompt_encoder_config"), {{"hidden_act", "gelu"}, {"layer_norm_eps", 1e-6}});
+  require_defaults(decoder, {{"hidden_act", "relu"}, {"layer_norm_eps", 1e-6}});
+  JsonFields::assign(defaults.decoder_heads, decoder.integer("num_attention_heads"));
+  read_norm_eps(vision, "layer_norm_eps", defaults);
+  // Without windows all blocks are global, whatever the list says.
+  if (vision.integer("window_size") != 0) defaults.global_blocks = vision.integers("global_attn_indexes");
+}
+
+// transformers' preprocessor_config.json, whose steps have to be Segment Anything's.
+void check_processor(const std::filesystem::path& folder) {
+  const std::string text = preprocessor_text(folder), where = (folder / "preprocessor_config.json").string();
+  if (text.empty()) return;
+  const Json object = parse_json(text, where);
+  require_defaults(JsonFields(object, where), {{"do_resize", true},
+                                               {"do_rescale", true},
+                                               {"do_normalize", true},
+                                               {"do_pad", true},
+                                               {"resample", 2},  // bilinear
+                                               {"rescale_factor", 1 / 255.0},
+                                               {"image_mean", {0.485, 0.456, 0.406}},
+                                               {"image_std", {0.229, 0.224, 0.225}}});
+}
 
 // From config.json, which beside Meta's checkpoints may be that of another model.
 SamConfigDefaults defaults_of(const std::filesystem::path& file, const weights::KeyMap& map,
@@ -33,20 +66,21 @@ SamConfigDefaults defaults_of(const std::filesystem::path& file, const weights::
     if (map.name() == kMobile) {
       defaults.image_size = fields.integer("image_size").value_or(defaults.image_size);
     } else if (map.name() == kTransformers) {
-      defaults.decoder_heads =
-          fields.nested("mask_decoder_config").integer("num_attention_heads").value_or(defaults.decoder_heads);
+      read_transformers_config(fields, defaults);
     }
-    const bool ours = fields.object().value("architecture", Json()) == "segment_anything";
-    if (const auto name = ours ? fields.text("preprocessing") : std::nullopt) {
-      defaults.preprocessing = sam_preprocessing_from_name(*name, fields.path("preprocessing"));
-    }
-    if (const auto norm_eps = ours ? fields.number("norm_eps") : std::nullopt) {
-      if (!(*norm_eps > 0 && *norm_eps < 1)) throw Error(fields.path("norm_eps"), "a number in (0, 1)", str(*norm_eps));
-      defaults.norm_eps = *norm_eps;
+    if (fields.object().value("architecture", Json()) == "segment_anything") {
+      if (const auto name = fields.text("preprocessing")) {
+        defaults.preprocessing = sam_preprocessing_from_name(*name, fields.path("preprocessing"));
+      }
+      read_norm_eps(fields, "norm_eps", defaults);
+      defaults.global_blocks = fields.integers("global_attn_indexes");
     }
   }
   if (map.name() == kTimm) defaults.norm_eps = kTimmSamNormEps;
   defaults.preprocessing = options.preprocessing.value_or(defaults.preprocessing);
+  if (map.name() == kTransformers && defaults.preprocessing == SamPreprocessing::segment_anything) {
+    check_processor(file.parent_path());
+  }
   return defaults;
 }
 
