@@ -187,6 +187,31 @@ TEST(TransformersFamilies, ClipsTowersAloneHaveNoTexts) {
   EXPECT_FALSE(parse("clip").text->projection_bias);
 }
 
+// transformers 5.24 gives these values: CLIPConfig(vision_config={…}, vision_config_dict={…}, …).
+TEST(TransformersFamilies, OldDictsOfClipsTowersReplaceTheirFields) {
+  for (const char* type : {"clip", "metaclip_2"}) {
+    const ModelConfig config = parse(type, R"(
+        "vision_config": {"hidden_size": 32, "num_attention_heads": 4, "hidden_act": "gelu", "image_size": 64},
+        "vision_config_dict": {"hidden_size": 24, "num_attention_heads": 2, "image_size": 48},
+        "text_config": {"hidden_size": 40, "eos_token_id": 2, "num_attention_heads": 4, "vocab_size": 99,
+                        "hidden_act": "gelu"},
+        "text_config_dict": {"hidden_size": 16, "num_hidden_layers": 3})");
+    EXPECT_EQ(config.vit.embed_dim, 24) << type;
+    EXPECT_EQ(config.vit.num_heads, 2) << type;
+    EXPECT_EQ(config.vit.act_layer, Activation::quick_gelu) << type;
+    EXPECT_EQ(config.vit.img_size, (Pair{48, 48})) << type;
+    EXPECT_EQ(config.vit.patch_size, (Pair{32, 32})) << type;
+    EXPECT_EQ(config.text->embed_dim, 16) << type;
+    EXPECT_EQ(config.text->depth, 3) << type;
+    EXPECT_EQ(config.text->eos_token_id, 49407) << type;
+    EXPECT_EQ(config.text->num_heads, 8) << type;
+    EXPECT_EQ(config.text->vocab_size, 49408) << type;
+    EXPECT_EQ(config.text->act_layer, Activation::quick_gelu) << type;
+  }
+  const ModelConfig null = parse("clip", R"("vision_config": {"hidden_size": 24}, "vision_config_dict": null)");
+  EXPECT_EQ(null.vit.embed_dim, 24);
+}
+
 TEST(TransformersFamilies, TextsHaveTheirFields) {
   const std::string fields = R"("text_config": {"vocab_size": 99, "max_position_embeddings": 33, "hidden_size": 24,
       "num_hidden_layers": 5, "num_attention_heads": 3, "intermediate_size": 60, "layer_norm_eps": 0.25,
