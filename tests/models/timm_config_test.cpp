@@ -117,6 +117,11 @@ TEST(TimmConfig, ClassifiersHaveAHeadOfClasses) {
             "model: expected a model with a classifier, got a model without a head (use embed, or zeroshot with the "
             "names of the classes)");
   config = {};
+  config.vit.global_pool = GlobalPool::none;
+  EXPECT_EQ(error_of([&] { require_classifier(config, "model"); }),
+            "model: expected a model with a classifier of the pooled features, got logits of each token (global_pool "
+            "\"\")");
+  config = {};
   config.vit.num_classes = 0;
   EXPECT_THROW(require_classifier(config, "model"), Error);
   config.vit.num_classes = 1;

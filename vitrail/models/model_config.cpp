@@ -32,6 +32,9 @@ bool gives_sigmoid(const ModelConfig& config) {
 }
 
 void require_classifier(const ModelConfig& config, const std::string& where) {
+  if (config.vit.global_pool == GlobalPool::none) {
+    throw Error(where, "a model with a classifier of the pooled features", "logits of each token (global_pool \"\")");
+  }
   if (config.vit.num_classes > 0 && !config.vit.projection_head) return;
   throw Error(
       where, "a model with a classifier",

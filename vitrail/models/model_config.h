@@ -41,7 +41,8 @@ bool gives_sigmoid(const ModelConfig& config);
 // Whether the classes are ImageNet-1k's: there are 1,000, and the tag says that the weights were trained on them.
 bool has_imagenet_classes(const ModelConfig& config);
 
-// Throws Error naming `where` for a model without a head, and for one whose head is a projection (CLIP).
+// Throws Error naming `where` for a model without a head, and for one whose head is a projection (CLIP) or is applied
+// to each token (global_pool "").
 void require_classifier(const ModelConfig& config, const std::string& where);
 
 // Reads timm's config.json, the "vit" form, or Hugging Face transformers' config.json with its

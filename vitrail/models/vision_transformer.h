@@ -11,11 +11,11 @@
 
 namespace vitrail::models {
 
-// Images [B, C, H, W] → logits [B, num_classes].  Parameter names are timm's: cls_token, dist_token, reg_token,
-// pos_embed, patch_embed.*, rope.freqs, norm_pre.*, blocks.N.*, norm.*, attn_pool.*, fc_norm.*, pre_logits.fc.*,
-// head.*, head_dist.*. The order of tokens is CLS, distillation, registers, patches. Traced besides the modules:
-// embedded (tokens with positions), pooled, logits; and patch_drop, norm_pre, norm, fc_norm and head also where the
-// model has none.
+// Images [B, C, H, W] → logits [B, num_classes]; with global_pool "" of each token, [B, N, num_classes].  Parameter
+// names are timm's: cls_token, dist_token, reg_token, pos_embed, patch_embed.*, rope.freqs, norm_pre.*, blocks.N.*,
+// norm.*, attn_pool.*, fc_norm.*, pre_logits.fc.*, head.*, head_dist.*. The order of tokens is CLS, distillation,
+// registers, patches. Traced besides the modules: embedded (tokens with positions), pooled, logits; and patch_drop,
+// norm_pre, norm, fc_norm and head also where the model has none.
 class VisionTransformer : public nn::Module {
  public:
   VisionTransformer(const VisionTransformerConfig& config, const ParamSource& params);
@@ -35,9 +35,9 @@ class VisionTransformer : public nn::Module {
     Tensor average() const;     // the model's logits in eval mode
   };
   Heads forward_heads(const Tensor& images) const;
-  // The input of the head [B, D] ([B, 2D] for token_avg).  Averages weight each token by its share.  With a
-  // distillation token, whose head is another: the mean of both heads' inputs, as of timm's
-  // forward_head(pre_logits=True).
+  // The input of the head [B, D] ([B, 2D] for token_avg, [B, attn_pool_dim] for map if that is set, and all tokens
+  // [B, N, D] for "").  Averages weight each token by its share.  With a distillation token, whose head is another: the
+  // mean of both heads' inputs, as of timm's forward_head(pre_logits=True).
   Tensor pool(const Tensor& tokens, const Tensor& shares = {}) const;
 
   // The tokens after a block [B, tokens, D]; shares as in forward_features.
