@@ -460,5 +460,15 @@ TEST(StackedLayers, AreFromOneTo4096) {
   }
 }
 
+// Layers without elements would take any number of names from a small file.
+TEST(StackedLayers, AreAtMost100000Tensors) {
+  const auto file = testing::scratch_folder() / "a.safetensors";
+  std::vector<std::pair<std::string, Tensor>> tensors;
+  for (int i = 0; i < 25; ++i) tensors.emplace_back(str("encoderblock/", i), Tensor::zeros({4096, 0}));
+  write_safetensors(file, tensors, {});
+  EXPECT_EQ(testing::error_of([&] { Checkpoint::open(file); }),
+            file.string() + ": expected at most 100000 tensors of layers and others, got more");
+}
+
 }  // namespace
 }  // namespace vitrail::weights

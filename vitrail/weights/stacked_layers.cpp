@@ -10,6 +10,8 @@ namespace {
 
 constexpr std::string_view kStacked = "encoderblock/";
 constexpr int64_t kMaxLayers = 4096;
+// A tensor without elements has layers that need no bytes of the file.  The largest models have some 1,000 tensors.
+constexpr size_t kMaxTensors = 100'000;
 
 bool is_stacked(const TensorInfo& info) { return info.name.find(kStacked) != std::string::npos; }
 
@@ -42,6 +44,8 @@ class Unstacked : public TensorFile {
     if (layers < 1 || layers > kMaxLayers)
       throw Error(str(where, ": ", info.name), str("1 to ", kMaxLayers, " layers along the first axis"),
                   info.shape.to_string());
+    if (tensors_.size() + static_cast<size_t>(layers) > kMaxTensors)
+      throw Error(where, str("at most ", kMaxTensors, " tensors of layers and others"), "more");
     const size_t at = info.name.find(kStacked) + kStacked.size() - 1;
     for (int64_t layer = 0; layer < layers; ++layer) {
       TensorInfo row = info;

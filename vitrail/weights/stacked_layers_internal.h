@@ -8,7 +8,7 @@
 namespace vitrail::weights {
 
 // The file with "encoderblock/NAME" [L, …] as L tensors "encoderblock_0/NAME", …; a file without such names as it is.
-// Throws Error for a tensor without layers.
+// Throws Error for a tensor without layers, and for too many layers.
 std::unique_ptr<TensorFile> unstack_layers(std::unique_ptr<TensorFile> file, const std::string& where);
 
 }  // namespace vitrail::weights
