@@ -471,6 +471,22 @@ TEST(Pickle, ContainersAreMadeOfTheItemsOfTheirArgument) {
   EXPECT_EQ(call("torch", "float32", ""), "o:float32");
 }
 
+// A small file would take gigabytes: each call copies the items of a container.
+TEST(Pickle, CopiedItemsAreLimited) {
+  const std::string items(10'000, 'N'), list = "](" + items + "eq\x01" + "0", dict = "}(" + items + "uq\x01" + "0";
+  const auto copies = [](const std::string& container, const std::string& name, int count) {
+    std::string text = container + "(" + (name == "tuple" ? global("builtins", name) : global("collections", name));
+    text += "q\x02" + std::string("0");
+    for (int i = 0; i < count; ++i) text += "h\x02h\x01\x85R";
+    return text + "l.";
+  };
+  EXPECT_EQ(read(copies(list, "tuple", 100)).root().items.size(), 100u);
+  for (const auto& [container, name] : {std::pair(list, "tuple"), std::pair(dict, "OrderedDict")}) {
+    const std::string error = error_of(copies(container, name, 1000));
+    EXPECT_TRUE(error.ends_with("expected at most 8000000 items of containers, got more")) << error;
+  }
+}
+
 TEST(Pickle, FindsTheValueOfAKey) {
   const Pickle dict = read("}(" + text_of("a") + "K\x01K\x07K\x02" + text_of("b") + "K\x03" + text_of("a") + "K\x04u.");
   EXPECT_EQ(dict.root().find("a")->integer, 4);

@@ -7,8 +7,9 @@
 namespace vitrail::weights {
 namespace {
 
-// Limits the memory of hostile files to about 200 MB.  A ViT's checkpoint with optimiser state has some 10,000 objects.
-constexpr size_t kMaxObjects = 2'000'000;
+// Limit the memory of hostile files to about 300 MB, besides the file and what its bytes push to the stack.  A ViT's
+// checkpoint with optimiser state has some 10,000 objects.
+constexpr size_t kMaxObjects = 2'000'000, kMaxItems = 4 * kMaxObjects;
 
 }  // namespace
 
@@ -75,6 +76,12 @@ PickleValue* Pickle::make(Kind kind) {
   Value& value = values_.emplace_back();
   value.kind = kind;
   return &value;
+}
+
+void Pickle::add_items(Value& container, std::span<Value* const> items) {
+  items_ += items.size();
+  if (items_ > kMaxItems) fail(str("at most ", kMaxItems, " items of containers"), "more");
+  container.items.insert(container.items.end(), items.begin(), items.end());
 }
 
 PickleValue* Pickle::make_integer(int64_t integer, Kind kind) {

@@ -97,14 +97,14 @@ PickleValue* Pickle::call_container(const PickleGlobal& function, const Value& a
     return make_object(&function);
   }
   if (!dict || source.kind == Kind::dict) {
-    result->items = source.items;
+    add_items(*result, source.items);
     return result;
   }
   for (const Value* pair : source.items) {
     if ((pair->kind != Kind::list && pair->kind != Kind::tuple) || pair->items.size() != 2) {
       fail("pairs of key and value", describe(*pair));
     }
-    result->items.insert(result->items.end(), pair->items.begin(), pair->items.end());
+    add_items(*result, pair->items);
   }
   return result;
 }

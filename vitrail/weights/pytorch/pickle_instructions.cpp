@@ -251,7 +251,7 @@ bool Pickle::extend(Kind kind, std::vector<Value*> items) {
   const bool object = container->kind == Kind::object;
   if (!object && container->kind != kind) fail(name_of(kind), describe(*container));
   if (object && kind != Kind::dict) return push(container);
-  container->items.insert(container->items.end(), items.begin(), items.end());
+  add_items(*container, items);
   return push(container);
 }
 

@@ -81,7 +81,7 @@ class Pickle {
  public:
   // Reads from the beginning of `bytes`, which must outlive this object, to the end of the first pickle.  Throws Error
   // naming `where` for a refused global, an opcode that torch.save does not write, a truncated or malformed pickle, or
-  // too many objects.
+  // too many objects or items.
   Pickle(std::span<const std::byte> bytes, const std::string& where);
 
   const PickleValue& root() const { return *root_; }
@@ -99,6 +99,7 @@ class Pickle {
   uint64_t take_unsigned(int size);
 
   Value* make(Kind kind);
+  void add_items(Value& container, std::span<Value* const> items);
   Value* make_integer(int64_t value, Kind kind = Kind::integer);
   Value* make_text(Kind kind, std::string_view text);
   Value* pop();
@@ -143,6 +144,7 @@ class Pickle {
   std::string where_;
   size_t at_ = 0;
   std::deque<Value> values_;  // a deque, because elements must not move
+  size_t items_ = 0;          // in all containers
   std::vector<Value*> stack_;
   std::vector<size_t> marks_;
   std::unordered_map<uint64_t, Value*> memo_;
