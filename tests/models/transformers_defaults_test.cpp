@@ -78,7 +78,7 @@ TEST(TransformersDefaults, OfBeit) {
 
 TEST(TransformersDefaults, OfDinov2AndItsRegisters) {
   const VitConfig dinov2 = parse_defaults("dinov2").vit;
-  expect_sizes(dinov2, 224, 16, 768, 12, 12);
+  expect_sizes(dinov2, 224, 14, 768, 12, 12);
   EXPECT_EQ(dinov2.mlp_hidden, std::nullopt);
   EXPECT_EQ(dinov2.mlp_ratio, 4);
   EXPECT_EQ(dinov2.init_values, 1);
@@ -90,6 +90,7 @@ TEST(TransformersDefaults, OfDinov2AndItsRegisters) {
   EXPECT_EQ(parse_defaults("dinov2", R"("architectures": ["Dinov2ForImageClassification"])").vit.global_pool,
             GlobalPool::token_avg);
   const VitConfig registers = parse_defaults("dinov2_with_registers").vit;
+  EXPECT_EQ(registers.patch_size, (std::array<int64_t, 2>{16, 16}));
   EXPECT_EQ(registers.reg_tokens, 4);
   EXPECT_TRUE(registers.no_embed_reg);
   EXPECT_TRUE(registers.pos_interp.antialias);
