@@ -42,6 +42,28 @@ TEST(TimmConfig, LaterSourcesHavePrecedence) {
   EXPECT_EQ(parse("{" + name + "}").vit.embed_dim, 192);
 }
 
+// timm/models/_builder.py, _update_default_model_kwargs().
+TEST(TimmConfig, PretrainedCfgDeterminesWhatItsArgumentsDoNot) {
+  const auto vit = [](const std::string& fields) {
+    return parse(R"({"architecture": "vit_tiny_patch16_224", )" + fields + "}").vit;
+  };
+  const std::string input = R"("pretrained_cfg": {"input_size": [1, 32, 48])";
+  using Size = std::array<int64_t, 2>;
+  EXPECT_EQ(vit(input + "}").in_chans, 1);
+  EXPECT_EQ(vit(input + "}").img_size, (Size{224, 224})) << "not fixed";
+  EXPECT_EQ(vit(R"("pretrained_cfg": {"num_classes": 5})").num_classes, 5);
+  EXPECT_EQ(vit(R"("pretrained_cfg": {"num_classes": -1})").num_classes, 1000) << "the architecture's";
+  EXPECT_EQ(vit(R"("pretrained_cfg": {"num_classes": 5}, "num_classes": 7)").num_classes, 7);
+  const std::string fixed = input + R"(, "fixed_input_size": true})";
+  EXPECT_EQ(vit(fixed).img_size, (Size{32, 48}));
+  EXPECT_EQ(vit(fixed + R"(, "model_args": {"img_size": 64, "in_chans": 4})").img_size, (Size{64, 64}));
+  EXPECT_EQ(vit(fixed + R"(, "model_args": {"img_size": 64, "in_chans": 4})").in_chans, 4);
+  EXPECT_EQ(vit(fixed + R"(, "model_args": {"dynamic_img_size": true})").img_size, (Size{224, 224}));
+  // Old files have the fields of pretrained_cfg in the file itself.
+  EXPECT_EQ(vit(R"("input_size": [1, 32, 48], "fixed_input_size": true)").img_size, (Size{32, 48}));
+  EXPECT_EQ(vit(R"("input_size": [1, 32, 48])").in_chans, 1);
+}
+
 TEST(TimmConfig, ErrorsNameTheirFields) {
   const std::string vit = R"({"architecture": "vit", )";
   EXPECT_EQ(error(vit + R"("input_size": [224, 224]})"),

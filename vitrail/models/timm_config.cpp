@@ -9,16 +9,38 @@
 namespace vitrail::models {
 namespace {
 
+struct InputSize {
+  int64_t channels = 0;
+  std::array<int64_t, 2> size{};  // height, width
+};
+
+std::optional<InputSize> input_size_of(const JsonFields& fields) {
+  const auto size = fields.numbers("input_size");
+  if (!size) return std::nullopt;
+  if (size->size() != 3)
+    throw Error(fields.path("input_size"), "[channels, height, width]", str(size->size(), " numbers"));
+  for (const double side : *size) {
+    if (!(side >= 0 && side <= 1e9)) throw Error(fields.path("input_size"), "sizes from 1 to 65536", str(side));
+  }
+  const auto extent = [&](size_t axis) { return static_cast<int64_t>((*size)[axis]); };
+  return InputSize{extent(0), {extent(1), extent(2)}};
+}
+
+// The arguments that pretrained_cfg determines (timm/models/_builder.py, _update_default_model_kwargs).  Old files have
+// its fields outside it.
+void read_pretrained_cfg(const JsonFields& file, VisionTransformerConfig& vit) {
+  const JsonFields from = file.has("pretrained_cfg") ? file.nested("pretrained_cfg") : file;
+  if (const int64_t classes = from.integer("num_classes").value_or(-1); classes >= 0) vit.num_classes = classes;
+  const auto input = input_size_of(from);
+  if (!input) return;
+  vit.in_chans = input->channels;
+  const bool any_size = file.nested("model_args").boolean("dynamic_img_size").value_or(false);
+  if (from.boolean("fixed_input_size").value_or(false) && !any_size) vit.img_size = input->size;
+}
+
 // Reads preprocessing settings; overwrites those of earlier calls.
 void read_preprocessing(const JsonFields& fields, Preprocessing& to) {
-  if (const auto size = fields.numbers("input_size")) {
-    if (size->size() != 3)
-      throw Error(fields.path("input_size"), "[channels, height, width]", str(size->size(), " numbers"));
-    for (const double side : *size) {
-      if (!(side >= 0 && side <= 1e9)) throw Error(fields.path("input_size"), "sizes from 1 to 65536", str(side));
-    }
-    to.input_size = {static_cast<int64_t>((*size)[1]), static_cast<int64_t>((*size)[2])};
-  }
+  if (const auto input = input_size_of(fields)) to.input_size = input->size;
   if (const auto value = fields.text("interpolation")) to.interpolation = value;
   if (const auto value = fields.number("crop_pct")) to.crop_pct = value;
   JsonFields::assign(to.crop_mode, fields.text("crop_mode"));
@@ -83,6 +105,7 @@ ModelConfig read_timm_config(const Json& json, const std::string& where, const s
     const Json args = parse_json(family_args, "model_args of the key map");
     read_model_args(JsonFields(args, "model_args of the key map"), config.vit);
   }
+  read_pretrained_cfg(file, config.vit);
   JsonFields::assign(config.vit.num_classes, file.integer("num_classes"));
   if (file.has("global_pool")) {
     const Json pool{{"global_pool", file.at("global_pool")}};
