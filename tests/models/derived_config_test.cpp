@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tests/support/messages.h"
 #include "vitrail/models/layer_configs_internal.h"
 
@@ -125,6 +127,22 @@ TEST(DerivedConfig, FieldsHaveLimits) {
   }
   EXPECT_EQ(problem([](Config& c) { c.norm_eps = 0; }), "");
   for (const double eps : {-1e-6, 1.0}) EXPECT_NE(problem([&](Config& c) { c.norm_eps = eps; }), "") << eps;
+  EXPECT_EQ(problem([](Config& c) { c.patch_drop_rate = 0.99; }), "");
+  for (const double rate : {-0.1, 1.0, 2.5}) {
+    EXPECT_TRUE(problem([&](Config& c) {
+                  c.patch_drop_rate = rate;
+                }).starts_with("patch_drop_rate: expected a dropout probability in [0, 1), got "))
+        << rate;
+  }
+  // Products with them would overflow.
+  for (const double ratio : {1e308, -1e308, std::nan("")}) {
+    const std::string limits = str(": expected a number from 0 to 16777216, got ", ratio);
+    EXPECT_EQ(problem([&](Config& c) { c.mlp_ratio = ratio; }), "mlp_ratio" + limits);
+    EXPECT_EQ(problem([&](Config& c) { c.attn_pool_mlp_ratio = ratio, c.global_pool = GlobalPool::map; }),
+              "attn_pool_mlp_ratio" + limits);
+  }
+  EXPECT_EQ(problem([](Config& c) { c.swiglu_mlp = true, c.swiglu_align_to = INT64_MAX; }),
+            "swiglu_align_to: expected a value from 0 to 1048576, got 9223372036854775807");
 }
 
 TEST(DerivedConfig, CombinationsThatNoModelHasAreErrors) {

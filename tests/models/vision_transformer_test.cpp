@@ -381,6 +381,7 @@ TEST(VisionTransformer, PatchDropoutKeepsTheFirstOfTheDrawnOrder) {
   model.drop_patches_in_training(0);
   EXPECT_EQ(traced_by(model).at("patch_drop").size(1), 8);
   EXPECT_EQ(model.config().patch_drop_rate, 0.4) << "the configuration is not changed";
+  for (const double rate : {-0.5, 1.0}) EXPECT_THROW(model.drop_patches_in_training(rate), Error) << rate;
   model.drop_patches_in_training(0.5);
   model.eval();
   EXPECT_EQ(traced_by(model).at("patch_drop").size(1), 8);

@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "vitrail/base/error.h"
+#include "vitrail/models/preprocessing.h"
+#include "vitrail/nn/dropout.h"
 #include "vitrail/nn/swiglu.h"
 
 namespace vitrail::models {
@@ -14,7 +16,12 @@ void check_range(const char* field, int64_t value, int64_t min, int64_t max) {
 }
 
 // Above any published model; products of two limits do not overflow.
-constexpr int64_t kMaxPixels = 1 << 16, kMaxWidth = 1 << 20, kMaxDepth = 4096;
+constexpr int64_t kMaxWidth = 1 << 20, kMaxDepth = 4096, kMaxHidden = kMaxWidth * 16;
+
+// Ratios whose products with a width are integers; the products have limits of their own.
+void check_ratio(const char* field, double ratio) {
+  if (!(ratio >= 0 && ratio <= kMaxHidden)) throw Error(field, str("a number from 0 to ", kMaxHidden), str(ratio));
+}
 
 void check_relative_positions(const VisionTransformerConfig& config) {
   if (!config.use_rel_pos_bias && !config.use_shared_rel_pos_bias) return;
@@ -53,9 +60,12 @@ const VisionTransformerConfig& checked(const VisionTransformerConfig& config) {
   check_range("depth", config.depth, 0, kMaxDepth);
   check_range("num_heads", config.num_heads, 1, kMaxWidth);
   if (config.head_dim) check_range("head_dim", *config.head_dim, 1, kMaxWidth);
-  check_range("mlp_ratio (the MLP's hidden width)", mlp_hidden_of(config), 1, kMaxWidth * 16);
+  check_ratio("mlp_ratio", config.mlp_ratio);
+  check_ratio("attn_pool_mlp_ratio", config.attn_pool_mlp_ratio.value_or(0));
+  check_range("swiglu_align_to", config.swiglu_align_to, 0, kMaxWidth);
+  check_range("mlp_ratio (the MLP's hidden width)", mlp_hidden_of(config), 1, kMaxHidden);
   if (config.global_pool == GlobalPool::map) {
-    check_range("attn_pool_mlp_ratio (the MLP's hidden width)", pool_mlp_hidden_of(config), 0, kMaxWidth * 16);
+    check_range("attn_pool_mlp_ratio (the MLP's hidden width)", pool_mlp_hidden_of(config), 0, kMaxHidden);
     check_range("attn_pool_dim", config.attn_pool_dim, 0, kMaxWidth);
   } else if (config.pool_include_prefix || config.attn_pool_dim > 0) {
     throw Error(config.pool_include_prefix ? "pool_include_prefix" : "attn_pool_dim", "global_pool map",
@@ -77,7 +87,7 @@ const VisionTransformerConfig& checked(const VisionTransformerConfig& config) {
   if (config.dist_token && !(config.class_token && config.global_pool == GlobalPool::token)) {
     throw Error("dist_token", "a class token and global_pool token", "another combination");
   }
-  check_range("swiglu_align_to", config.swiglu_align_to, 0, kMaxWidth);
+  nn::checked_probability(config.patch_drop_rate, "patch_drop_rate");
   if (config.use_rot_pos_emb) check_rotary(config);
   scheme_of(config);
   head_activation(config);

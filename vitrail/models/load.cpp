@@ -135,7 +135,6 @@ auto with_file(const std::string& file, const Function& function) {
 }
 
 void check_image_side(int64_t side, int64_t patch, const std::string& where) {
-  constexpr int64_t kMaxPixels = 1 << 16;
   if (side >= patch && side <= kMaxPixels && side % patch == 0) return;
   const int64_t last = std::max(kMaxPixels / patch - 1, int64_t{1});  // the larger of both is within the limit, too
   const int64_t below = std::clamp(side / patch, int64_t{1}, last) * patch;

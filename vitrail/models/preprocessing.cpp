@@ -30,7 +30,6 @@ const std::array<Preset, 4>& presets() {
   return table;
 }
 
-constexpr int64_t kMaxPixels = 1 << 16;
 constexpr double kMinCrop = 0.01;  // a hundred times larger than the crop in each direction
 
 // The name of a setting in errors: a field of a file, or an option.

@@ -9,6 +9,9 @@
 
 namespace vitrail::models {
 
+// The longest side of an image, above that of any published model.
+inline constexpr int64_t kMaxPixels = 1 << 16;
+
 // timm: resize to size / crop_pct by crop_mode, then crop.  huggingface: the steps of preprocessor_config.json.
 enum class ResizeRule : uint8_t { timm, huggingface };
 

@@ -20,7 +20,8 @@ std::optional<InputSize> input_size_of(const JsonFields& fields) {
   if (size->size() != 3)
     throw Error(fields.path("input_size"), "[channels, height, width]", str(size->size(), " numbers"));
   for (const double side : *size) {
-    if (!(side >= 0 && side <= 1e9)) throw Error(fields.path("input_size"), "sizes from 1 to 65536", str(side));
+    if (!(side >= 0 && side <= 1e9))
+      throw Error(fields.path("input_size"), str("sizes from 1 to ", kMaxPixels), str(side));
   }
   const auto extent = [&](size_t axis) { return static_cast<int64_t>((*size)[axis]); };
   return InputSize{extent(0), {extent(1), extent(2)}};

@@ -191,7 +191,7 @@ void VisionTransformer::drop_patches_in_training(double rate) {
   if (rate > 0 && (config_.use_rel_pos_bias || rel_pos_bias_)) {
     throw Error("patch dropout", "a model without a relative position bias, which is for all patches", "one");
   }
-  patch_drop_rate_ = rate;
+  patch_drop_rate_ = nn::checked_probability(rate, "patch dropout");
 }
 
 void VisionTransformer::merge_tokens(int64_t per_block) {

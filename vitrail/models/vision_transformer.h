@@ -61,7 +61,7 @@ class VisionTransformer : public nn::Module {
 
   // Sets the rate of patch dropout in training, in [0, 1).  The initial rate is the configuration's, which this does
   // not change.
-  // Throws Error for a model with a relative position bias, which is for all patches.
+  // Throws Error for another rate, and for a model with a relative position bias, which is for all patches.
   void drop_patches_in_training(double rate);
 
   // Token merging in eval mode (nn/token_merging.h): every block merges `per_block` tokens into others, which saves

@@ -17,13 +17,13 @@ thread_local RandomScope::State scope;
 
 uint64_t key_of(const std::string& path) { return random_key(path, scope.seed, scope.step); }
 
+}  // namespace
+
 double checked_probability(double p, const std::string& path) {
   if (!(p >= 0 && p < 1))
     throw Error(path.empty() ? "dropout" : path, "a dropout probability in [0, 1)", python_float(p));
   return p;
 }
-
-}  // namespace
 
 RandomScope::RandomScope(State state) : outer_(std::exchange(scope, std::move(state))) {}
 RandomScope::~RandomScope() { scope = std::move(outer_); }

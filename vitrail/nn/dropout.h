@@ -25,6 +25,9 @@ class RandomScope {
   State outer_;
 };
 
+// Throws Error naming the layer's path for a probability that is not in [0, 1).
+double checked_probability(double p, const std::string& path);
+
 // A permutation of 0 to n − 1 for each of `samples`, drawn under the thread's RandomScope and the layer's path.
 std::vector<std::vector<int64_t>> random_orders(const std::string& path, int64_t samples, int64_t n);
 
