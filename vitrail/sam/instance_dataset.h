@@ -45,7 +45,7 @@ class InstanceDataset {
 // another structure, and for no images with masks.
 std::unique_ptr<const InstanceDataset> open_instances(const std::filesystem::path& path, const std::string& split = "");
 
-// "1,200 images of DATASET (3 images without masks and 5 crowd annotations left out)"
+// "1200 images of DATASET (left out: 3 images without masks, 5 crowd annotations)"
 std::string summary(const InstanceDataset& dataset, const std::string& name);
 
 }  // namespace vitrail::sam
