@@ -52,9 +52,9 @@ TEST(Normalizer, DoesTheStepsOfAProcessor) {
   transform.processor.emplace();
   transform.processor->rescale = 0.5;
   EXPECT_EQ(normalized(transform, image), (Values{2, 2, 15.5625F}));
-  transform.processor->rescale.reset();
+  transform.processor->rescale = 1;
   EXPECT_EQ(normalized(transform, image), (Values{4.5F, 4.5F, 31.5F}));
-  transform.processor->normalize = false;
+  transform.mean = {0}, transform.std = {1};  // without do_normalize
   EXPECT_EQ(normalized(transform, image), (Values{10, 20, 255}));
   transform.processor->rescale = 0.25;
   EXPECT_EQ(normalized(transform, image), (Values{2.5F, 5, 63.75F}));
@@ -73,9 +73,9 @@ TEST(NormalizeFloats, DoesTheStepsOfAProcessor) {
   transform.processor->rescale = 0.5;
   EXPECT_EQ(run(false), (Values{2, -0.25F, 2, -0.25F, 15.5625F, -0.1875F}));
   EXPECT_EQ(run(true), (Values{63.25F, 0.25F, 2, -0.25F, 0.25F, -0.3125F}));
-  transform.processor->rescale.reset();
+  transform.processor->rescale = 1;
   EXPECT_EQ(run(false), (Values{4.5F, 0, 4.5F, 0, 31.5F, 0}));
-  transform.processor->normalize = false;
+  transform.mean = {0}, transform.std = {1};
   EXPECT_EQ(run(false), (Values{10, 1, 20, 2, 255, 3}));
   EXPECT_EQ(run(true), (Values{255, 3, 20, 2, 10, 1}));
   Values grey(6);
@@ -100,8 +100,6 @@ TEST(Statistics, AreOnePositiveValueOrOneForEachChannel) {
   EvalTransform none = transform_of({}, {0});
   none.processor.emplace();
   EXPECT_THROW(check_statistics(none, 3), Error);
-  none.processor->normalize = false;
-  EXPECT_NO_THROW(check_statistics(none, 3)) << "they are not used";
 }
 
 TEST(Normalizer, RefusesImagesThatItHasNoStatisticsFor) {

@@ -30,9 +30,8 @@ ProcessorSteps processor_from(const json& options) {
     }
   }
   if (options.at("do_center_crop")) steps.crop = height_width(options.at("crop_size"));
-  if (!options.value("do_rescale", true)) steps.rescale.reset();
+  if (!options.value("do_rescale", true)) steps.rescale = 1;
   if (options.contains("rescale_factor")) steps.rescale = options.at("rescale_factor").get<double>();
-  steps.normalize = options.value("do_normalize", true);
   return steps;
 }
 
@@ -49,6 +48,7 @@ EvalTransform transform_from(const json& entry, const json& index) {
   } else {
     const json& options = entry.at("hugging_face");
     transform.processor = processor_from(options);
+    if (!options.value("do_normalize", true)) transform.mean = {0}, transform.std = {1};
     transform.interpolation = static_cast<Filter>(options.value("resample", 2));
   }
   return transform;
@@ -160,7 +160,6 @@ TEST(EvalTransform, HasTheDefaultsOfTimmAndOfViTsProcessor) {
   EXPECT_EQ(steps.size, (std::array<int64_t, 2>{224, 224}));
   EXPECT_FALSE(steps.longest_edge || steps.crop);
   EXPECT_EQ(steps.rescale, 1.0 / 255.0);
-  EXPECT_TRUE(steps.normalize);
   EXPECT_FALSE(steps.resize_floats);
 }
 

@@ -37,7 +37,7 @@ auto options_with_one_field() {
       image::DecodeOptions{.apply_exif = true},
       image::EvalTransform{.crop_pct = 1},
       image::OverlayOptions{.opacity = 0.5},
-      image::ProcessorSteps{.normalize = false},
+      image::ProcessorSteps{.rescale = 1},
       infer::FunctionOptions{.threads = 2},
       infer::Request{.layer = 3},
       infer::SessionOptions{.threads = 2},

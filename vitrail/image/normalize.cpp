@@ -12,18 +12,13 @@ float of_channel(const std::vector<double>& values, int64_t channel) {
 
 // The normalised value of each of the 256 bytes, in the order and precision of the reference's operations.
 std::array<float, 256> normalized_values(const EvalTransform& transform, int64_t channel) {
-  const bool normalize = !transform.processor || transform.processor->normalize;
-  const float mean = normalize ? of_channel(transform.mean, channel) : 0.0f,
-              std = normalize ? of_channel(transform.std, channel) : 1.0f;
+  const float mean = of_channel(transform.mean, channel), std = of_channel(transform.std, channel);
   std::array<float, 256> values;
   for (int i = 0; i < 256; ++i) {
-    float x = static_cast<float>(i);
-    if (!transform.processor) {
-      x /= 255.0f;  // torchvision's ToTensor
-    } else if (transform.processor->rescale) {
-      x = static_cast<float>(i * *transform.processor->rescale);  // NumPy: computed in double, rounded to float
-    }
-    values[i] = normalize ? (x - mean) / std : x;
+    // NumPy computes in double and rounds to float; torchvision's ToTensor divides floats.
+    const float x =
+        transform.processor ? static_cast<float>(i * transform.processor->rescale) : static_cast<float>(i) / 255.0f;
+    values[i] = (x - mean) / std;
   }
   return values;
 }
@@ -33,18 +28,15 @@ std::array<float, 256> normalized_values(const EvalTransform& transform, int64_t
 void normalize_floats(const EvalTransform& transform, const std::vector<float>& pixels, int64_t channels, bool reversed,
                       float* out) {
   const auto count = static_cast<int64_t>(pixels.size()) / channels;
-  const ProcessorSteps& steps = *transform.processor;
-  const float factor = static_cast<float>(steps.rescale.value_or(1.0));
+  const float factor = static_cast<float>(transform.processor->rescale);
   for (int64_t c = 0; c < channels; ++c) {
-    const float mean = steps.normalize ? of_channel(transform.mean, c) : 0.0F,
-                std = steps.normalize ? of_channel(transform.std, c) : 1.0F;
+    const float mean = of_channel(transform.mean, c), std = of_channel(transform.std, c);
     const float* const from = pixels.data() + (reversed ? channels - 1 - c : c);
     for (int64_t i = 0; i < count; ++i) out[c * count + i] = (factor * from[i * channels] - mean) / std;
   }
 }
 
 void check_statistics(const EvalTransform& transform, int64_t channels) {
-  if (transform.processor && !transform.processor->normalize) return;
   for (const auto* values : {&transform.mean, &transform.std}) {
     const int64_t count = static_cast<int64_t>(values->size());
     if (count != 1 && count != channels) {

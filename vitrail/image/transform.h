@@ -25,8 +25,7 @@ struct ProcessorSteps {
   std::array<int64_t, 2> size{224, 224};         // fixed: height, width; shortest_edge: that edge, twice
   std::optional<int64_t> longest_edge{};         // with shortest_edge: upper limit of the longest edge
   std::optional<std::array<int64_t, 2>> crop{};  // do_center_crop: height, width; smaller images are padded with black
-  std::optional<double> rescale = 1.0 / 255.0;   // do_rescale
-  bool normalize = true;                         // do_normalize
+  double rescale = 1.0 / 255.0;                  // rescale_factor; 1 without do_rescale
   // Resizes the rescaled floats instead of bytes, as DINOv3's processor; with Resize::fixed and without crop.
   bool resize_floats = false;
 };
