@@ -24,6 +24,16 @@ std::string encoded(uint32_t character, size_t length) {
   return static_cast<char>(mark | character) + text;
 }
 
+TEST(Utf8, CharactersHaveTheirShortestForm) {
+  for (const auto& [code, length] :
+       {std::pair(0u, 1u), std::pair(0x7Fu, 1u), std::pair(0x80u, 2u), std::pair(0x7FFu, 2u), std::pair(0x800u, 3u),
+        std::pair(0xFFFFu, 3u), std::pair(0x10000u, 4u), std::pair(0x10FFFFu, 4u)}) {
+    std::string text = "a";
+    append_utf8(code, text);
+    EXPECT_EQ(text, "a" + encoded(code, length)) << code;
+  }
+}
+
 TEST(Utf8, HasOneFormOfEachCharacterAndNoneOfSurrogates) {
   const uint32_t bits[] = {0, 7, 11, 16, 21};  // that a form of so many bytes holds
   const auto step = [](uint32_t character) {   // every one of two and three bytes, and at the end

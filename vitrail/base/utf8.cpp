@@ -41,6 +41,17 @@ size_t utf8_length(std::string_view text) {
   return overlong || surrogate || too_high ? 0 : length;
 }
 
+void append_utf8(char32_t code, std::string& to) {
+  if (code < 0x80) {
+    to += static_cast<char>(code);
+    return;
+  }
+  const int more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;  // bytes that follow the first
+  constexpr char32_t kFirst[] = {0, 0xC0, 0xE0, 0xF0};
+  to += static_cast<char>(kFirst[more] | code >> (6 * more));
+  for (int i = more; i-- > 0;) to += static_cast<char>(0x80 | (code >> (6 * i) & 0x3F));
+}
+
 bool is_utf8(std::string_view text) {
   for (size_t at = 0; at < text.size();) {
     const size_t length = utf8_length(text.substr(at));

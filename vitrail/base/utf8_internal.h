@@ -10,6 +10,9 @@ namespace vitrail {
 // The length in bytes of the UTF-8 character at the beginning of `text`; 0 if there is none (RFC 3629, section 4).
 size_t utf8_length(std::string_view text);
 
+// Appends the character with this code point, at most U+10FFFF.
+void append_utf8(char32_t code, std::string& to);
+
 bool is_utf8(std::string_view text);  // without overlong forms and surrogates, as JSON needs it
 
 // Replaces each byte that is not part of a UTF-8 character by \xNN.

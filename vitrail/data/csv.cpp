@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "vitrail/base/error.h"
+#include "vitrail/base/utf8_internal.h"
 
 namespace vitrail::data {
 namespace {
@@ -29,17 +30,6 @@ char named_separator(std::string_view text) {
   if (!text.starts_with(kName) || text.size() < kName.size() + 2) return '\0';
   const char end = text[kName.size() + 1];
   return end == '\n' || end == '\r' ? text[kName.size()] : '\0';
-}
-
-void append_utf8(std::string& text, uint32_t code) {
-  if (code < 0x80) {
-    text += static_cast<char>(code);
-    return;
-  }
-  const int more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;  // bytes that follow the first
-  constexpr uint32_t kFirst[] = {0, 0xC0, 0xE0, 0xF0};
-  text += static_cast<char>(kFirst[more] | code >> (6 * more));
-  for (int i = more; i-- > 0;) text += static_cast<char>(0x80 | (code >> (6 * i) & 0x3F));
 }
 
 // A path with a NUL would be cut there, and name another file.
@@ -125,7 +115,7 @@ std::string utf8_text(std::string content, const std::string& where) {
       const uint32_t second = unit(i += 2);
       code = 0x10000 + ((code - 0xD800) << 10) + (second & 0x3FF);
     }
-    append_utf8(text, code);
+    append_utf8(code, text);
   }
   return require_text(std::move(text), where);
 }

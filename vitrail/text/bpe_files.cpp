@@ -4,6 +4,7 @@
 #include "vitrail/base/error.h"
 #include "vitrail/base/gzip_internal.h"
 #include "vitrail/base/read_file.h"
+#include "vitrail/base/utf8_internal.h"
 #include "vitrail/text/bpe_files_internal.h"
 #include "vitrail/text/tokenizer_json_internal.h"
 #include "vitrail/text/unicode_internal.h"

@@ -68,12 +68,6 @@ std::u32string code_points(std::string_view utf8) {
   return result;
 }
 
-void append_utf8(char32_t c, std::string& to) {
-  utf8proc_uint8_t bytes[4];
-  const utf8proc_ssize_t length = utf8proc_encode_char(static_cast<utf8proc_int32_t>(c), bytes);
-  to.append(reinterpret_cast<const char*>(bytes), static_cast<size_t>(length));
-}
-
 std::string to_utf8(std::u32string_view text) {
   std::string result;
   for (const char32_t c : text) append_utf8(c, result);

@@ -9,7 +9,6 @@ namespace vitrail::text {
 
 std::u32string code_points(std::string_view utf8);  // throws Error for text that is not UTF-8
 std::string to_utf8(std::u32string_view text);
-void append_utf8(char32_t c, std::string& to);
 
 bool is_white_space(char32_t c);  // the property White_Space
 bool is_letter(char32_t c);       // category L

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "vitrail/base/error.h"
+#include "vitrail/base/near_names_internal.h"
 
 namespace vitrail::weights {
 namespace fs = std::filesystem;
@@ -82,13 +83,8 @@ constexpr Extension kExtensions[] = {
      {"a program of torch.export", "; save its weights instead: torch.save(model.state_dict(), \"weights.pth\")"}},
 };
 
-std::string lower(std::string text) {
-  for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
-  return text;
-}
-
 const Format* format_by_name(const std::string& name) {
-  const std::string low = lower(name);
+  const std::string low = lower_case(name);
   for (const Extension& row : kExtensions) {
     if (low.ends_with(row.text)) return &row.format;
   }
@@ -117,7 +113,7 @@ std::string foreign_file(std::string_view bytes, const std::string& name) {
   }
   if (bytes.ends_with(kTableMagic)) return text_of(kTensorFlow);
   if (const Format* format = format_by_name(name)) return text_of(*format);
-  const std::string begin = lower(std::string(bytes.substr(0, 256)));
+  const std::string begin = lower_case(std::string(bytes.substr(0, 256)));
   const size_t first = begin.find_first_not_of(" \t\r\n\xef\xbb\xbf");
   const std::string_view start = first == std::string::npos ? "" : std::string_view(begin).substr(first);
   if (start.starts_with("<!doctype") || start.starts_with("<html") || start.starts_with("<?xml")) {
@@ -136,7 +132,7 @@ std::string folder_content(const fs::path& folder) {
   std::error_code error;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
     const std::string name = entry->path().filename().string();
-    const std::string extension = lower(entry->path().extension().string());
+    const std::string extension = lower_case(entry->path().extension().string());
     if (std::ranges::find(kWeights, extension) != kWeights.end()) weights.push_back(name);
     if (const Format* format = format_by_name(name)) foreign.push_back(str(name, ", ", text_of(*format)));
   }
