@@ -11,7 +11,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const std::filesystem::path shard = folder.write("a.safetensors", "");
   folder.write("model.safetensors.index.json", fuzz::text_of(data, size));
   fuzz::attempt([&] {
-    for (const auto& file : weights::find_hub_files(folder.path()).weights) {
+    for (const auto& file : weights::find_hub_weights(folder.path())) {
       if (file.parent_path() != folder.path()) std::abort();
     }
   });

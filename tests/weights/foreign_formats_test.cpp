@@ -75,7 +75,7 @@ TEST(ForeignFormats, FoldersWithoutKnownWeightsSayWhatIsInThem) {
     for (const std::string& name : names) std::ofstream(folder / name) << "x";
     return folder;
   };
-  const auto error = [](const fs::path& folder) { return error_of([&] { find_hub_files(folder); }); };
+  const auto error = [](const fs::path& folder) { return error_of([&] { find_hub_weights(folder); }); };
   EXPECT_NE(error(folder_with({"config.json"})).find("got none of them"), std::string::npos);
   EXPECT_NE(
       error(folder_with({"flax_model.msgpack", "config.json"})).find("flax_model.msgpack, a msgpack file of Flax"),

@@ -9,6 +9,7 @@
 #include "tests/support/paths.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/read_file.h"
+#include "vitrail/weights/checkpoint.h"
 #include "vitrail/weights/safetensors.h"
 
 namespace vitrail::weights {
@@ -20,7 +21,7 @@ void write(const fs::path& path, const std::string& text) { std::ofstream(path, 
 
 std::string error_of(const fs::path& folder) {
   try {
-    find_hub_files(folder);
+    find_hub_weights(folder);
   } catch (const Error& error) {
     return error.what();
   }
@@ -30,12 +31,10 @@ std::string error_of(const fs::path& folder) {
 TEST(HubLayout, RoundTrip) {
   const fs::path folder = testing::scratch_folder() / "new" / "model";
   write_hub_folder(folder, "{\"architecture\": \"vit\"}", {{"w", Tensor::full({2}, 3)}});
-  const HubFiles files = find_hub_files(folder);
-  EXPECT_EQ(*files.config, folder / "config.json");
-  EXPECT_FALSE(files.preprocessor_config);
-  ASSERT_EQ(files.weights, std::vector{folder / "model.safetensors"});
-  EXPECT_EQ(files.open().tensor("w").data<float>()[1], 3.0f);
-  EXPECT_EQ(files.open().metadata().at("format"), "pt");
+  const std::vector<fs::path> files = find_hub_weights(folder);
+  ASSERT_EQ(files, std::vector{folder / "model.safetensors"});
+  EXPECT_EQ(Checkpoint::open(files).tensor("w").data<float>()[1], 3.0f);
+  EXPECT_EQ(Checkpoint::open(files).metadata().at("format"), "pt");
 }
 
 TEST(HubLayout, AFolderIsReplacedAsAWhole) {
@@ -47,7 +46,7 @@ TEST(HubLayout, AFolderIsReplacedAsAWhole) {
   fs::create_directories(folder / "preprocessor_config.json");
   EXPECT_THROW(write_hub_folder(folder, "{\"a\": 2}", {{"w", Tensor::full({2}, 5)}}, "{\"size\": 6}"), Error);
   EXPECT_EQ(read_text_file(folder / "config.json"), "{\"a\": 1}");
-  EXPECT_EQ(find_hub_files(folder).open().tensor("w").data<float>()[0], 3.0f);
+  EXPECT_EQ(Checkpoint::open(find_hub_weights(folder)).tensor("w").data<float>()[0], 3.0f);
   int64_t files = 0;
   for (const auto& entry : fs::directory_iterator(folder)) files += entry.is_regular_file();
   EXPECT_EQ(files, 2);  // no temporary ones
@@ -59,21 +58,21 @@ TEST(HubLayout, ShardsAreOneCheckpoint) {
   write_safetensors(folder / "b.safetensors", {{"y", Tensor::full({2}, 2)}, {"z", Tensor::full({1}, 3)}});
   write(folder / "model.safetensors.index.json",
         R"({"metadata": {}, "weight_map": {"x": "a.safetensors", "y": "b.safetensors", "z": "b.safetensors"}})");
-  const Checkpoint checkpoint = find_hub_files(folder).open();
+  const Checkpoint checkpoint = Checkpoint::open(find_hub_weights(folder));
   EXPECT_EQ(checkpoint.tensors().size(), 3u);
   EXPECT_EQ(checkpoint.tensor("x").data<float>()[0], 1.0f);
   EXPECT_EQ(checkpoint.tensor("z").data<float>()[0], 3.0f);
 
   write_safetensors(folder / "b.safetensors", {{"x", Tensor::full({2}, 2)}});
-  EXPECT_THROW(find_hub_files(folder).open(), Error) << "a name in two shards";
+  EXPECT_THROW(Checkpoint::open(find_hub_weights(folder)), Error) << "a name in two shards";
 }
 
 TEST(HubLayout, OneSafetensorsFileOfAnyNameIsTheModel) {
   const fs::path folder = testing::scratch_folder();
   write_safetensors(folder / "open_clip_model.safetensors", {{"x", Tensor::full({2}, 1)}});
-  EXPECT_EQ(find_hub_files(folder).weights, std::vector{folder / "open_clip_model.safetensors"});
+  EXPECT_EQ(find_hub_weights(folder), std::vector{folder / "open_clip_model.safetensors"});
   fs::rename(folder / "open_clip_model.safetensors", folder / "vit.safetensors");
-  EXPECT_EQ(find_hub_files(folder).weights, std::vector{folder / "vit.safetensors"});
+  EXPECT_EQ(find_hub_weights(folder), std::vector{folder / "vit.safetensors"});
   write_safetensors(folder / "other.safetensors", {{"x", Tensor::full({2}, 1)}});
   EXPECT_NE(error_of(folder).find("give the file itself"), std::string::npos) << error_of(folder);
 }
@@ -131,11 +130,8 @@ TEST(HubLayout, EachKindOfWeightsIsFoundInAFolder) {
     const fs::path folder = testing::scratch_folder();
     write(folder / name, "x");
     write(folder / "notes.txt", "x");
-    const HubFiles files = find_hub_files(folder);
-    EXPECT_EQ(files.folder, folder);
-    EXPECT_EQ(files.weights, std::vector{folder / name});
-    EXPECT_FALSE(files.config);
-    EXPECT_FALSE(files.preprocessor_config);
+    const std::vector<fs::path> files = find_hub_weights(folder);
+    EXPECT_EQ(files, std::vector{folder / name});
   }
   for (const char* name : {"model.safetensors.index.json", "pytorch_model.bin.index.json"}) {
     const fs::path folder = testing::scratch_folder();
@@ -143,11 +139,9 @@ TEST(HubLayout, EachKindOfWeightsIsFoundInAFolder) {
     write(folder / "one.bin", "x");
     write(folder / "two.bin", "x");
     write(folder / "preprocessor_config.json", "{}");
-    const HubFiles files = find_hub_files(folder);
-    EXPECT_EQ(files.weights, (std::vector{folder / "one.bin", folder / "two.bin"})) << "each shard once";
-    EXPECT_FALSE(files.config);
-    EXPECT_EQ(files.preprocessor_config, folder / "preprocessor_config.json");
-    EXPECT_EQ(shards_of(folder / name), files.weights);
+    const std::vector<fs::path> files = find_hub_weights(folder);
+    EXPECT_EQ(files, (std::vector{folder / "one.bin", folder / "two.bin"})) << "each shard once";
+    EXPECT_EQ(shards_of(folder / name), files);
     EXPECT_EQ(shard_names(folder / name), (std::vector<std::string>{"one.bin", "two.bin"}));
   }
 }
@@ -198,11 +192,9 @@ TEST(HubLayout, AllFilesOfAModelAreWritten) {
   write_hub_folder(folder, "the config", {{"w", Tensor::full({3}, 2)}}, "the preprocessor");
   EXPECT_EQ(read_text_file(folder / "config.json"), "the config");
   EXPECT_EQ(read_text_file(folder / "preprocessor_config.json"), "the preprocessor");
-  const HubFiles files = find_hub_files(folder);
-  EXPECT_EQ(files.config, folder / "config.json");
-  EXPECT_EQ(files.preprocessor_config, folder / "preprocessor_config.json");
-  EXPECT_EQ(files.open().tensor("w").data<float>()[2], 2);
-  EXPECT_EQ(files.open().metadata(), (std::map<std::string, std::string>{{"format", "pt"}}));
+  const std::vector<fs::path> files = find_hub_weights(folder);
+  EXPECT_EQ(Checkpoint::open(files).tensor("w").data<float>()[2], 2);
+  EXPECT_EQ(Checkpoint::open(files).metadata(), (std::map<std::string, std::string>{{"format", "pt"}}));
   write(folder / "file", "x");
   EXPECT_EQ(testing::error_of([&] { write_hub_folder(folder / "file" / "x", "", {}); }),
             (folder / "file/x").string() + ": cannot be created: Not a directory");

@@ -351,7 +351,9 @@ TEST(KeyMap, DetectsTheFamilyOfEveryFixture) {
       {"lucidrains_old", {"vit_pytorch_plain"}}};
   for (const auto& [fixture, families] : expected) {
     const std::vector<std::string> keys = open_model(fixture).names();
-    EXPECT_EQ(KeyMap::matching(keys), families) << fixture;
+    std::vector<std::string> matching = KeyMap::builtin_names();
+    std::erase_if(matching, [&](const std::string& name) { return !KeyMap::builtin(name).recognises(keys); });
+    EXPECT_EQ(matching, families) << fixture;
     EXPECT_EQ(KeyMap::detect(keys).name(), families.front()) << fixture;
   }
 }

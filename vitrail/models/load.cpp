@@ -53,7 +53,7 @@ Files find_files(const fs::path& given) {
     path /= "model";
   const fs::path folder = is_folder ? path : path.parent_path();
   Files files{{path}, folder / "config.json"};
-  if (is_folder) files.weights = weights::find_hub_files(path).weights;
+  if (is_folder) files.weights = weights::find_hub_weights(path);
   if (path.string().ends_with(".index.json")) files.weights = weights::shards_of(path);
   if (is_of_open_clip(files.weights.front()) || !weights::is_present(files.config)) {
     if (const fs::path config = folder / "open_clip_config.json"; weights::is_present(config)) files.config = config;

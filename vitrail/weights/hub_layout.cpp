@@ -96,27 +96,17 @@ std::string choose_weights(const std::vector<std::string>& names) {
   return *std::ranges::find_if(names, is_safetensors);
 }
 
-namespace {
-
-std::optional<fs::path> if_exists(const fs::path& path) {
-  return is_present(path) ? std::optional(path) : std::nullopt;
-}
-
-}  // namespace
-
-HubFiles find_hub_files(const fs::path& folder) {
+std::vector<fs::path> find_hub_weights(const fs::path& folder) {
   if (const PathKind kind = look_up(folder); kind != PathKind::folder) {
     throw Error(folder.string(), "a folder with config.json and model.safetensors",
                 kind == PathKind::missing ? "nothing at this path" : "a file");
   }
-  HubFiles files{folder, if_exists(folder / "config.json"), if_exists(folder / "preprocessor_config.json"), {}};
   const std::string weights = choose_weights(weight_names_in(folder));
   if (weights.empty()) {
     throw Error(folder.string(), "model.safetensors, its index, or pytorch_model.bin in the folder",
                 folder_content(folder));
   }
-  files.weights = weights.ends_with(".json") ? shards_of(folder / weights) : std::vector{folder / weights};
-  return files;
+  return weights.ends_with(".json") ? shards_of(folder / weights) : std::vector{folder / weights};
 }
 
 void write_hub_folder(const fs::path& folder, const std::string& config_json,

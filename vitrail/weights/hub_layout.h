@@ -2,24 +2,13 @@
 #pragma once
 // The folder layout of the Hugging Face hub: config.json and weights in one folder.
 #include <filesystem>
-#include <map>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "vitrail/weights/checkpoint.h"
+#include "vitrail/tensor/tensor.h"
 
 namespace vitrail::weights {
-
-struct HubFiles {
-  std::filesystem::path folder;
-  std::optional<std::filesystem::path> config;               // config.json
-  std::optional<std::filesystem::path> preprocessor_config;  // preprocessor_config.json
-  std::vector<std::filesystem::path> weights;                // one file, or all shards; not empty
-
-  Checkpoint open() const { return Checkpoint::open(weights); }
-};
 
 // The files that an index of shards, {"weight_map": {tensor name: file name}}, names.  Throws Error if it is invalid.
 std::vector<std::filesystem::path> shards_of(const std::filesystem::path& index);
@@ -27,15 +16,15 @@ std::vector<std::filesystem::path> shards_of(const std::filesystem::path& index)
 // The names of the shards in an index, which may be missing.
 std::vector<std::string> shard_names(const std::filesystem::path& index);
 
-// The weights among the names of a folder's files, in the order of find_hub_files(); empty if there are none.
+// The weights among the names of a folder's files, in the order of find_hub_weights(); empty if there are none.
 std::string choose_weights(const std::vector<std::string>& names);
 
-// The weights are the first existing one of model.safetensors, model.safetensors.index.json (shards),
-// pytorch_model.bin, pytorch_model.bin.index.json (shards), model.pth, model.pt, model.npz,
-// open_clip_model.safetensors, open_clip_pytorch_model.bin, or the only *.safetensors.  Throws Error if the path is not
-// a folder, has none of these files, or an index is invalid: unreadable, or naming files that are missing or outside
-// the folder.
-HubFiles find_hub_files(const std::filesystem::path& folder);
+// The weights of a folder, one file or all shards: the first existing one of model.safetensors,
+// model.safetensors.index.json (shards), pytorch_model.bin, pytorch_model.bin.index.json (shards), model.pth, model.pt,
+// model.npz, open_clip_model.safetensors, open_clip_pytorch_model.bin, or the only *.safetensors.  Throws Error if the
+// path is not a folder, has none of these files, or an index is invalid: unreadable, or naming files that are missing
+// or outside the folder.
+std::vector<std::filesystem::path> find_hub_weights(const std::filesystem::path& folder);
 
 // Writes model.safetensors, config.json and, unless it is empty, preprocessor_config.json, and creates the folder if
 // necessary.  New weights are never beside an old configuration (AtomicFile::commit_together).  The result can be

@@ -86,15 +86,6 @@ std::vector<std::string> KeyMap::builtin_names() {
   return names;
 }
 
-std::vector<std::string> KeyMap::matching(const std::vector<std::string>& keys) {
-  const KeySet present(keys.begin(), keys.end());
-  std::vector<std::string> names;
-  for (const FamilyKeys& family : builtin_family_keys()) {
-    if (weights::recognises(family, present)) names.push_back(family.name);
-  }
-  return names;
-}
-
 KeyMap KeyMap::detect(const std::vector<std::string>& keys) {
   const KeySet present(keys.begin(), keys.end());
   for (const FamilyKeys& family : builtin_family_keys()) {

@@ -46,8 +46,6 @@ class KeyMap {
   static std::vector<std::string> builtin_names();  // in the order of detection
   // The first built-in family that recognises `keys`.  Throws Error with some of the keys if there is none.
   static KeyMap detect(const std::vector<std::string>& keys);
-  // All built-in families that recognise the keys; detect() takes the first.
-  static std::vector<std::string> matching(const std::vector<std::string>& keys);
 
   const std::string& name() const;
   const std::string& about() const;  // the library or text that the names are from; may be empty
