@@ -11,7 +11,7 @@
 namespace vitrail::train {
 namespace {
 
-using TextOf = std::function<std::string(int64_t)>;  // of the image with this index
+using TextOf = std::function<std::string(int64_t)>;  // for the index of an image
 
 // The length of what all paths begin with.  A run may resume where its images have been moved to another folder.
 size_t common_prefix(int64_t images, const TextOf& path_of) {

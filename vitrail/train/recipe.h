@@ -158,7 +158,7 @@ struct Recipe {
   std::string non_finite = "stop";  // on a non-finite loss or gradient: throw, or "skip" the step
   int64_t validate_every = 1;       // epochs
   int64_t patience = 0;             // epochs without a better validation loss that end the run; 0: off
-  int64_t log_every = 50;           // steps between rows of metrics.csv; fewer if a run would have less than 20 rows
+  int64_t log_every = 50;           // steps between rows of metrics.csv; fewer if a run would have fewer than 20 rows
 };
 
 // Parses a recipe.  `overrides`: settings "key.path=value" that replace fields; the value is JSON, or a string if it
