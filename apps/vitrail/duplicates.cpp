@@ -9,8 +9,8 @@
 #include "apps/vitrail/usage_errors.h"
 #include "vitrail/analysis/nearest.h"
 #include "vitrail/base/callbacks.h"
-#include "vitrail/base/digest_internal.h"
 #include "vitrail/base/counted.h"
+#include "vitrail/base/digest_internal.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
 
