@@ -111,7 +111,8 @@ TEST(SamFiles, TransformersHasItsOwnNames) {
   const int64_t grid = load("").config().encoder.grid;
   const auto windows = [&](const std::string& vision) {
     std::vector<int64_t> sizes;
-    for (const SamBlockConfig& block : load(vision).config().encoder.blocks) sizes.push_back(block.window);
+    const SamConfig config = load(vision).config();
+    for (const SamBlockConfig& block : config.encoder.blocks) sizes.push_back(block.window);
     return sizes;
   };
   for (size_t i = 0; i < blocks.size(); ++i) {
