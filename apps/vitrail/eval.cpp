@@ -66,6 +66,7 @@ class Evaluation {
 
   void add(const Outcome& outcome) {
     if (!outcome.error.empty()) return fail(outcome, outcome.error);
+    any_logits_ = true;
     const std::span<const float> row(outcome.result.data<float>(), nan_row_.size());
     const int64_t label = dataset_.label(static_cast<int64_t>(outcome.index));
     try {
@@ -81,9 +82,9 @@ class Evaluation {
 
   // Writes the files and prints the results.  Without any image that could be read there are none, and old files stay.
   void finish(double seconds) {
+    if (logits_ && any_logits_) logits_->finish();
+    if (predictions_ && any_logits_) predictions_->finish();
     if (report_.images() == 0) throw Error(options_.dataset, "images that can be read", "none");
-    if (logits_) logits_->finish();
-    if (predictions_) predictions_->finish();
     output_.images_per_second = static_cast<double>(report_.images()) / seconds;
     std::stable_sort(output_.wrong.begin(), output_.wrong.end(), [](const WrongImage& a, const WrongImage& b) {
       return a.prediction.prediction_probability < b.prediction.prediction_probability;
@@ -135,6 +136,7 @@ class Evaluation {
   data::ClassificationReport report_;
   EvaluationOutput output_;
   const std::vector<float> nan_row_;
+  bool any_logits_ = false;
   std::optional<NpyWriter> logits_;
   std::optional<PredictionsFile> predictions_;
   int64_t failures_ = 0;

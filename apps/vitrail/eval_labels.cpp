@@ -54,6 +54,7 @@ std::string LabelEvaluation::joined(const std::vector<int64_t>& labels) const {
 
 void LabelEvaluation::add(const Outcome& outcome) {
   if (!outcome.error.empty()) return fail(outcome, outcome.error);
+  any_logits_ = true;
   const std::span<const float> row(outcome.result.data<float>(), nan_row_.size());
   const std::vector<int64_t> labels = dataset_.labels(static_cast<int64_t>(outcome.index));
   try {
@@ -87,9 +88,9 @@ void LabelEvaluation::fail(const Outcome& outcome, const std::string& error, con
 }
 
 void LabelEvaluation::finish(double seconds) {
-  if (report_.images() == 0) throw Error(options_.dataset, "images that can be read", "none");  // old files stay
-  if (logits_) logits_->finish();
-  if (predictions_) predictions_->commit();
+  if (logits_ && any_logits_) logits_->finish();
+  if (predictions_ && any_logits_) predictions_->commit();
+  if (report_.images() == 0) throw Error(options_.dataset, "images that can be read", "none");
   if (!options_.report.empty()) write_report();
   const double images_per_second = static_cast<double>(report_.images()) / seconds;
   if (options_.format == "json") {

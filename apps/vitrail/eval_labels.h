@@ -46,6 +46,7 @@ class LabelEvaluation {
   std::optional<NpyWriter> logits_;
   std::optional<AtomicFile> predictions_;
   int64_t failures_ = 0;
+  bool any_logits_ = false;  // without any, old files stay
 };
 
 }  // namespace vitrail::app

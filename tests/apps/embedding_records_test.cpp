@@ -351,7 +351,7 @@ TEST(EmbedShards, AnOlderRecordIsOfPlainRows) {
   json record = json::parse(content_of(out / "embedding.json"));
   for (const char* key : {"dtype", "tome", "exif"}) EXPECT_EQ(record.erase(key), 1U) << key;
   std::ofstream(out / "embedding.json", std::ios::trunc) << record;
-  EXPECT_EQ(run({"embed", "-m", small_model(), shard, "-o", out}).err, "1 shards are complete already\n");
+  EXPECT_EQ(run({"embed", "-m", small_model(), shard, "-o", out}).err, "1 shard is complete already\n");
   EXPECT_TRUE(contains(refusal({"embed", "-m", small_model(), shard, "-o", out, "--exif"}),
                        "got --dtype fp32 --tome 0 --exif"));
 }
@@ -372,11 +372,11 @@ TEST(EmbedShards, TakeTheOrientationTheTypeAndTheBatchOfTheOptions) {
 
 // Without an image that could be read, the shape is that of the model's grid: rows, then columns.
 TEST(EmbedArray, OfFailedImagesHasTheShapeOfTheOptions) {
-  const fs::path folder = scratch_folder(), broken = folder / "x.png";
+  const fs::path folder = scratch_folder(), broken = folder / "x.png", good = fixture("data/red.png");
   std::ofstream(broken) << "no image";
   const auto shape = [&](const std::string& model, const Arguments& more) {
     EXPECT_EQ(
-        run_program(Arguments{"embed", "-m", fixture("models/" + model), broken, broken, "-o", folder / "f.npy"} + more)
+        run_program(Arguments{"embed", "-m", fixture("models/" + model), broken, good, "-o", folder / "f.npy"} + more)
             .status,
         1);
     return read_npy(folder / "f.npy").shape;
@@ -386,11 +386,11 @@ TEST(EmbedArray, OfFailedImagesHasTheShapeOfTheOptions) {
   EXPECT_EQ(shape("timm_non_square", {"--tokens", "all"}), (Shape{2, 13, 18}));
   EXPECT_EQ(shape("timm_gray", {"--layer", "0,1", "--tokens", "cls"})[1], 2);
   for (const std::string name : {"f.csv", "f.npz"}) {
-    EXPECT_EQ(run_program({"embed", "-m", small_model(), broken, "-o", folder / name}).status, 1);
+    EXPECT_EQ(run_program({"embed", "-m", small_model(), broken, good, "-o", folder / name}).status, 1);
     EXPECT_TRUE(fs::exists(folder / name)) << name;
   }
   const std::vector<std::string> rows = lines_of(content_of(folder / "f.csv"));
-  ASSERT_EQ(rows.size(), 2U);
+  ASSERT_EQ(rows.size(), 3U);
   std::string title = "path";
   for (int i = 0; i < 18; ++i) title += ",f" + std::to_string(i);
   EXPECT_EQ(rows[0], title + ",error");

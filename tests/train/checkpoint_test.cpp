@@ -184,6 +184,8 @@ TEST(Checkpoint, HasItsMembersInTheMetadata) {
       {"recipe", "{\"epochs\": 5}\n"},
       {"counters", "{\"a\": 1}"},
       {"class_names", R"(["cat","b\"ird",""])"},
+      {"image_sets",
+       R"([{"name":"training","images":90,"checksum":4294967295},{"name":"validation","images":0,"checksum":0}])"},
       {"fingerprint", R"({"build":"12-34","isa":"avx2","threads":7,"ranks":5})"}};
   EXPECT_EQ(metadata, expected);
   std::vector<std::string> names = file.names();
