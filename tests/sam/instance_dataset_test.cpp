@@ -68,7 +68,7 @@ TEST(CocoInstances, HavePolygonsAndBothKindsOfRuns) {
   EXPECT_EQ(area(masks[0]), 7);  // 2×2 and 1×3 pixels
   EXPECT_EQ(masks[1], masks[2]);
   EXPECT_TRUE(contains(error_of([&] { dataset->masks(0, 3, 4); }), "an image of 4×3"));
-  EXPECT_TRUE(contains(summary(*dataset, "SET"), "1 crowd annotation)"));
+  EXPECT_TRUE(contains(summary(*dataset, "SET"), "1 crowd annotation, 1 annotation without a mask"));
 }
 
 // "iscrowd" is a number or a truth value.
