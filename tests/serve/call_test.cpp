@@ -283,7 +283,8 @@ TEST_F(ServeCall, OthersRunDuringALongTextTaskWhichEndsWithItsClient) {
     ask();
     batcher.run([&] { responses->departed = true; });
     begin.set_value();
-    testing::wait_until([&] { return metric("vitrail_departed_requests_total{route=\"" + route + "\"}") == 1; });
+    testing::wait_until(
+        [&, name = route] { return metric("vitrail_departed_requests_total{route=\"" + name + "\"}") == 1; });
     EXPECT_TRUE(warnings.messages.empty()) << route << ": " << warnings.messages.at(0);
   }
 }
