@@ -96,8 +96,8 @@ TEST(Session, ARepeatedForwardPassAllocatesNothing) {
   }
 }
 
-// A server's clients choose the lists.  The model has no class token: of each constant that is concatenated, the address
-// is kept.
+// A server's clients choose the lists.  The model has no class token, because the address of each constant that is
+// concatenated is kept.
 TEST(Session, KeepsTheListsOfLayersOfItsProgramsOnly) {
   const Session session(testing::model_of("timm_avg_no_class_token"), {.threads = 1});
   const Tensor images = Tensor::randn({1, 3, 16, 16}, 1);
