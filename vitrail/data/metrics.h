@@ -25,8 +25,8 @@ std::vector<Prediction> top_k(std::span<const float> logits, int64_t k, const st
 class Accuracy {
  public:
   // logits [classes], label in [0, classes).  Ties count as in top_k: the lower index comes first.  A label with a
-  // logit of −infinity is never among the five. Throws Error for a label out of range and as softmax; the image is then
-  // not counted.
+  // logit of −infinity is never among the five.  Throws Error for a label out of range and as softmax; the image is
+  // then not counted.
   void add(std::span<const float> logits, int64_t label, const std::string& where);
 
   int64_t images() const { return images_; }
