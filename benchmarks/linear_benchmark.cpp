@@ -61,7 +61,7 @@ void sgemm(benchmark::State& state) {
   report_work(state, o.work(state));
 }
 
-void shapes(benchmark::internal::Benchmark* benchmark) {
+void linear_shapes(benchmark::internal::Benchmark* benchmark) {
   for (int64_t rows : {197, 8 * 197}) {
     for (int64_t dim : {192, 384, 768}) {
       for (const auto& [in, out] : {std::pair{dim, 3 * dim}, {dim, dim}, {dim, 4 * dim}, {4 * dim, dim}}) {
@@ -85,17 +85,18 @@ std::unique_ptr<PackedGemm> make_int16(const float* weight, const float* bias, i
   return make_int16_gemm(weight, bias, out, in, int16_microkernel());
 }
 
-BENCHMARK_CAPTURE(linear, fp32, make_fp32_gemm, Activation::none)->Apply(shapes);
-BENCHMARK_CAPTURE(linear, fp32_gelu, make_fp32_gemm, Activation::gelu)->Apply(shapes);
-BENCHMARK_CAPTURE(linear, int8_maddubs, make_int8_maddubs, Activation::none, Arithmetic::int8)->Apply(shapes);
-BENCHMARK_CAPTURE(linear, int8_maddubs_gelu, make_int8_maddubs, Activation::gelu, Arithmetic::int8)->Apply(shapes);
-BENCHMARK_CAPTURE(linear, int8_vnni, make_int8_vnni, Activation::none, Arithmetic::int8)->Apply(shapes);
-BENCHMARK_CAPTURE(linear, int8_vnni_gelu, make_int8_vnni, Activation::gelu, Arithmetic::int8)->Apply(shapes);
-BENCHMARK_CAPTURE(linear, int16_vnni, make_int16, Activation::none, Arithmetic::half)->Apply(shapes);
-BENCHMARK_CAPTURE(linear, int16_vnni_gelu, make_int16, Activation::gelu, Arithmetic::half)->Apply(shapes);
-BENCHMARK_CAPTURE(linear, onednn, make_onednn_gemm, Activation::none)->Apply(shapes);
-BENCHMARK_CAPTURE(linear, onednn_gelu, make_onednn_gemm, Activation::gelu)->Apply(shapes);
-BENCHMARK(sgemm)->Apply(shapes);
+BENCHMARK_CAPTURE(linear, fp32, make_fp32_gemm, Activation::none)->Apply(linear_shapes);
+BENCHMARK_CAPTURE(linear, fp32_gelu, make_fp32_gemm, Activation::gelu)->Apply(linear_shapes);
+BENCHMARK_CAPTURE(linear, int8_maddubs, make_int8_maddubs, Activation::none, Arithmetic::int8)->Apply(linear_shapes);
+BENCHMARK_CAPTURE(linear, int8_maddubs_gelu, make_int8_maddubs, Activation::gelu, Arithmetic::int8)
+    ->Apply(linear_shapes);
+BENCHMARK_CAPTURE(linear, int8_vnni, make_int8_vnni, Activation::none, Arithmetic::int8)->Apply(linear_shapes);
+BENCHMARK_CAPTURE(linear, int8_vnni_gelu, make_int8_vnni, Activation::gelu, Arithmetic::int8)->Apply(linear_shapes);
+BENCHMARK_CAPTURE(linear, int16_vnni, make_int16, Activation::none, Arithmetic::half)->Apply(linear_shapes);
+BENCHMARK_CAPTURE(linear, int16_vnni_gelu, make_int16, Activation::gelu, Arithmetic::half)->Apply(linear_shapes);
+BENCHMARK_CAPTURE(linear, onednn, make_onednn_gemm, Activation::none)->Apply(linear_shapes);
+BENCHMARK_CAPTURE(linear, onednn_gelu, make_onednn_gemm, Activation::gelu)->Apply(linear_shapes);
+BENCHMARK(sgemm)->Apply(linear_shapes);
 
 }  // namespace
 }  // namespace vitrail::benchmarks

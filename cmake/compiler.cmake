@@ -30,7 +30,7 @@ endif()
 add_link_options(-Wl,-z,relro -Wl,-z,now)
 
 # For targets without hot loops (tests, the program), because less optimization compiles faster.
-set(VITRAIL_LIGHT_OPTIMIZATION $<IF:${VITRAIL_RELEASE},-O1,-O0>)
+set(VITRAIL_LIGHT_OPTIMIZATION $<IF:${VITRAIL_RELEASE},-Og,-O0>)
 
 if(VITRAIL_SANITIZE)
   add_compile_options(-fsanitize=${VITRAIL_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)

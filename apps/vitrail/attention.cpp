@@ -11,7 +11,7 @@
 namespace vitrail::app {
 namespace {
 
-struct Options {
+struct AttentionCommandOptions {
   ModelOptions model;
   pipeline::AttentionOptions attention;
   std::string image, output, raw, labels;
@@ -19,7 +19,7 @@ struct Options {
 };
 
 // The library's error names a field, the command line's its option.
-void check_selection(const Options& options, const Model& model) {
+void check_selection(const AttentionCommandOptions& options, const Model& model) {
   try {
     pipeline::check_attention(model, options.attention);
   } catch (const Error& error) {
@@ -35,8 +35,8 @@ void write_raw(const std::string& path, const std::vector<Tensor>& weights) {
   file.finish();
 }
 
-void write_figure(const Options& options, const Model& model, const image::Image& photo, const Tensor& input,
-                  const std::vector<Tensor>& weights) {
+void write_figure(const AttentionCommandOptions& options, const Model& model, const image::Image& photo,
+                  const Tensor& input, const std::vector<Tensor>& weights) {
   const bool classifies = model.config().vit.num_classes > 0 && !model.config().vit.projection_head;
   const Tensor logits = classifies ? model.session().logits(input) : Tensor();
   const pipeline::AttendedImage image{.name = options.image,
@@ -47,7 +47,7 @@ void write_figure(const Options& options, const Model& model, const image::Image
   image::write_png(options.output, pipeline::attention_figure(model, options.attention, photo, image, logits));
 }
 
-int visualise_attention(const Options& options, const GlobalOptions& global) {
+int visualise_attention(const AttentionCommandOptions& options, const GlobalOptions& global) {
   const Model model = load_model(options.model, global, options.labels);
   check_selection(options, model);
   const image::Image photo = model.read(options.image, {.apply_exif = options.exif});
@@ -62,7 +62,7 @@ int visualise_attention(const Options& options, const GlobalOptions& global) {
 }  // namespace
 
 void add_attention(CLI::App& program, const GlobalOptions& global, Run& run) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<AttentionCommandOptions>();
   CLI::App* command = program.add_subcommand("attention", "Visualise attention");
   command->footer("Example: vitrail attention -m MODEL photo.jpg -o attention.png --rollout");
   command->add_option("IMAGE", options->image, "Input image")->required();

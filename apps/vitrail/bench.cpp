@@ -18,7 +18,7 @@
 namespace vitrail::app {
 namespace {
 
-struct Options {
+struct BenchCommandOptions {
   ModelOptions model;
   std::vector<int64_t> batches{1, 8};
   std::vector<std::string> precisions{"fp32"};
@@ -29,7 +29,7 @@ struct Options {
 };
 
 // The columns of a table for people; scripts get the objects.
-RowPrinter measurement_printer(const Options& options) {
+RowPrinter measurement_printer(const BenchCommandOptions& options) {
   return {options.format,
           {{"batch", "batch"},
            {"precision", "precision"},
@@ -46,7 +46,7 @@ struct BenchModel {
   std::vector<std::string> excluded_layers = {};  // from int8
 };
 
-BenchModel load(const Options& options) {
+BenchModel load(const BenchCommandOptions& options) {
   if (const models::Architecture* row = models::find_architecture(options.model.model)) {
     for (const auto& [name, value] :
          {std::pair("--config", options.model.config), {"--key-map", options.model.key_map}})
@@ -72,7 +72,7 @@ const char* training_arithmetic(DType precision) {
   return kernels::multiplies_bf16() ? "bf16" : "fp32 (operands rounded to bf16)";
 }
 
-void bench_training(models::VisionTransformer& model, const Options& options, const std::string& precision,
+void bench_training(models::VisionTransformer& model, const BenchCommandOptions& options, const std::string& precision,
                     const TrainingSetup& setup, RowPrinter& rows) {
   if (options.profile) return print_training_profile(model, setup);
   const TrainingTimes times = time_training(model, setup, options.seconds);
@@ -94,7 +94,7 @@ void bench_training(models::VisionTransformer& model, const Options& options, co
              "training steps of " + measured_on(options.model.model, setup.threads));
 }
 
-int bench_training(const Options& options, const GlobalOptions& global) {
+int bench_training(const BenchCommandOptions& options, const GlobalOptions& global) {
   if (options.model.tome > 0) throw CLI::ValidationError("--tome", "token merging applies to inference only");
   models::VisionTransformer model = load(options).model;
   if (model.config().num_classes == 0)
@@ -116,13 +116,14 @@ int bench_training(const Options& options, const GlobalOptions& global) {
 }
 
 // The random images of a measurement.
-Tensor images_for(const infer::Session& session, const Options& options, int64_t batch) {
+Tensor images_for(const infer::Session& session, const BenchCommandOptions& options, int64_t batch) {
   const auto& config = session.config();
   const auto [height, width] = options.model.given_image_size().value_or(config.img_size);
   return Tensor::randn({batch, config.in_chans, height, width}, 1);
 }
 
-void bench_inference(const infer::Session& session, const Options& options, int64_t batch, RowPrinter& rows) {
+void bench_inference(const infer::Session& session, const BenchCommandOptions& options, int64_t batch,
+                     RowPrinter& rows) {
   const Tensor images = images_for(session, options, batch);
   const std::vector<double> times = time_calls([&] { session.run(images); }, options.seconds);
   const double median = median_of(times);
@@ -143,7 +144,7 @@ void bench_inference(const infer::Session& session, const Options& options, int6
 }
 
 // Throws CLI::Error for options that have no meaning for Segment Anything.
-void check_for_segmentation(const Options& options) {
+void check_for_segmentation(const BenchCommandOptions& options) {
   check_segmentation_options(options.model);
   const char* given = options.train            ? "--train"
                       : options.checkpointing  ? "--checkpointing"
@@ -155,7 +156,7 @@ void check_for_segmentation(const Options& options) {
     throw CLI::ValidationError("--batch", "Segment Anything encodes one image at a time: expected 1");
 }
 
-int bench(const Options& options, const GlobalOptions& global) {
+int bench(const BenchCommandOptions& options, const GlobalOptions& global) {
   if (names_segmentation(options.model.model)) {
     check_for_segmentation(options);
     bench_segmentation({options.model.model, options.precisions, options.seconds, global.threads, options.format});
@@ -184,7 +185,7 @@ int bench(const Options& options, const GlobalOptions& global) {
 }  // namespace
 
 void add_bench(CLI::App& program, const GlobalOptions& global, Run& run) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<BenchCommandOptions>();
   CLI::App* command = program.add_subcommand("bench", "Benchmark inference or training of a model");
   command->footer(
       "Example: vitrail bench vit_tiny_patch16_224 --batch 1,8\n         vitrail bench MODEL --batch 1 --profile");

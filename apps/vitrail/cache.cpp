@@ -11,7 +11,7 @@
 namespace vitrail::app {
 namespace {
 
-struct Options {
+struct CacheCommandOptions {
   std::string action;
   std::vector<std::string> models;
   bool remove = false, dry_run = false;
@@ -41,7 +41,7 @@ std::vector<Chosen> chosen_models(const std::vector<std::string>& names) {
   return chosen;
 }
 
-int list(const Options& options) {
+int list(const CacheCommandOptions& options) {
   print_output("{:44s} {:>10s} {:>6s}  {:12s} {}\n", "model", "size", "files", "commit", "revisions");
   for (const Chosen& chosen : chosen_models(options.models)) {
     for (const hub::CachedRevision& revision : chosen.model.revisions) {
@@ -59,7 +59,7 @@ int list(const Options& options) {
   return 0;
 }
 
-int verify(const Options& options, const GlobalOptions& global) {
+int verify(const CacheCommandOptions& options, const GlobalOptions& global) {
   const std::vector<Chosen> chosen = chosen_models(options.models);
   int64_t total = 0;
   size_t damaged = 0;
@@ -79,7 +79,7 @@ int verify(const Options& options, const GlobalOptions& global) {
   return damaged == 0 ? 0 : 1;
 }
 
-int remove(const Options& options) {
+int remove(const CacheCommandOptions& options) {
   int64_t bytes = 0;
   for (const Chosen& chosen : chosen_models(options.models)) {
     bytes += options.action == "rm" ? hub::remove(chosen.model, chosen.revision, options.dry_run)
@@ -89,7 +89,7 @@ int remove(const Options& options) {
   return 0;
 }
 
-int run_action(const Options& options, const GlobalOptions& global) {
+int run_action(const CacheCommandOptions& options, const GlobalOptions& global) {
   if (options.remove && options.action != "verify")
     throw CLI::ValidationError("--remove", "belongs to vitrail cache verify");
   if (options.dry_run && options.action != "rm" && options.action != "prune")
@@ -104,7 +104,7 @@ int run_action(const Options& options, const GlobalOptions& global) {
 }  // namespace
 
 void add_cache(CLI::App& program, const GlobalOptions& global, Run& run) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CacheCommandOptions>();
   CLI::App* command = program.add_subcommand("cache", "List, verify and delete downloaded models");
   command->footer(
       "Example: vitrail cache ls\n         vitrail cache verify timm/vit_tiny\n         vitrail cache rm "

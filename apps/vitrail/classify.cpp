@@ -13,14 +13,14 @@
 namespace vitrail::app {
 namespace {
 
-struct Options {
+struct ClassifyCommandOptions {
   ModelOptions model;
   StreamOptions images;
   PredictionOptions predictions;
   std::string labels, logits;
 };
 
-int classify(const Options& options, const GlobalOptions& global) {
+int classify(const ClassifyCommandOptions& options, const GlobalOptions& global) {
   const Format format = format_from_name(options.predictions.format);
   const Model model = load_model(options.model, global, options.labels);
   models::require_classifier(model.config(), options.model.model);
@@ -62,7 +62,7 @@ int classify(const Options& options, const GlobalOptions& global) {
 }  // namespace
 
 void add_classify(CLI::App& program, const GlobalOptions& global, Run& run) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ClassifyCommandOptions>();
   CLI::App* command = program.add_subcommand("classify", "Classify images");
   command->footer(
       "Example: vitrail classify -m MODEL photo.jpg --top 3\n         find . -name '*.png' | vitrail classify -m MODEL "

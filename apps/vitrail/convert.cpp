@@ -26,7 +26,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Options {
+struct ConvertCommandOptions {
   ModelOptions model;
   std::string output, dtype = "fp32";
   Int8Options int8;
@@ -37,7 +37,7 @@ void note_source(const models::OpenedModel& opened, const std::string& output) {
   print_note(fmt::format("{} (source: {} keys, {})", output, opened.key_map.name(), opened.checkpoint->format()));
 }
 
-int convert_with_activations(const Options& options, const GlobalOptions& global) {
+int convert_with_activations(const ConvertCommandOptions& options, const GlobalOptions& global) {
   const models::OpenedModel opened = options.model.open();
   const std::string& dtype = *options.onnx.activations;
   const QuantizedModel quantized = quantized_model(opened, dtype, options.int8.calibration_inputs, options.model.model);
@@ -53,7 +53,7 @@ int convert_with_activations(const Options& options, const GlobalOptions& global
   return 0;
 }
 
-int convert_image_model(const Options& options, const GlobalOptions& global) {
+int convert_image_model(const ConvertCommandOptions& options, const GlobalOptions& global) {
   models::OpenedModel opened = options.model.open();
   const bool int8 = options.dtype == "int8";
   if (int8 && !opened.config.int8) {
@@ -81,7 +81,7 @@ int convert_image_model(const Options& options, const GlobalOptions& global) {
   return 0;
 }
 
-int convert_to_onnx(const Options& options, const GlobalOptions& global) {
+int convert_to_onnx(const ConvertCommandOptions& options, const GlobalOptions& global) {
   if (options.onnx.quantizes_activations()) {
     if (options.dtype != "int8") throw CLI::ValidationError("--activations", "requires --dtype int8");
     if (options.int8.calibration_inputs.empty())
@@ -100,7 +100,7 @@ int convert_to_onnx(const Options& options, const GlobalOptions& global) {
   return convert_image_model(options, global);
 }
 
-int convert_segmentation_model(const Options& options, const GlobalOptions& global) {
+int convert_segmentation_model(const ConvertCommandOptions& options, const GlobalOptions& global) {
   if (options.dtype == "int8")
     throw CLI::ValidationError("--dtype", "Segment Anything is quantised when it is loaded (segment --precision int8)");
   ModelOptions others = options.model;
@@ -116,7 +116,7 @@ int convert_segmentation_model(const Options& options, const GlobalOptions& glob
   return 0;
 }
 
-int convert_dual(const models::OpenedModel& opened, const Options& options, const GlobalOptions& global) {
+int convert_dual(const models::OpenedModel& opened, const ConvertCommandOptions& options, const GlobalOptions& global) {
   models::check_weights(opened);
   const NamedTensors tensors = tensors_as(dual_tensors(*opened.checkpoint), dtype_from_name(options.dtype));
   write_dual_folder(opened, tensors, options.output);
@@ -148,7 +148,7 @@ void check_output(const std::string& source, const fs::path& folder) {
                 source_files(source));
 }
 
-int convert(const Options& options, const GlobalOptions& global) {
+int convert(const ConvertCommandOptions& options, const GlobalOptions& global) {
   const bool int8 = options.dtype == "int8";
   if (!int8 && !options.int8.calibration_inputs.empty())
     throw CLI::ValidationError("--calibrate", "requires --dtype int8");
@@ -185,7 +185,7 @@ int convert(const Options& options, const GlobalOptions& global) {
 }  // namespace
 
 void add_convert(CLI::App& program, const GlobalOptions& global, Run& run) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ConvertCommandOptions>();
   CLI::App* command = program.add_subcommand(
       "convert", "Convert a model to a folder with config.json and model.safetensors, or to an ONNX file");
   command->footer("Example: vitrail convert vit_b_16.pth --config vit_base_patch16_224 -o vit_b_16/");

@@ -17,7 +17,7 @@
 namespace vitrail::app {
 namespace {
 
-struct Options {
+struct DuplicatesCommandOptions {
   ModelOptions model;
   StreamOptions images;
   double threshold = 0.9;  // finds copies in other sizes and qualities and joins no different photographs
@@ -49,7 +49,7 @@ class Digests {
   std::map<size_t, std::string> digests_;
 };
 
-Images read_images(const Model& model, const Options& options, const GlobalOptions& global) {
+Images read_images(const Model& model, const DuplicatesCommandOptions& options, const GlobalOptions& global) {
   Digests digests;
   const ImageSource source = image_source(
       options.images, model, [&](size_t i, std::span<const std::byte> bytes) { digests.set(i, sha256(bytes)); });
@@ -142,7 +142,7 @@ void print_group(const Images& images, const std::vector<size_t>& group, Format 
   if (format == Format::json) print_json({{"images", members}});
 }
 
-int duplicates(const Options& options, const GlobalOptions& global) {
+int duplicates(const DuplicatesCommandOptions& options, const GlobalOptions& global) {
   const Model model = load_model(options.model, global);
   const Images images = read_images(model, options, global);
   const ComputeTeam team(model.session().threads());
@@ -159,7 +159,7 @@ int duplicates(const Options& options, const GlobalOptions& global) {
 }  // namespace
 
 void add_duplicates(CLI::App& program, const GlobalOptions& global, Run& run) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<DuplicatesCommandOptions>();
   CLI::App* command = program.add_subcommand("duplicates", "List near-identical images");
   command->footer("Example: vitrail duplicates photos/ -m MODEL");
   options->images.add_inputs_to(*command)->required();

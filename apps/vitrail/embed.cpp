@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Options {
+struct EmbedCommandOptions {
   ModelOptions model;
   ZeroShotOptions texts;
   StreamOptions images;
@@ -32,11 +32,11 @@ struct Options {
   bool no_norm = false, normalize = false, has_text = false;
 };
 
-pipeline::FeatureOptions features_of(const Options& options) {
+pipeline::FeatureOptions features_of(const EmbedCommandOptions& options) {
   return {.tokens = options.tokens, .layers = options.layers, .final_norm = !options.no_norm};
 }
 
-EmbeddingInfo info_of(const Model& model, const Options& options) {
+EmbeddingInfo info_of(const Model& model, const EmbedCommandOptions& options) {
   EmbeddingInfo info = embedding_info(model, options.model.path(), features_of(options));
   info.normalized = options.normalize;
   info.dtype = options.dtype;
@@ -61,7 +61,7 @@ std::vector<OutputFile> files_of(const std::string& output) {
 }
 
 // A row for each text, under the text where images have their path.
-int embed_texts(const Options& options, const GlobalOptions& global, FeatureFile& rows) {
+int embed_texts(const EmbedCommandOptions& options, const GlobalOptions& global, FeatureFile& rows) {
   if (!options.images.inputs.empty()) throw CLI::ValidationError("--text", "either images or --text");
   const std::vector<std::string> texts =
       is_text_file(options.text) ? read_lines(options.text) : std::vector{options.text};
@@ -73,8 +73,8 @@ int embed_texts(const Options& options, const GlobalOptions& global, FeatureFile
 }
 
 // A row for each image of the source.  Returns how many failed.
-size_t embed_images(const ImageSource& source, const Model& model, const Options& options, const GlobalOptions& global,
-                    FeatureFile& rows, const EmbeddingInfo& info) {
+size_t embed_images(const ImageSource& source, const Model& model, const EmbedCommandOptions& options,
+                    const GlobalOptions& global, FeatureFile& rows, const EmbeddingInfo& info) {
   const infer::Request request = pipeline::feature_request(model, features_of(options));
   size_t failures = 0;
   failures += run_images(source, model, request, options.images.batch, global, [&](const Outcome& outcome) {
@@ -97,7 +97,7 @@ size_t embed_images(const ImageSource& source, const Model& model, const Options
 }
 
 // The shards by their output without its extension.
-std::map<fs::path, std::string> outputs_of(const Options& options) {
+std::map<fs::path, std::string> outputs_of(const EmbedCommandOptions& options) {
   std::map<fs::path, std::string> outputs;
   for (const std::string& shard : options.images.inputs) {
     const auto [same, added] = outputs.emplace(fs::path(options.output) / fs::path(shard).stem(), shard);
@@ -107,7 +107,7 @@ std::map<fs::path, std::string> outputs_of(const Options& options) {
 }
 
 // FOLDER/embedding.json.  A folder with embeddings of other options or of another model is refused.
-EmbeddingInfo claim_folder(const Model& model, const Options& options) {
+EmbeddingInfo claim_folder(const Model& model, const EmbedCommandOptions& options) {
   const EmbeddingInfo info = info_of(model, options);
   const fs::path path = info_path(options.output);
   if (const auto before = read_embedding_info(path)) {
@@ -122,7 +122,7 @@ EmbeddingInfo claim_folder(const Model& model, const Options& options) {
 }
 
 // FOLDER/SHARD.npy and FOLDER/SHARD.jsonl for each shard, which appear together: a shard that has both is complete.
-int embed_shards(const Options& options, const GlobalOptions& global) {
+int embed_shards(const EmbedCommandOptions& options, const GlobalOptions& global) {
   const auto outputs = outputs_of(options);
   create_folder(options.output, "the features");
   const Model model = load_model(options.model, global);
@@ -145,7 +145,7 @@ int embed_shards(const Options& options, const GlobalOptions& global) {
   return failures == 0 ? 0 : 1;
 }
 
-int embed(const Options& options, const GlobalOptions& global) {
+int embed(const EmbedCommandOptions& options, const GlobalOptions& global) {
   if (are_shards(options.images.inputs)) return embed_shards(options, global);
   // Fails before the model is loaded.
   const std::unique_ptr<FeatureFile> rows = make_feature_file(options.output, dtype_from_name(options.dtype));
@@ -159,7 +159,7 @@ int embed(const Options& options, const GlobalOptions& global) {
 }  // namespace
 
 void add_embed(CLI::App& program, const GlobalOptions& global, Run& run) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<EmbedCommandOptions>();
   CLI::App* command = program.add_subcommand("embed", "Extract features");
   command->footer("Example: vitrail embed -m MODEL photos/ -o features.npy --normalize");
   options->images.add_inputs_to(*command);

@@ -23,7 +23,7 @@
 namespace vitrail::app {
 namespace {
 
-struct Options {
+struct EvalCommandOptions {
   ModelOptions model;
   ZeroShotOptions texts{.default_template = "a photo of a {}"};  // classes are nouns
   std::string dataset, split, logits, labels, predictions, report, format = "table";
@@ -31,7 +31,7 @@ struct Options {
   bool exif = false, zeroshot = false;
 };
 
-data::DatasetOptions dataset_options(const Options& options, const Model& model) {
+data::DatasetOptions dataset_options(const EvalCommandOptions& options, const Model& model) {
   data::DatasetOptions result{.split = options.split};
   result.decode.mode = model.color_mode();
   result.decode.apply_exif = options.exif;
@@ -39,7 +39,7 @@ data::DatasetOptions dataset_options(const Options& options, const Model& model)
 }
 
 // Classes are the model's.
-data::DatasetOptions classifier_options(const Options& options, const Model& model) {
+data::DatasetOptions classifier_options(const EvalCommandOptions& options, const Model& model) {
   data::DatasetOptions result = dataset_options(options, model);
   result.labels = model.class_names();
   result.num_classes = model.config().vit.num_classes;
@@ -51,8 +51,8 @@ data::DatasetOptions classifier_options(const Options& options, const Model& mod
 // Collects the results of the images.
 class Evaluation {
  public:
-  Evaluation(const Options& options, const std::string& command_line, const data::Dataset& dataset, int64_t classes,
-             const std::vector<std::string>& names)
+  Evaluation(const EvalCommandOptions& options, const std::string& command_line, const data::Dataset& dataset,
+             int64_t classes, const std::vector<std::string>& names)
       : options_(options),
         command_line_(command_line),
         dataset_(dataset),
@@ -130,7 +130,7 @@ class Evaluation {
       predictions_->add_failure(outcome.path, dataset_.label(static_cast<int64_t>(outcome.index)), error);
   }
 
-  const Options& options_;
+  const EvalCommandOptions& options_;
   const std::string& command_line_;
   const data::Dataset& dataset_;
   data::ClassificationReport report_;
@@ -152,8 +152,8 @@ struct Classifier {
 };
 
 template <class Results>
-int collect(Results& results, const data::Dataset& dataset, const Classifier& classifier, const Options& options,
-            const GlobalOptions& global) {
+int collect(Results& results, const data::Dataset& dataset, const Classifier& classifier,
+            const EvalCommandOptions& options, const GlobalOptions& global) {
   if (!global.quiet) print_note("vitrail: evaluating " + data::summary(dataset, options.dataset));
   const ImageSource source{static_cast<size_t>(dataset.size()),
                            [&](size_t i) { return dataset.path(static_cast<int64_t>(i)); },
@@ -168,13 +168,13 @@ int collect(Results& results, const data::Dataset& dataset, const Classifier& cl
   return results.failures() == 0 ? 0 : 1;
 }
 
-int evaluate_on(const data::Dataset& dataset, const Classifier& classifier, const Options& options,
+int evaluate_on(const data::Dataset& dataset, const Classifier& classifier, const EvalCommandOptions& options,
                 const GlobalOptions& global) {
   Evaluation evaluation(options, global.command_line, dataset, classifier.classes, classifier.names);
   return collect(evaluation, dataset, classifier, options, global);
 }
 
-int evaluate_labels(const data::Dataset& dataset, const Classifier& classifier, const Options& options,
+int evaluate_labels(const data::Dataset& dataset, const Classifier& classifier, const EvalCommandOptions& options,
                     const GlobalOptions& global) {
   const LabelEvaluationOptions files{.dataset = options.dataset,
                                      .logits = options.logits,
@@ -187,7 +187,7 @@ int evaluate_labels(const data::Dataset& dataset, const Classifier& classifier, 
 }
 
 // Classes are the labels, by default those that the dataset names.
-int evaluate_zero_shot(const Options& options, const GlobalOptions& global) {
+int evaluate_zero_shot(const EvalCommandOptions& options, const GlobalOptions& global) {
   const DualModel model = load_dual_model(options.model, global, options.texts.tokenizer);
   data::DatasetOptions settings = dataset_options(options, model.images());
   settings.multi_label = false;
@@ -208,7 +208,7 @@ int evaluate_zero_shot(const Options& options, const GlobalOptions& global) {
                      options, global);
 }
 
-int evaluate_masks(const Options& options, const GlobalOptions& global) {
+int evaluate_masks(const EvalCommandOptions& options, const GlobalOptions& global) {
   const char* given = options.zeroshot               ? "--zeroshot"
                       : !options.labels.empty()      ? "--labels"
                       : !options.logits.empty()      ? "--logits"
@@ -224,7 +224,7 @@ int evaluate_masks(const Options& options, const GlobalOptions& global) {
                                global);
 }
 
-int evaluate(const Options& options, const GlobalOptions& global) {
+int evaluate(const EvalCommandOptions& options, const GlobalOptions& global) {
   if (is_segmentation_model(options.model.path())) return evaluate_masks(options, global);
   if (options.zeroshot) return evaluate_zero_shot(options, global);
   const Model model = load_model(options.model, global, options.labels);
@@ -244,7 +244,7 @@ int evaluate(const Options& options, const GlobalOptions& global) {
 }  // namespace
 
 void add_eval(CLI::App& program, const GlobalOptions& global, Run& run) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<EvalCommandOptions>();
   CLI::App* command = program.add_subcommand(
       "eval", "Evaluate a classifier on labelled images, or Segment Anything on images with masks");
   command->footer("Example: vitrail eval -m MODEL imagenet/val");

@@ -17,9 +17,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kRowsPerBlock = 1024;
+constexpr int64_t kRowsPerRead = 1024;
 
-struct Options {
+struct IndexCommandOptions {
   std::vector<std::string> embeddings;
   std::string output, dtype = "fp32";
   TableFormat format;
@@ -29,9 +29,9 @@ struct Options {
 void for_each_block(const EmbeddingRows& rows, const char* what, bool quiet,
                     const std::function<void(const float*, int64_t)>& on_block) {
   Progress progress(what, static_cast<size_t>(rows.count()), quiet);
-  std::vector<float> block(static_cast<size_t>(kRowsPerBlock * rows.width()));
-  for (int64_t begin = 0; begin < rows.count(); begin += kRowsPerBlock) {
-    const int64_t count = std::min(kRowsPerBlock, rows.count() - begin);
+  std::vector<float> block(static_cast<size_t>(kRowsPerRead * rows.width()));
+  for (int64_t begin = 0; begin < rows.count(); begin += kRowsPerRead) {
+    const int64_t count = std::min(kRowsPerRead, rows.count() - begin);
     rows.read(begin, count, block.data());
     on_block(block.data(), count);
     progress.step(count);
@@ -72,7 +72,7 @@ double recall_of(const analysis::FlatIndex& index, const EmbeddingRows& rows) {
   return static_cast<double>(hits) / static_cast<double>(expected);
 }
 
-void write_index(const EmbeddingRows& rows, const Options& options, const GlobalOptions& global) {
+void write_index(const EmbeddingRows& rows, const IndexCommandOptions& options, const GlobalOptions& global) {
   const bool quantised = options.dtype == "int8";
   const std::optional<EmbeddingInfo> info = common_info(rows);
   std::vector<float> trained;
@@ -102,7 +102,7 @@ void check_no_input(const EmbeddingRows& rows, const std::string& output) {
   check_outputs({{"-o", output}, {"-o (paths)", output + ".txt"}, {"-o (model)", output + ".json"}}, inputs);
 }
 
-int index(const Options& options, const GlobalOptions& global) {
+int index(const IndexCommandOptions& options, const GlobalOptions& global) {
   const ComputeTeam team(global.threads > 0 ? global.threads : available_threads());
   const EmbeddingRows rows(options.embeddings);
   check_no_input(rows, options.output);
@@ -118,7 +118,7 @@ int index(const Options& options, const GlobalOptions& global) {
 }  // namespace
 
 void add_index(CLI::App& program, const GlobalOptions& global, Run& run) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<IndexCommandOptions>();
   CLI::App* command = program.add_subcommand("index", "Make a searchable index of features");
   command->footer("Example: vitrail index features.npy -o photos.index");
   command->add_option("EMBEDDINGS", options->embeddings, "Arrays of `vitrail embed` (.npy), or folders with some")

@@ -20,7 +20,7 @@
 namespace vitrail::app {
 namespace {
 
-struct Options {
+struct InspectCommandOptions {
   ModelOptions model;
   ValueOptions values;
   std::vector<std::string> settings;  // layer:NAME only
@@ -40,7 +40,7 @@ bool names_no_weights(const ModelOptions& model) {
   return is_configuration(model.model) || (model.model.empty() && !model.config.empty());
 }
 
-InspectedModel open(const Options& options) {
+InspectedModel open(const InspectCommandOptions& options) {
   const ModelOptions& model = options.model;
   const bool named = is_configuration(model.model);
   if (named && !model.config.empty())
@@ -89,7 +89,7 @@ void check_layer_options(const CLI::App& command) {
   }
 }
 
-int inspect(const Options& options, const GlobalOptions& global) {
+int inspect(const InspectCommandOptions& options, const GlobalOptions& global) {
   const ValueOptions& values = options.values;
   if (options.model.model.starts_with(kLayerPrefix)) {
     print_layer({options.model.model.substr(kLayerPrefix.size()), options.settings, values.slices, values.batch});
@@ -123,7 +123,7 @@ int inspect(const Options& options, const GlobalOptions& global) {
 }  // namespace
 
 void add_inspect(CLI::App& program, const GlobalOptions& global, Run& run) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<InspectCommandOptions>();
   CLI::App* command = program.add_subcommand("inspect", "Show a model's module tree, weights and intermediate values");
   command->footer(
       "Example: vitrail inspect -m MODEL --tree\n         vitrail inspect -m MODEL --trace photo.jpg --slice "

@@ -16,7 +16,7 @@
 namespace vitrail::app {
 namespace {
 
-struct Options {
+struct KnnCommandOptions {
   ModelOptions model;
   std::string train, test, train_split, test_split;
   analysis::KnnOptions knn;
@@ -24,7 +24,7 @@ struct Options {
   bool exif = false;
 };
 
-struct Features {
+struct LabelledFeatures {
   Tensor rows;  // [n, D], normalised
   std::vector<int64_t> labels;
   size_t failures = 0;
@@ -47,12 +47,12 @@ std::vector<std::string> classes_of(const data::Dataset& train) {
   return names;
 }
 
-Features features_of(const data::Dataset& dataset, const Model& model, const Options& options,
-                     const GlobalOptions& global) {
+LabelledFeatures features_of(const data::Dataset& dataset, const Model& model, const KnnCommandOptions& options,
+                             const GlobalOptions& global) {
   const ImageSource source{static_cast<size_t>(dataset.size()),
                            [&](size_t i) { return dataset.path(static_cast<int64_t>(i)); },
                            [&](size_t i) { return dataset.image(static_cast<int64_t>(i)); }};
-  Features result;
+  LabelledFeatures result;
   std::vector<float> values;
   const infer::Request request{.output = infer::Output::features, .tokens = infer::Tokens::pooled};
   result.failures = run_images(source, model, request, options.batch, global, [&](const Outcome& outcome) {
@@ -68,7 +68,7 @@ Features features_of(const data::Dataset& dataset, const Model& model, const Opt
   return result;
 }
 
-int knn(const Options& options, const GlobalOptions& global) {
+int knn(const KnnCommandOptions& options, const GlobalOptions& global) {
   const Model model = load_model(options.model, global);
   data::DatasetOptions dataset_options;
   dataset_options.multi_label = false;
@@ -82,10 +82,10 @@ int knn(const Options& options, const GlobalOptions& global) {
   if (!global.quiet) print_note("vitrail: test set: " + data::summary(*test, options.test));
   data::warn_of_shared_images({.dataset = *train, .name = "training"}, {.dataset = *test, .name = "test"});
 
-  const Features train_features = features_of(*train, model, options, global);
-  const Features test_features = features_of(*test, model, options, global);
+  const LabelledFeatures train_features = features_of(*train, model, options, global);
+  const LabelledFeatures test_features = features_of(*test, model, options, global);
   int64_t classes = dataset_options.num_classes;
-  for (const Features* features : {&train_features, &test_features}) {
+  for (const LabelledFeatures* features : {&train_features, &test_features}) {
     for (const int64_t label : features->labels) classes = std::max(classes, label + 1);
   }
   const Tensor votes =
@@ -110,7 +110,7 @@ int knn(const Options& options, const GlobalOptions& global) {
 }  // namespace
 
 void add_knn(CLI::App& program, const GlobalOptions& global, Run& run) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<KnnCommandOptions>();
   CLI::App* command = program.add_subcommand("knn", "Classify with k nearest neighbours in feature space");
   command->footer("Example: vitrail knn -m MODEL cifar10.zip cifar10.zip --k 20");
   command

@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Options {
+struct PcaCommandOptions {
   ModelOptions model;
   StreamOptions images;
   std::string output, foreground = "none";
@@ -29,7 +29,7 @@ struct Options {
 };
 
 // A wrong option is a usage error.
-analysis::Foreground foreground_of(const Options& options) {
+analysis::Foreground foreground_of(const PcaCommandOptions& options) {
   if (options.invert && options.foreground == "none")
     throw CLI::ValidationError("--invert", "expected --foreground first or a number beside it, got none");
   try {
@@ -41,7 +41,7 @@ analysis::Foreground foreground_of(const Options& options) {
 }
 
 // The images whose features were computed.
-struct Features {
+struct GridFeatures {
   std::vector<size_t> index;
   std::vector<std::string> paths;
   std::vector<Tensor> grids;  // [rows, columns, D]
@@ -65,7 +65,7 @@ std::vector<fs::path> outputs_of(const std::vector<std::string>& images, const s
   return outputs;
 }
 
-int pca(const Options& options, const analysis::Foreground& foreground, const GlobalOptions& global) {
+int pca(const PcaCommandOptions& options, const analysis::Foreground& foreground, const GlobalOptions& global) {
   create_folder(options.output, "the overlays");
   const Model model = load_model(options.model, global);
   const ImageSource source = image_source(options.images, model);
@@ -73,7 +73,7 @@ int pca(const Options& options, const analysis::Foreground& foreground, const Gl
                                .tokens = infer::Tokens::grid,
                                .layer = options.layer,
                                .normalize = !options.no_norm};
-  Features features;
+  GridFeatures features;
   const size_t failures = run_images(source, model, request, options.images.batch, global, [&](const Outcome& outcome) {
     if (!outcome.error.empty()) return;
     features.index.push_back(outcome.index);
@@ -96,7 +96,7 @@ int pca(const Options& options, const analysis::Foreground& foreground, const Gl
 }  // namespace
 
 void add_pca(CLI::App& program, const GlobalOptions& global, Run& run) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<PcaCommandOptions>();
   CLI::App* command = program.add_subcommand("pca", "Show patch features as colours");
   command->footer("Example: vitrail pca -m MODEL photos/ -o colors --foreground first");
   options->images.add_inputs_to(*command)->required();

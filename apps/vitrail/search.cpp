@@ -21,7 +21,7 @@
 namespace vitrail::app {
 namespace {
 
-struct Options {
+struct SearchCommandOptions {
   ModelOptions model;
   ZeroShotOptions texts;
   StreamOptions images;
@@ -62,12 +62,12 @@ std::string model_of(const OpenIndex& index, const std::string& path) {
   throw Error(path, "its model " + model, "nothing there (give -m MODEL)");
 }
 
-void check_model(const Model& model, const OpenIndex& index, const Options& options) {
+void check_model(const Model& model, const OpenIndex& index, const SearchCommandOptions& options) {
   if (!index.info) return print_warning(options.index + ": does not tell its model, which may be another one");
   check_same_embedding(*index.info, embedding_info(model, options.model.path(), index.info->features), options.index);
 }
 
-std::vector<Query> text_queries(const DualModel& model, const Options& options) {
+std::vector<Query> text_queries(const DualModel& model, const SearchCommandOptions& options) {
   std::vector<Query> queries;
   const Tensor embeddings = model.embed_texts(options.queries);
   for (size_t i = 0; i < options.queries.size(); ++i)
@@ -76,7 +76,7 @@ std::vector<Query> text_queries(const DualModel& model, const Options& options) 
 }
 
 // Adds a query for each image, also for those that fail.  Returns how many failed.
-size_t add_image_queries(const Model& model, const OpenIndex& index, const Options& options,
+size_t add_image_queries(const Model& model, const OpenIndex& index, const SearchCommandOptions& options,
                          const GlobalOptions& global, std::vector<Query>& queries) {
   const infer::Request request =
       pipeline::feature_request(model, index.info ? index.info->features : pipeline::FeatureOptions());
@@ -112,7 +112,8 @@ Tensor vectors_of(const std::vector<Query>& queries, int64_t width, const std::s
   return vectors;
 }
 
-void print_nearest(const std::vector<Query>& queries, const OpenIndex& index, const Options& options, int threads) {
+void print_nearest(const std::vector<Query>& queries, const OpenIndex& index, const SearchCommandOptions& options,
+                   int threads) {
   const Tensor vectors = vectors_of(queries, index.vectors.width(), options.index);
   const ComputeTeam team(threads);
   const auto nearest = analysis::nearest_rows(vectors, index.vectors, options.top);
@@ -131,7 +132,7 @@ void print_nearest(const std::vector<Query>& queries, const OpenIndex& index, co
   }
 }
 
-int search(Options options, const GlobalOptions& global) {
+int search(SearchCommandOptions options, const GlobalOptions& global) {
   if (options.images.inputs.empty() && options.queries.empty())
     throw CLI::ValidationError("INPUT", "images, or --text");
   const OpenIndex index(options.index);
@@ -155,7 +156,7 @@ int search(Options options, const GlobalOptions& global) {
 }  // namespace
 
 void add_search(CLI::App& program, const GlobalOptions& global, Run& run) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<SearchCommandOptions>();
   CLI::App* command = program.add_subcommand("search", "Find the images of an index that are most similar");
   command->footer("Example: vitrail search photos.index query.jpg --top 10");
   command->add_option("INDEX", options->index, "Index of `vitrail index`")->required();

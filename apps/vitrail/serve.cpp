@@ -16,7 +16,7 @@
 namespace vitrail::app {
 namespace {
 
-struct Options {
+struct ServeCommandOptions {
   serve::ServeOptions server;
   std::vector<std::string> models, limits;
   std::string api_key_file;
@@ -35,7 +35,7 @@ serve::ModelSource model_source(const std::string& argument) {
 }
 
 // The key is not an option, because other users of a machine see the arguments of programs.
-std::string api_key(const Options& options) {
+std::string api_key(const ServeCommandOptions& options) {
   if (options.api_key_file.empty()) return environment("VITRAIL_API_KEY").value_or("");
   std::string key = read_text_file(options.api_key_file);
   while (!key.empty() && (key.back() == '\n' || key.back() == '\r')) key.pop_back();
@@ -43,7 +43,7 @@ std::string api_key(const Options& options) {
   return key;
 }
 
-serve::ServeOptions server_options(const Options& options, const GlobalOptions& global) {
+serve::ServeOptions server_options(const ServeCommandOptions& options, const GlobalOptions& global) {
   serve::ServeOptions server = options.server;
   for (const std::string& model : options.models) server.models.push_back(model_source(model));
   server.model = session_options_of(ModelOptions{}, global);
@@ -95,7 +95,7 @@ void fit_to_open_files(size_t& connections) {
   connections = fitting;
 }
 
-int serve_models(const Options& options, const GlobalOptions& global) {
+int serve_models(const ServeCommandOptions& options, const GlobalOptions& global) {
   sigset_t signals;
   ::sigemptyset(&signals);
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&signals, signal);
@@ -112,7 +112,7 @@ int serve_models(const Options& options, const GlobalOptions& global) {
   return 1;
 }
 
-void add_endpoint_to(CLI::App& command, Options& options) {
+void add_endpoint_to(CLI::App& command, ServeCommandOptions& options) {
   command.add_option("--host", options.server.host, "Address to listen on")->capture_default_str();
   command.add_option("--port", options.server.port, "Port; 0 takes a free one")
       ->capture_default_str()
@@ -127,7 +127,7 @@ void add_endpoint_to(CLI::App& command, Options& options) {
 }  // namespace
 
 void add_serve(CLI::App& program, const GlobalOptions& global, Run& run) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ServeCommandOptions>();
   CLI::App* command = program.add_subcommand("serve", "Serve models over HTTP");
   command->footer(
       "Example: vitrail serve -m photos=runs/photos\n"

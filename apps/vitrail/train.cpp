@@ -47,7 +47,7 @@ const CLI::Validator kDuration(
 
 using Processes = std::shared_ptr<dist::Communicator>;
 
-struct Options {
+struct TrainCommandOptions {
   std::string source, folder;  // source: a dataset or a recipe
   std::string data, model, preset = "finetune";
   std::optional<int64_t> epochs, folds;
@@ -143,7 +143,7 @@ int threads_for(const GlobalOptions& global) {
 }
 
 // A recipe says itself what these options choose for a dataset.
-void require_dataset(const Options& options) {
+void require_dataset(const TrainCommandOptions& options) {
   const char* given = options.preset != "finetune" ? "--preset"
                       : options.seconds            ? "--time"
                       : options.folds              ? "--folds"
@@ -154,14 +154,14 @@ void require_dataset(const Options& options) {
 }
 
 // --exif and --set, for a dataset and a recipe alike.  The last setting of a field counts.
-std::vector<std::string> common_settings(const Options& options) {
+std::vector<std::string> common_settings(const TrainCommandOptions& options) {
   std::vector<std::string> settings = options.settings;
   if (options.exif) settings.insert(settings.begin(), "data.exif=true");
   return settings;
 }
 
 // --data and -m are settings of a recipe too; --set may override them.
-std::vector<std::string> settings_of(const Options& options) {
+std::vector<std::string> settings_of(const TrainCommandOptions& options) {
   std::vector<std::string> settings;
   if (!options.data.empty()) settings = train::dataset_settings(options.data, train::recipe_objective(options.source));
   if (!options.model.empty()) {
@@ -173,7 +173,7 @@ std::vector<std::string> settings_of(const Options& options) {
   return settings;
 }
 
-train::Preset preset_of(const Options& options) {
+train::Preset preset_of(const TrainCommandOptions& options) {
   if (options.preset == "probe") return train::Preset::probe;
   return options.preset == "scratch" ? train::Preset::scratch : train::Preset::finetune;
 }
@@ -181,7 +181,7 @@ train::Preset preset_of(const Options& options) {
 bool is_recipe(const std::string& source) { return std::filesystem::path(source).extension() == ".json"; }
 
 // The epochs of the run that is resumed, which --time must not choose again; none for a new run.
-std::optional<int64_t> epochs_of_run(const Options& options) {
+std::optional<int64_t> epochs_of_run(const TrainCommandOptions& options) {
   const std::filesystem::path recipe = std::filesystem::path(options.folder) / "recipe.json";
   std::error_code error;
   if (!options.resume || !std::filesystem::exists(recipe, error)) return std::nullopt;
@@ -204,10 +204,11 @@ int64_t epochs_within(double seconds, const train::DefaultRecipe& chosen, int th
 }
 
 // The number of trainings among which --time is divided.
-double trainings_of(const Options& options) { return static_cast<double>(options.folds.value_or(0) + 1); }
+double trainings_of(const TrainCommandOptions& options) { return static_cast<double>(options.folds.value_or(0) + 1); }
 
 // The recipe that is named, or one for the dataset that is named, with its reasons.
-train::Recipe recipe_of(const Options& options, int threads, const std::function<void(const std::string&)>& print) {
+train::Recipe recipe_of(const TrainCommandOptions& options, int threads,
+                        const std::function<void(const std::string&)>& print) {
   if (is_recipe(options.source)) {
     require_dataset(options);
     return train::read_recipe(options.source, settings_of(options));
@@ -238,7 +239,7 @@ train::Recipe recipe_of(const Options& options, int threads, const std::function
 
 // The part of --time that is left for each training after choosing the recipe; at least a millisecond, because 0 is no
 // limit.
-double time_left(const Options& options, std::chrono::steady_clock::time_point start) {
+double time_left(const TrainCommandOptions& options, std::chrono::steady_clock::time_point start) {
   if (!options.seconds) return 0;
   const double used = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return std::max((*options.seconds - used) / trainings_of(options), 0.001);
@@ -251,7 +252,7 @@ std::string metric_text(const train::TrainingResult& result, double value, int64
                             : "top-1 " + data::accuracy_text(value, images);
 }
 
-void print_end(const Options& options, const train::TrainingResult& result,
+void print_end(const TrainCommandOptions& options, const train::TrainingResult& result,
                const std::function<void(const std::string&)>& print) {
   const std::string folder = std::filesystem::path(options.folder).lexically_normal().string();
   const auto in_folder = [&](const char* name) { return (std::filesystem::path(folder) / name).string(); };
@@ -268,7 +269,7 @@ void print_end(const Options& options, const train::TrainingResult& result,
   print("next: vitrail " + fmt::format(fmt::runtime(next), in_folder("model")));
 }
 
-nlohmann::ordered_json json_of(const Options& options, const train::TrainingResult& result) {
+nlohmann::ordered_json json_of(const TrainCommandOptions& options, const train::TrainingResult& result) {
   nlohmann::ordered_json json{{"run", options.folder}};
   json.update(nlohmann::ordered_json::parse(train::result_json(result)));
   return json;
@@ -281,7 +282,7 @@ void add_folds(const train::CrossValidationResult& validated, nlohmann::ordered_
   json[name + "_interval"] = {validated.mean.interval.low, validated.mean.interval.high};
 }
 
-int train_model(const Options& options, const GlobalOptions& global, const Processes& processes) {
+int train_model(const TrainCommandOptions& options, const GlobalOptions& global, const Processes& processes) {
   const bool is_root = processes->rank() == 0;
   const auto print = [&](const std::string& line) {
     if (!global.quiet && is_root) print_note(line);
@@ -329,7 +330,7 @@ int train_model(const Options& options, const GlobalOptions& global, const Proce
 }
 
 // With several processes, an error names its process.
-int train_processes(const Options& options, const GlobalOptions& global) {
+int train_processes(const TrainCommandOptions& options, const GlobalOptions& global) {
   const Processes processes = dist::connect();
   try {
     return train_model(options, global, processes);
@@ -342,7 +343,7 @@ int train_processes(const Options& options, const GlobalOptions& global) {
 }  // namespace
 
 void add_train(CLI::App& program, const GlobalOptions& global, Run& run) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<TrainCommandOptions>();
   CLI::App* command = program.add_subcommand("train", "Train a model on a folder of images, or by a recipe");
   command->footer(
       "Example: vitrail train photos -o runs/photos -m timm/deit_tiny_patch16_224.fb_in1k\n"

@@ -10,7 +10,7 @@
 namespace vitrail::app {
 namespace {
 
-struct Options {
+struct ZeroShotCommandOptions {
   ModelOptions model;
   ZeroShotOptions texts;
   StreamOptions images;
@@ -18,7 +18,7 @@ struct Options {
   std::string labels;
 };
 
-int zeroshot(const Options& options, const GlobalOptions& global) {
+int zeroshot(const ZeroShotCommandOptions& options, const GlobalOptions& global) {
   const std::vector<std::string> labels = labels_of(options.labels), templates = options.texts.templates();
   const DualModel model = load_dual_model(options.model, global, options.texts.tokenizer);
   const Tensor texts = model.embed_labels(labels, templates);
@@ -40,7 +40,7 @@ int zeroshot(const Options& options, const GlobalOptions& global) {
 }  // namespace
 
 void add_zeroshot(CLI::App& program, const GlobalOptions& global, Run& run) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ZeroShotCommandOptions>();
   CLI::App* command = program.add_subcommand("zeroshot", "Classify images by texts (CLIP, SigLIP)");
   command->footer("Example: vitrail zeroshot -m MODEL photo.jpg --labels \"cat,dog,bicycle\"");
   options->images.add_inputs_to(*command)->required();

@@ -48,7 +48,7 @@ Matrix covariance(const Tensor& x) {
   return sum;
 }
 
-double dot(const double* a, const double* b, int64_t n) {
+double dot_product(const double* a, const double* b, int64_t n) {
   double sum = 0;
   for (int64_t i = 0; i < n; ++i) sum += a[i] * b[i];
   return sum;
@@ -59,15 +59,15 @@ double dot(const double* a, const double* b, int64_t n) {
 void orthonormalise(Matrix& v, int64_t k, int64_t n) {
   for (int64_t i = 0; i < k; ++i) {
     double* row = v.data() + i * n;
-    const double before = std::sqrt(dot(row, row, n));
+    const double before = std::sqrt(dot_product(row, row, n));
     for (int64_t pass = 0; pass < 2; ++pass) {
       for (int64_t j = 0; j < i; ++j) {
         const double* other = v.data() + j * n;
-        const double overlap = dot(row, other, n);
+        const double overlap = dot_product(row, other, n);
         for (int64_t e = 0; e < n; ++e) row[e] -= overlap * other[e];
       }
     }
-    const double norm = std::sqrt(dot(row, row, n));
+    const double norm = std::sqrt(dot_product(row, row, n));
     const double factor = norm > 1e-12 * before ? 1 / norm : 0;
     for (int64_t e = 0; e < n; ++e) row[e] *= factor;
   }
@@ -89,7 +89,7 @@ struct Subspace {
     Matrix product(vectors.size());
     for (int64_t i = 0; i < k; ++i) {
       for (int64_t j = 0; j < n; ++j) {
-        product[i * n + j] = dot(vectors.data() + i * n, matrix.data() + j * n, n);  // the matrix is symmetric
+        product[i * n + j] = dot_product(vectors.data() + i * n, matrix.data() + j * n, n);  // the matrix is symmetric
       }
     }
     return product;
@@ -100,7 +100,7 @@ struct Subspace {
     Matrix small(static_cast<size_t>(k * k));
     for (int64_t i = 0; i < k; ++i) {
       for (int64_t j = 0; j <= i; ++j) {
-        small[i * k + j] = small[j * k + i] = dot(vectors.data() + i * n, product.data() + j * n, n);
+        small[i * k + j] = small[j * k + i] = dot_product(vectors.data() + i * n, product.data() + j * n, n);
       }
     }
     const SymmetricEigen eigen = symmetric_eigen(small, k);

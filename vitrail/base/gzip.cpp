@@ -1,29 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/base/gzip_internal.h"
 
-#include <zlib.h>
-
 #include <algorithm>
 
 #include "vitrail/base/error.h"
+#include "vitrail/base/inflater_internal.h"
 
 namespace vitrail {
 namespace {
 
-constexpr uint64_t kMaxBytesPerCall = uint64_t{1} << 30;  // zlib counts bytes in 32 bits
 constexpr uint64_t kInitialSize = 1 << 16;
 
 constexpr int kWindowBits = 15;               // zlib format with a window of 32 KiB
 constexpr int kGzipWindowBits = 15 + 16;      // +16 selects the gzip format
 constexpr int kRawWindowBits = -kWindowBits;  // negative selects data without a header
-
-struct Inflater {
-  z_stream stream{};
-  Inflater(int window_bits, const std::string& where) {
-    if (::inflateInit2(&stream, window_bits) != Z_OK) throw Error(where + ": zlib cannot be started");
-  }
-  ~Inflater() { ::inflateEnd(&stream); }
-};
 
 // Doubles a full buffer.  It may grow to one byte more than max_size, so that an overlong file is detected.
 void grow_if_full(std::vector<std::byte>& content, uint64_t produced, uint64_t max_size, const std::string& where) {
@@ -39,20 +29,14 @@ struct Content {
 };
 
 // Adds the content of one stream, and removes the stream from the front of `compressed`.  format: for errors.
-void inflate_stream(z_stream& stream, std::span<const std::byte>& compressed, Content& content, uint64_t max_size,
+void inflate_stream(Inflater& inflater, std::span<const std::byte>& compressed, Content& content, uint64_t max_size,
                     const std::string& where, const std::string& format) {
   auto& [bytes, produced] = content;
   for (int status = Z_OK; status != Z_STREAM_END;) {
     grow_if_full(bytes, produced, max_size, where);
-    const uint64_t in = std::min<uint64_t>(kMaxBytesPerCall, compressed.size());
-    const uint64_t out = std::min(kMaxBytesPerCall, bytes.size() - produced);
-    stream.next_in = const_cast<Bytef*>(reinterpret_cast<const Bytef*>(compressed.data()));
-    stream.avail_in = static_cast<uInt>(in);
-    stream.next_out = reinterpret_cast<Bytef*>(bytes.data() + produced);
-    stream.avail_out = static_cast<uInt>(out);
-    status = ::inflate(&stream, Z_NO_FLUSH);
-    compressed = compressed.subspan(in - stream.avail_in);
-    produced += out - stream.avail_out;
+    const Inflater::Step step = inflater.inflate(compressed, std::span(bytes).subspan(produced));
+    status = step.status;
+    produced += step.produced;
     if (status != Z_OK && status != Z_STREAM_END)
       throw Error(where, format + " data",
                   str(status == Z_BUF_ERROR ? "truncated" : "damaged", " data after ", produced, " bytes"));
@@ -85,20 +69,20 @@ std::vector<std::byte> gunzip(std::span<const std::byte> compressed, uint64_t ma
   Inflater inflater(kGzipWindowBits, where);
   std::span<const std::byte> trailing = compressed;
   while (true) {
-    inflate_stream(inflater.stream, trailing, content, max_size, where, "gzip");
+    inflate_stream(inflater, trailing, content, max_size, where, "gzip");
     if (!is_gzip(trailing)) {
       if (std::any_of(trailing.begin(), trailing.end(), [](std::byte b) { return b != std::byte{0}; }))
         throw Error(where, "nothing after the gzip data", str(trailing.size(), " bytes"));
       return taken(std::move(content));
     }
-    ::inflateReset(&inflater.stream);  // another member follows
+    inflater.reset();  // another member follows
   }
 }
 
 std::vector<std::byte> inflate_all(std::span<const std::byte> compressed, uint64_t max_size, const std::string& where) {
   Content content;
   Inflater inflater(has_zlib_header(compressed) ? kWindowBits : kRawWindowBits, where);
-  inflate_stream(inflater.stream, compressed, content, max_size, where, "deflated");
+  inflate_stream(inflater, compressed, content, max_size, where, "deflated");
   if (!compressed.empty()) throw Error(where, "nothing after the deflated data", str(compressed.size(), " bytes"));
   return taken(std::move(content));
 }

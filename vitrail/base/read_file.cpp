@@ -15,7 +15,7 @@
 namespace vitrail {
 namespace {
 
-constexpr size_t kBlockBytes = size_t{1} << 16;
+constexpr size_t kReadBytes = size_t{1} << 16;
 
 class OpenFile {
  public:
@@ -61,7 +61,7 @@ Bytes read_all(const std::filesystem::path& path, size_t max_bytes) {
   while (const size_t count = file.read(reinterpret_cast<char*>(bytes.data()) + read, bytes.size() - read)) {
     read += count;
     check_size(read);
-    if (read == bytes.size()) bytes.resize(bytes.size() + std::max(kBlockBytes, bytes.size()));
+    if (read == bytes.size()) bytes.resize(bytes.size() + std::max(kReadBytes, bytes.size()));
   }
   bytes.resize(read);
   return bytes;

@@ -17,7 +17,8 @@ constexpr uint64_t kMaxName = 1 << 20;  // bytes of an extended header, which pr
 struct Field {
   size_t offset, size;
 };
-constexpr Field kName{0, 100}, kSize{124, 12}, kChecksum{148, 8}, kLink{157, 100}, kMagic{257, 5}, kPrefix{345, 155};
+constexpr Field kNameField{0, 100}, kSizeField{124, 12}, kChecksumField{148, 8}, kLinkField{157, 100},
+    kMagicField{257, 5}, kPrefixField{345, 155};
 constexpr size_t kType = 156;
 
 using Header = std::span<const std::byte>;
@@ -52,10 +53,10 @@ std::optional<uint64_t> number(Header header, Field at) {
 bool has_valid_checksum(Header header) {
   uint64_t sum = 0;
   for (size_t i = 0; i < kBlock; ++i) {
-    const bool own = i >= kChecksum.offset && i < kChecksum.offset + kChecksum.size;
+    const bool own = i >= kChecksumField.offset && i < kChecksumField.offset + kChecksumField.size;
     sum += own ? uint64_t{' '} : static_cast<uint64_t>(header[i]);
   }
-  return number(header, kChecksum) == sum;
+  return number(header, kChecksumField) == sum;
 }
 
 bool is_zero(Header header) {
@@ -97,7 +98,7 @@ class TarReader {
   void read_entry(Header header) {
     const char type = static_cast<char>(header[kType]);
     const bool extends = type == 'x' || type == 'L' || type == 'K' || type == 'g';
-    const std::optional<uint64_t> size = !extends && extended_.size ? extended_.size : number(header, kSize);
+    const std::optional<uint64_t> size = !extends && extended_.size ? extended_.size : number(header, kSizeField);
     const bool has_content = type != '1' && type != '2' && type != '5';
     if (!size) fail("the size of a file", str("no number before byte ", at_));
     if (has_content && *size > archive_.size() - at_)
@@ -151,9 +152,9 @@ class TarReader {
   }
 
   void add(Header header, char type, uint64_t size) {
-    std::string path(field(header, kName));
-    const std::string_view prefix = field(header, kMagic) == "ustar" ? field(header, kPrefix) : "";
-    if (header[kMagic.offset + kMagic.size] == std::byte{0} && !prefix.empty()) path = str(prefix, "/", path);
+    std::string path(field(header, kNameField));
+    const std::string_view prefix = field(header, kMagicField) == "ustar" ? field(header, kPrefixField) : "";
+    if (header[kMagicField.offset + kMagicField.size] == std::byte{0} && !prefix.empty()) path = str(prefix, "/", path);
     path = normalized(extended_.path.value_or(path));
     if (type == 'S') fail("files without holes", "the sparse file " + path);
     if (type == '2') ++listing_.symbolic_links;
@@ -161,7 +162,7 @@ class TarReader {
     if (type == '5' || (type == '\0' && path.ends_with('/'))) {
       listing_.entries.push_back({path.ends_with('/') ? path : path + "/"});
     } else if (type == '1') {
-      const auto found = index_.find(normalized(extended_.link.value_or(std::string(field(header, kLink)))));
+      const auto found = index_.find(normalized(extended_.link.value_or(std::string(field(header, kLinkField)))));
       if (found == index_.end()) return;  // as tar, which reports it
       const TarEntry target = listing_.entries[found->second];
       put({path, target.offset, target.size});

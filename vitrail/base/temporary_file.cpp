@@ -21,32 +21,32 @@ namespace vitrail {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr std::string_view kPrefix = ".vitrail-", kSuffix = ".tmp";
+constexpr std::string_view kNamePrefix = ".vitrail-", kNameSuffix = ".tmp";
 constexpr size_t kDigits = 16;
 
 // The named files of this process, for remove_temporary_files().  Files beyond the last slot are left to the next
 // process that writes to their folder.
-struct Slot {
+struct FileSlot {
   enum State { unused, changing, used };
   std::atomic<int> state{unused};
   std::array<char, PATH_MAX> path{};
 };
-std::array<Slot, 32> slots;
+std::array<FileSlot, 32> file_slots;
 
-int add_to_slots(const fs::path& path) {
+int add_to_file_slots(const fs::path& path) {
   if (path.native().size() >= PATH_MAX) return -1;
-  for (size_t i = 0; i < slots.size(); ++i) {
-    int expected = Slot::unused;
-    if (!slots[i].state.compare_exchange_strong(expected, Slot::changing)) continue;
-    std::memcpy(slots[i].path.data(), path.c_str(), path.native().size() + 1);
-    slots[i].state = Slot::used;
+  for (size_t i = 0; i < file_slots.size(); ++i) {
+    int expected = FileSlot::unused;
+    if (!file_slots[i].state.compare_exchange_strong(expected, FileSlot::changing)) continue;
+    std::memcpy(file_slots[i].path.data(), path.c_str(), path.native().size() + 1);
+    file_slots[i].state = FileSlot::used;
     return static_cast<int>(i);
   }
   return -1;
 }
 
-void remove_from_slots(int slot) {
-  if (slot >= 0) slots[static_cast<size_t>(slot)].state = Slot::unused;
+void remove_from_file_slots(int slot) {
+  if (slot >= 0) file_slots[static_cast<size_t>(slot)].state = FileSlot::unused;
 }
 
 std::system_error failure() { return {errno, std::generic_category()}; }
@@ -56,7 +56,7 @@ std::string random_name() {
   if (::getrandom(&number, sizeof number, 0) != static_cast<ssize_t>(sizeof number)) throw failure();
   std::array<char, kDigits + 1> digits{};
   std::snprintf(digits.data(), digits.size(), "%016llx", static_cast<unsigned long long>(number));
-  return std::string(kPrefix) + digits.data() + std::string(kSuffix);
+  return std::string(kNamePrefix) + digits.data() + std::string(kNameSuffix);
 }
 
 // A running process holds a lock on its temporary files.  Others of this user belong to processes that were killed.
@@ -86,9 +86,9 @@ std::error_code link(int descriptor, const fs::path& target) {
 }  // namespace
 
 bool is_temporary_name(std::string_view name) {
-  return name.size() == kPrefix.size() + kDigits + kSuffix.size() && name.starts_with(kPrefix) &&
-         name.ends_with(kSuffix) &&
-         name.substr(kPrefix.size(), kDigits).find_first_not_of("0123456789abcdef") == name.npos;
+  return name.size() == kNamePrefix.size() + kDigits + kNameSuffix.size() && name.starts_with(kNamePrefix) &&
+         name.ends_with(kNameSuffix) &&
+         name.substr(kNamePrefix.size(), kDigits).find_first_not_of("0123456789abcdef") == name.npos;
 }
 
 TemporaryFile::TemporaryFile(const fs::path& folder, Kind kind) : folder_(folder.empty() ? "." : folder) {
@@ -114,12 +114,12 @@ void TemporaryFile::open_named() {
     if (descriptor_ < 0) throw failure();
     ::flock(descriptor_, LOCK_EX);
   } while (::fstat(descriptor_, &status) == 0 && status.st_nlink == 0);
-  slot_ = add_to_slots(name_);
+  slot_ = add_to_file_slots(name_);
 }
 
 TemporaryFile::~TemporaryFile() {
   if (!name_.empty()) ::unlink(name_.c_str());
-  remove_from_slots(slot_);
+  remove_from_file_slots(slot_);
   ::close(descriptor_);
 }
 
@@ -129,7 +129,7 @@ std::error_code TemporaryFile::link_to(const fs::path& target) {
     if (linked.value() != EEXIST) return linked;
     // A link cannot replace a file, but a rename can.
     name_ = folder_ / random_name();
-    slot_ = add_to_slots(name_);
+    slot_ = add_to_file_slots(name_);
     if (const std::error_code error = link(descriptor_, name_)) return error;
   }
   if (::rename(name_.c_str(), target.c_str()) != 0) return {errno, std::generic_category()};
@@ -138,8 +138,8 @@ std::error_code TemporaryFile::link_to(const fs::path& target) {
 }
 
 void remove_temporary_files() noexcept {
-  for (Slot& slot : slots) {
-    if (slot.state == Slot::used) ::unlink(slot.path.data());
+  for (FileSlot& slot : file_slots) {
+    if (slot.state == FileSlot::used) ::unlink(slot.path.data());
   }
 }
 

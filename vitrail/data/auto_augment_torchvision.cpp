@@ -31,7 +31,7 @@ double translation(double max, int64_t size, MagnitudeBin magnitude) {
   return std::trunc(linspace(0, end, magnitude.bins, magnitude.bin));
 }
 
-constexpr ImageOp kOps[]{
+constexpr ImageOp kUniformOps[]{
     ImageOp::identity,  ImageOp::shear_x,    ImageOp::shear_y,      ImageOp::translate_x, ImageOp::translate_y,
     ImageOp::rotate,    ImageOp::brightness, ImageOp::color,        ImageOp::contrast,    ImageOp::sharpness,
     ImageOp::posterize, ImageOp::solarize,   ImageOp::autocontrast, ImageOp::equalize,
@@ -49,7 +49,7 @@ class UniformPolicy : public AugmentPolicy {
   std::vector<OpCall> draw(RandomStream& random, int64_t width, int64_t height) const override {
     std::vector<OpCall> calls;
     for (int64_t i = 0; i < operations_; ++i) {
-      const ImageOp op = kOps[random_index(random, std::size(kOps))];
+      const ImageOp op = kUniformOps[random_index(random, std::size(kUniformOps))];
       const int64_t bin = magnitude_ >= 0 ? magnitude_ : random_index(random, bins_);
       const double sign = is_signed(op) && random_coin(random) ? -1.0 : 1.0;
       calls.push_back(

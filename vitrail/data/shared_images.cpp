@@ -31,7 +31,7 @@ std::vector<int64_t> evenly_spaced(const std::vector<int64_t>& indices, size_t c
   return chosen;
 }
 
-std::optional<uint64_t> hash_of(const Dataset& dataset, int64_t i) {
+std::optional<uint64_t> hash_of_image(const Dataset& dataset, int64_t i) {
   try {
     return dataset.content_hash(i);
   } catch (const Error&) {
@@ -47,10 +47,10 @@ struct SameSize {
 int64_t count_shared(const SameSize& group, const Dataset& first, const Dataset& second) {
   std::unordered_set<uint64_t> hashes;
   for (const int64_t i : group.first) {
-    if (const auto hash = hash_of(first, i)) hashes.insert(*hash);
+    if (const auto hash = hash_of_image(first, i)) hashes.insert(*hash);
   }
   return std::count_if(group.second.begin(), group.second.end(), [&](int64_t i) {
-    const auto hash = hash_of(second, i);
+    const auto hash = hash_of_image(second, i);
     return hash && hashes.contains(*hash);
   });
 }
@@ -59,7 +59,7 @@ int64_t count_shared(const SameSize& group, const Dataset& first, const Dataset&
 void add_contradicting(const Dataset& dataset, const std::vector<int64_t>& same_size, std::vector<int64_t>& found) {
   std::map<uint64_t, std::vector<int64_t>> by_hash;
   for (const int64_t i : same_size) {
-    if (const auto hash = hash_of(dataset, i)) by_hash[*hash].push_back(i);
+    if (const auto hash = hash_of_image(dataset, i)) by_hash[*hash].push_back(i);
   }
   for (const auto& [hash, samples] : by_hash) {
     const int64_t first = samples.front();
@@ -118,9 +118,9 @@ void warn_of_contradicting_labels(const NamedSamples& set) {
   if (found.empty()) return;
   const Dataset& dataset = set.dataset;
   const int64_t first = found.front();
-  const auto hash = hash_of(dataset, first);
+  const auto hash = hash_of_image(dataset, first);
   const auto other = std::find_if(found.begin() + 1, found.end(), [&](int64_t i) {
-    return dataset.labels(i) != dataset.labels(first) && hash_of(dataset, i) == hash;
+    return dataset.labels(i) != dataset.labels(first) && hash_of_image(dataset, i) == hash;
   });
   std::string example = dataset.path(first);
   if (other != found.end()) example += ", " + dataset.path(*other);

@@ -22,7 +22,7 @@ std::vector<std::string> possible_splits(const Tops& tops) {
   return names;
 }
 
-std::string joined(const std::vector<std::string>& names) {
+std::string comma_separated(const std::vector<std::string>& names) {
   std::string text;
   for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
   return text;
@@ -36,7 +36,7 @@ std::string find_split(const std::vector<std::string>& splits, const std::string
   for (const std::string& split : splits) {
     if (!canonical.empty() && canonical_split(split) == canonical) found.push_back(split);
   }
-  if (found.size() > 1) throw Error(where, "one split " + wanted + " (or its exact name)", joined(found));
+  if (found.size() > 1) throw Error(where, "one split " + wanted + " (or its exact name)", comma_separated(found));
   return found.empty() ? "" : found.front();
 }
 
@@ -45,7 +45,7 @@ std::string named_split(const Tops& tops, const ClassFolderOptions& options) {
   const std::string found = find_split(splits, options.split, options.where);
   if (!found.empty()) return found;
   throw Error(options.where, "a split " + options.split,
-              splits.empty() ? "a dataset without splits" : "these splits: " + joined(splits));
+              splits.empty() ? "a dataset without splits" : "these splits: " + comma_separated(splits));
 }
 
 // Throws an Error that lists the top folders, each with what it is.
@@ -56,8 +56,8 @@ std::string named_split(const Tops& tops, const ClassFolderOptions& options) {
     (is_named ? splits : others).push_back(name + (is_named && top.has_images ? " (with images directly in it)" : ""));
   }
   throw Error(where, "either splits of class folders or class folders",
-              "folders that are named as splits: " + joined(splits) +
-                  (others.empty() ? "" : ", beside other folders: " + joined(others)) +
+              "folders that are named as splits: " + comma_separated(splits) +
+                  (others.empty() ? "" : ", beside other folders: " + comma_separated(others)) +
                   "; name the split to read, or \".\" if all of them are classes");
 }
 
@@ -76,7 +76,7 @@ void refuse_resembled_splits(const Tops& tops, const ClassFolderOptions& options
   }
   if (!has_split || (splits.size() < 2 && has_images)) return;
   throw Error(options.where, "splits called train, val or test above the class folders, or class folders",
-              "folders that look like splits: " + joined(names) +
+              "folders that look like splits: " + comma_separated(names) +
                   "; name the split to read, or \".\" if all folders are classes");
 }
 
@@ -93,7 +93,7 @@ void refuse_splits_below(const FolderListing& listing, const std::string& where)
   }
   if (splits.size() < 2) return;
   throw Error(where, "splits above the class folders",
-              "splits in them: " + joined({names.begin(), names.end()}) +
+              "splits in them: " + comma_separated({names.begin(), names.end()}) +
                   "; move them up, or name the split \".\" to take their images together");
 }
 
@@ -105,7 +105,8 @@ std::string default_split(const Tops& tops, const ClassFolderOptions& options) {
   }
   std::string wanted;
   for (const std::string& name : options.default_splits) wanted += (wanted.empty() ? "" : " or ") + name;
-  throw Error(options.where, "a split " + wanted + ", or the name of another one", "these splits: " + joined(splits));
+  throw Error(options.where, "a split " + wanted + ", or the name of another one",
+              "these splits: " + comma_separated(splits));
 }
 
 }  // namespace

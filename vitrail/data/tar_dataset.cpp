@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 namespace {
 
 // Limit of a compressed archive's content, which is held in memory.
-constexpr uint64_t kMaxDecompressed = uint64_t{4} << 30;
+constexpr uint64_t kMaxArchiveContent = uint64_t{4} << 30;
 
 // The bytes and entries of an archive.
 class TarFile {
@@ -27,7 +27,7 @@ class TarFile {
   explicit TarFile(const fs::path& path) : file_(path), bytes_(file_.bytes()) {
     if (is_gzip(bytes_)) {
       try {
-        decompressed_ = gunzip(bytes_, kMaxDecompressed, path.string());
+        decompressed_ = gunzip(bytes_, kMaxArchiveContent, path.string());
       } catch (const std::bad_alloc&) {
         throw Error(path.string(), "memory for the content of the archive (unpack it, or use a .tar)", "too little");
       }

@@ -21,7 +21,7 @@ std::string mapped(std::string_view text, int options) {
   return copy;
 }
 
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+char ascii_lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
 }  // namespace
 
@@ -29,7 +29,7 @@ std::string composed(std::string_view text) { return mapped(text, UTF8PROC_STABL
 
 std::string comparison_key(std::string_view name) {
   std::string text = mapped(name, UTF8PROC_STABLE | UTF8PROC_COMPOSE | UTF8PROC_CASEFOLD);
-  std::transform(text.begin(), text.end(), text.begin(), [](char c) { return c == '_' ? ' ' : lower(c); });
+  std::transform(text.begin(), text.end(), text.begin(), [](char c) { return c == '_' ? ' ' : ascii_lower(c); });
   const size_t first = text.find_first_not_of(' ');
   return first == text.npos ? "" : text.substr(first, text.find_last_not_of(' ') - first + 1);
 }

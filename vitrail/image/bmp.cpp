@@ -15,7 +15,7 @@ namespace {
 enum Compression : uint32_t { kRaw = 0, kRle8 = 1, kRle4 = 2, kBitFields = 3 };
 constexpr size_t kFileHeader = 14;
 
-struct Header {
+struct BmpHeader {
   int64_t width = 0, height = 0;
   bool top_down = false;
   int bits = 0;
@@ -32,7 +32,7 @@ uint32_t number(Bytes bytes, size_t at, size_t size, const std::string& where) {
   return value;
 }
 
-void read_masks(Bytes bytes, size_t header_size, Header& header, const std::string& where) {
+void read_masks(Bytes bytes, size_t header_size, BmpHeader& header, const std::string& where) {
   if (header.bits == 16) header.masks = {0x7c00, 0x3e0, 0x1f};
   if (header.bits > 16) header.masks = {0xff0000, 0xff00, 0xff};
   if (header.compression != kBitFields) return;
@@ -42,8 +42,8 @@ void read_masks(Bytes bytes, size_t header_size, Header& header, const std::stri
   if (masks != std::array<uint32_t, 3>{}) header.masks = masks;
 }
 
-Header read_header(Bytes bytes, const std::string& where) {
-  Header header;
+BmpHeader read_header(Bytes bytes, const std::string& where) {
+  BmpHeader header;
   header.data = number(bytes, 10, 4, where);
   const size_t size = number(bytes, kFileHeader, 4, where);
   constexpr std::array<size_t, 7> kSizes{12, 40, 52, 56, 64, 108, 124};
@@ -69,7 +69,7 @@ Header read_header(Bytes bytes, const std::string& where) {
   return header;
 }
 
-void check_kind(const Header& header, const std::string& where) {
+void check_kind(const BmpHeader& header, const std::string& where) {
   const int bits = header.bits;
   const bool is_indexed = bits == 1 || bits == 4 || bits == 8, is_direct = bits == 16 || bits == 24 || bits == 32;
   bool is_known = header.compression == kRaw ? is_indexed || is_direct : false;
@@ -83,7 +83,7 @@ void check_kind(const Header& header, const std::string& where) {
 }
 
 // Moves `header.data` behind the palette if it is wrong, as Pillow does.  A palette that begins a grey ramp is one.
-Palette read_palette(Bytes bytes, Header& header, const std::string& where) {
+Palette read_palette(Bytes bytes, BmpHeader& header, const std::string& where) {
   const uint32_t count = header.colors > 0 ? header.colors : 1u << header.bits;
   if (count > 65536) throw Error(where, "a BMP palette of at most 65536 colours", str(count));
   if (header.data == header.palette) header.data += header.palette_entry * count;
@@ -109,7 +109,7 @@ uint8_t channel(uint32_t pixel, uint32_t mask) {
 
 // Calls `row(y, bytes)` for each row of uncompressed data; rows are padded to four bytes.
 template <class Row>
-void for_each_row(Bytes bytes, const Header& header, const std::string& where, Row row) {
+void for_each_row(Bytes bytes, const BmpHeader& header, const std::string& where, Row row) {
   const size_t stride = (static_cast<size_t>(header.width) * static_cast<size_t>(header.bits) + 31) / 32 * 4;
   const size_t available = bytes.size() - std::min(bytes.size(), header.data);
   if (available / stride < static_cast<size_t>(header.height)) {
@@ -122,7 +122,7 @@ void for_each_row(Bytes bytes, const Header& header, const std::string& where, R
   }
 }
 
-Image read_colors(Bytes bytes, const Header& header, const std::string& where) {
+Image read_colors(Bytes bytes, const BmpHeader& header, const std::string& where) {
   Image image = make_image(header.width, header.height, 3);
   const auto size = static_cast<size_t>(header.bits / 8);
   for_each_row(bytes, header, where, [&](int64_t y, const std::byte* row) {
@@ -136,7 +136,7 @@ Image read_colors(Bytes bytes, const Header& header, const std::string& where) {
   return image;
 }
 
-Image read_indices(Bytes bytes, const Header& header, const std::string& where) {
+Image read_indices(Bytes bytes, const BmpHeader& header, const std::string& where) {
   Image indices = make_image(header.width, header.height, 1);
   const auto bits = static_cast<size_t>(header.bits);
   const uint32_t mask = (1u << bits) - 1;
@@ -154,7 +154,7 @@ Image read_indices(Bytes bytes, const Header& header, const std::string& where) 
 // 0.
 class RunLengths {
  public:
-  RunLengths(Bytes bytes, const Header& header, const std::string& where)
+  RunLengths(Bytes bytes, const BmpHeader& header, const std::string& where)
       : left_(bytes.subspan(std::min(bytes.size(), header.data))),
         is_4_bits_(header.bits == 4),
         width_(header.width),
@@ -233,7 +233,7 @@ Image flipped(const Image& image) {
 }  // namespace
 
 Image decode_bmp(Bytes bytes, const DecodeOptions& options, const std::string& where) {
-  Header header = read_header(bytes, where);
+  BmpHeader header = read_header(bytes, where);
   check_kind(header, where);
   check_size(header.width, header.height, options.max_pixels, where);
   reserve_pixels(header.width, header.height);

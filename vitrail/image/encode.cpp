@@ -24,7 +24,7 @@ struct Writer {
   ~Writer() { png_destroy_write_struct(&png, &info); }
 };
 
-[[noreturn]] void on_error(png_structp png, png_const_charp message) {
+[[noreturn]] void on_write_error(png_structp png, png_const_charp message) {
   Writer& writer = *static_cast<Writer*>(png_get_error_ptr(png));
   std::strncpy(writer.message, message, sizeof(writer.message) - 1);
   std::longjmp(writer.failed, 1);
@@ -49,7 +49,7 @@ void flush_nothing(png_structp) {}
 
 bool write(Writer& writer, const Image& image) {
   if (setjmp(writer.failed) != 0) return false;
-  writer.png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &writer, on_error, ignore_warning);
+  writer.png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &writer, on_write_error, ignore_warning);
   if (writer.png != nullptr) writer.info = png_create_info_struct(writer.png);
   if (writer.info == nullptr) return false;
   png_set_write_fn(writer.png, &writer, write_bytes, flush_nothing);

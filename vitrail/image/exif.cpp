@@ -12,7 +12,7 @@
 namespace vitrail::image {
 namespace {
 
-std::string_view text_of(Bytes bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
+std::string_view chars_of(Bytes bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
 uint32_t number(std::string_view data, size_t at, size_t length, bool little_endian) {
   uint32_t value = 0;
@@ -64,8 +64,8 @@ Metadata png_metadata(std::string_view file) {
 
 Metadata webp_metadata(Bytes file) {
   Metadata found;
-  if (const auto chunk = find_riff_chunk(file, "EXIF")) found.exif = text_of(*chunk);
-  if (const auto chunk = find_riff_chunk(file, "XMP ")) found.xmp = text_of(*chunk);
+  if (const auto chunk = find_riff_chunk(file, "EXIF")) found.exif = chars_of(*chunk);
+  if (const auto chunk = find_riff_chunk(file, "XMP ")) found.xmp = chars_of(*chunk);
   return found;
 }
 
@@ -116,7 +116,7 @@ std::optional<uint32_t> xmp_orientation(std::string_view xmp) {
 }  // namespace
 
 int exif_orientation(Bytes file) {
-  const std::string_view text = text_of(file);
+  const std::string_view text = chars_of(file);
   Metadata found;
   if (text.starts_with("\xff\xd8")) found = jpeg_metadata(text);
   if (text.starts_with("\x89PNG")) found = png_metadata(text);

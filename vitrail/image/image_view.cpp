@@ -9,7 +9,7 @@
 namespace vitrail::image {
 namespace {
 
-constexpr int64_t kMaxEdge = 0x7fffffff;  // so that no product of sizes overflows
+constexpr int64_t kMaxViewEdge = 0x7fffffff;  // so that no product of sizes overflows
 
 // The offsets of red, green and blue in a pixel.
 struct ColorOrder {
@@ -47,7 +47,7 @@ Image to_rgb(const ImageView& view) {
 
 ImageView::ImageView(const uint8_t* pixels, int64_t width, int64_t height, PixelFormat format, int64_t stride)
     : pixels_(pixels), width_(width), height_(height), stride_(stride), format_(format) {
-  if (!pixels || width < 1 || height < 1 || width > kMaxEdge || height > kMaxEdge) {
+  if (!pixels || width < 1 || height < 1 || width > kMaxViewEdge || height > kMaxViewEdge) {
     throw Error("image view", "a pointer to pixels and sizes above 0",
                 str(pixels ? "" : "a null pointer and ", width, "×", height));
   }

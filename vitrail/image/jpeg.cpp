@@ -3,7 +3,7 @@
 // upsampling.
 //
 // libjpeg reports errors by longjmp.  Functions that call setjmp have no local objects with destructors; the state is
-// in a Reader that outlives them.
+// in a JpegReader that outlives them.
 #include <cstdio>
 // libjpeg's header needs FILE and size_t declared before it.
 #include <jpeglib.h>
@@ -24,7 +24,7 @@ namespace {
 // the image.  Encoders write about ten.
 constexpr int kMaxScans = 500;
 
-struct Reader {
+struct JpegReader {
   jpeg_decompress_struct info{};
   jpeg_error_mgr errors{};
   jpeg_source_mgr source{};
@@ -32,11 +32,11 @@ struct Reader {
   std::jmp_buf failed;
   char message[JMSG_LENGTH_MAX] = "";
 
-  ~Reader() { jpeg_destroy_decompress(&info); }
+  ~JpegReader() { jpeg_destroy_decompress(&info); }
 };
 
-[[noreturn]] void on_error(j_common_ptr info) {
-  Reader& reader = *static_cast<Reader*>(info->client_data);
+[[noreturn]] void on_jpeg_error(j_common_ptr info) {
+  JpegReader& reader = *static_cast<JpegReader*>(info->client_data);
   info->err->format_message(info, reader.message);
   std::longjmp(reader.failed, 1);
 }
@@ -64,9 +64,9 @@ void limit_scans(j_common_ptr info) {
   if (reinterpret_cast<j_decompress_ptr>(info)->input_scan_number > kMaxScans) ERREXIT(info, JERR_BAD_PROGRESSION);
 }
 
-bool read_header(Reader& reader, Bytes bytes) {
+bool read_header(JpegReader& reader, Bytes bytes) {
   reader.info.err = jpeg_std_error(&reader.errors);
-  reader.errors.error_exit = on_error;
+  reader.errors.error_exit = on_jpeg_error;
   reader.errors.emit_message = ignore_message;
   reader.errors.output_message = print_nothing;
   reader.info.client_data = &reader;
@@ -99,7 +99,7 @@ bool read_header(Reader& reader, Bytes bytes) {
   return true;
 }
 
-bool read_pixels(Reader& reader, uint8_t* pixels, size_t row_bytes) {
+bool read_jpeg_pixels(JpegReader& reader, uint8_t* pixels, size_t row_bytes) {
   if (setjmp(reader.failed) != 0) return false;
   jpeg_start_decompress(&reader.info);
   while (reader.info.output_scanline < reader.info.output_height) {
@@ -116,14 +116,14 @@ bool read_pixels(Reader& reader, uint8_t* pixels, size_t row_bytes) {
 }  // namespace
 
 Image decode_jpeg(Bytes bytes, const DecodeOptions& options, const std::string& where) {
-  Reader reader;
+  JpegReader reader;
   if (!read_header(reader, bytes)) throw Error(where, "a complete JPEG image", reader.message);
   const int64_t width = reader.info.image_width, height = reader.info.image_height;
   check_size(width, height, options.max_pixels, where);
   // With several scans libjpeg holds the coefficients of the whole image, 16 bits each.
   reserve_pixels(width, height, jpeg_has_multiple_scans(&reader.info) ? 2 * reader.info.num_components : 0);
   Image image = make_image(width, height, reader.info.num_components);
-  if (!read_pixels(reader, image.pixels.data(), static_cast<size_t>(image.row_bytes()))) {
+  if (!read_jpeg_pixels(reader, image.pixels.data(), static_cast<size_t>(image.row_bytes()))) {
     throw Error(where, "a complete JPEG image", reader.message);
   }
   if (image.channels == 4) {

@@ -13,15 +13,15 @@ namespace vitrail::image {
 namespace {
 
 // The two cells around a pixel and the interpolation weight.
-struct Position {
+struct CellPosition {
   int64_t first = 0, second = 0;
   double weight = 0;  // weight of the second cell
   bool covered = true;
 };
 
 // The cells divide the range from `begin` to `end` in pixels.
-std::vector<Position> positions(int64_t pixels, int64_t cells, double begin, double end) {
-  std::vector<Position> result(pixels);
+std::vector<CellPosition> positions(int64_t pixels, int64_t cells, double begin, double end) {
+  std::vector<CellPosition> result(pixels);
   for (int64_t i = 0; i < pixels; ++i) {
     const double center = static_cast<double>(i) + 0.5;
     result[i].covered = center >= begin && center < end;
@@ -66,11 +66,11 @@ Image painted(const Image& image, int64_t width, int64_t height, const OverlayOp
   const Region region =
       options.region.value_or(Region{0, 0, static_cast<double>(image.width), static_cast<double>(image.height)});
   if (!(region.left < region.right && region.top < region.bottom)) throw Error("overlay", "a region", "an empty one");
-  const std::vector<Position> columns = positions(image.width, width, region.left, region.right);
-  const std::vector<Position> rows = positions(image.height, height, region.top, region.bottom);
+  const std::vector<CellPosition> columns = positions(image.width, width, region.left, region.right);
+  const std::vector<CellPosition> rows = positions(image.height, height, region.top, region.bottom);
   for (int64_t y = 0; y < result.height; ++y) {
     uint8_t* pixel = result.row(y);
-    for (const Position& x : columns) {
+    for (const CellPosition& x : columns) {
       if (x.covered && rows[y].covered) {
         paint(rows[y], x, pixel);
       } else {
@@ -88,15 +88,16 @@ Image overlay(const Image& image, const HeatMap& map, const OverlayOptions& opti
   check_map(map);
   const double opacity = std::clamp(options.opacity, 0.0, 1.0);
   const Scale scale = scale_of(map, options);
-  return painted(image, map.width, map.height, options, [&](const Position& y, const Position& x, uint8_t* pixel) {
-    const float *above = map.values.data() + y.first * map.width, *below = map.values.data() + y.second * map.width;
-    const double top = above[x.first] + (above[x.second] - above[x.first]) * x.weight;
-    const double bottom = below[x.first] + (below[x.second] - below[x.first]) * x.weight;
-    const auto& color = heat_colors()[scale(top + (bottom - top) * y.weight)];
-    for (size_t channel = 0; channel < 3; ++channel) {
-      pixel[channel] = static_cast<uint8_t>(std::lround(pixel[channel] * (1 - opacity) + color[channel] * opacity));
-    }
-  });
+  return painted(
+      image, map.width, map.height, options, [&](const CellPosition& y, const CellPosition& x, uint8_t* pixel) {
+        const float *above = map.values.data() + y.first * map.width, *below = map.values.data() + y.second * map.width;
+        const double top = above[x.first] + (above[x.second] - above[x.first]) * x.weight;
+        const double bottom = below[x.first] + (below[x.second] - below[x.first]) * x.weight;
+        const auto& color = heat_colors()[scale(top + (bottom - top) * y.weight)];
+        for (size_t channel = 0; channel < 3; ++channel) {
+          pixel[channel] = static_cast<uint8_t>(std::lround(pixel[channel] * (1 - opacity) + color[channel] * opacity));
+        }
+      });
 }
 
 Image overlay(const Image& image, const ColorMap& map, const OverlayOptions& options) {
@@ -105,24 +106,26 @@ Image overlay(const Image& image, const ColorMap& map, const OverlayOptions& opt
     throw Error("overlay", str("colours of ", map.shown.size(), " patches"), str(map.colors.size(), " values"));
   }
   const double opacity = std::clamp(options.opacity, 0.0, 1.0);
-  return painted(image, map.width, map.height, options, [&](const Position& y, const Position& x, uint8_t* pixel) {
-    // The weights of the four patches around the pixel; colours of patches that are not shown have none.
-    const std::array<int64_t, 4> patches{y.first * map.width + x.first, y.first * map.width + x.second,
-                                         y.second * map.width + x.first, y.second * map.width + x.second};
-    const std::array<double, 4> weights{(1 - y.weight) * (1 - x.weight), (1 - y.weight) * x.weight,
-                                        y.weight * (1 - x.weight), y.weight * x.weight};
-    double shown = 0;
-    std::array<double, 3> color{};
-    for (size_t i = 0; i < 4; ++i) {
-      const double weight = weights[i] * map.shown[patches[i]];
-      shown += weight;
-      for (size_t c = 0; c < 3; ++c) color[c] += weight * map.colors[3 * patches[i] + static_cast<int64_t>(c)];
-    }
-    for (size_t c = 0; c < 3; ++c) {
-      const double mixed = shown * (1 - opacity) * pixel[c] + 255 * opacity * color[c] + (1 - shown) * pale(pixel[c]);
-      pixel[c] = static_cast<uint8_t>(std::clamp<int64_t>(std::lround(mixed), 0, 255));
-    }
-  });
+  return painted(
+      image, map.width, map.height, options, [&](const CellPosition& y, const CellPosition& x, uint8_t* pixel) {
+        // The weights of the four patches around the pixel; colours of patches that are not shown have none.
+        const std::array<int64_t, 4> patches{y.first * map.width + x.first, y.first * map.width + x.second,
+                                             y.second * map.width + x.first, y.second * map.width + x.second};
+        const std::array<double, 4> weights{(1 - y.weight) * (1 - x.weight), (1 - y.weight) * x.weight,
+                                            y.weight * (1 - x.weight), y.weight * x.weight};
+        double shown = 0;
+        std::array<double, 3> color{};
+        for (size_t i = 0; i < 4; ++i) {
+          const double weight = weights[i] * map.shown[patches[i]];
+          shown += weight;
+          for (size_t c = 0; c < 3; ++c) color[c] += weight * map.colors[3 * patches[i] + static_cast<int64_t>(c)];
+        }
+        for (size_t c = 0; c < 3; ++c) {
+          const double mixed =
+              shown * (1 - opacity) * pixel[c] + 255 * opacity * color[c] + (1 - shown) * pale(pixel[c]);
+          pixel[c] = static_cast<uint8_t>(std::clamp<int64_t>(std::lround(mixed), 0, 255));
+        }
+      });
 }
 
 Image color_bar(int64_t width, int64_t height) {

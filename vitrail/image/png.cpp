@@ -3,7 +3,7 @@
 // colour keeps its high byte, 16-bit grey is clamped at 255.
 //
 // libpng reports errors by longjmp.  Functions that call setjmp have no local objects with destructors; the state is in
-// a Reader that outlives them.
+// a PngReader that outlives them.
 #include <png.h>
 
 #include <csetjmp>
@@ -17,7 +17,7 @@
 namespace vitrail::image {
 namespace {
 
-struct Reader {
+struct PngReader {
   png_structp png = nullptr;
   png_infop info = nullptr;
   Bytes left;
@@ -27,19 +27,19 @@ struct Reader {
   png_uint_32 width = 0, height = 0;
   int depth = 0, color_type = 0, passes = 1;
 
-  ~Reader() { png_destroy_read_struct(&png, &info, nullptr); }
+  ~PngReader() { png_destroy_read_struct(&png, &info, nullptr); }
 };
 
-[[noreturn]] void on_error(png_structp png, png_const_charp message) {
-  Reader& reader = *static_cast<Reader*>(png_get_error_ptr(png));
+[[noreturn]] void on_png_error(png_structp png, png_const_charp message) {
+  PngReader& reader = *static_cast<PngReader*>(png_get_error_ptr(png));
   std::strncpy(reader.message, message, sizeof(reader.message) - 1);
   std::longjmp(reader.failed, 1);
 }
 
-void ignore_warning(png_structp, png_const_charp) {}
+void ignore_png_warning(png_structp, png_const_charp) {}
 
 void read_bytes(png_structp png, png_bytep out, size_t count) {
-  Reader& reader = *static_cast<Reader*>(png_get_io_ptr(png));
+  PngReader& reader = *static_cast<PngReader*>(png_get_io_ptr(png));
   if (count > reader.left.size()) png_error(png, "the end of the file");
   std::memcpy(out, reader.left.data(), count);
   reader.left = reader.left.subspan(count);
@@ -49,9 +49,9 @@ void read_bytes(png_structp png, png_bytep out, size_t count) {
 constexpr png_byte kIgnoredChunks[] =
     "bKGD\0cHRM\0eXIf\0gAMA\0hIST\0iCCP\0iTXt\0oFFs\0pCAL\0pHYs\0sBIT\0sCAL\0sPLT\0sRGB\0tEXt\0tIME\0tRNS\0zTXt";
 
-bool read_header(Reader& reader) {
+bool read_header(PngReader& reader) {
   if (setjmp(reader.failed) != 0) return false;
-  reader.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &reader, on_error, ignore_warning);
+  reader.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &reader, on_png_error, ignore_png_warning);
   if (reader.png != nullptr) reader.info = png_create_info_struct(reader.png);
   if (reader.info == nullptr) {
     std::strcpy(reader.message, "no memory");
@@ -67,7 +67,7 @@ bool read_header(Reader& reader) {
 }
 
 // Requests one byte per sample without alpha; indices and grey below 8 bits are unpacked.  libpng allocates rows here.
-bool start(Reader& reader) {
+bool start(PngReader& reader) {
   if (setjmp(reader.failed) != 0) return false;
   // Pixel data follows.  As in Pillow, its chunk checksums are ignored; zlib checks its own.
   png_set_crc_action(reader.png, PNG_CRC_QUIET_USE, PNG_CRC_QUIET_USE);
@@ -82,7 +82,7 @@ bool start(Reader& reader) {
 }
 
 // `pixels` has height · row_bytes bytes.  An interlaced image is decoded in several passes over them.
-bool read_pixels(Reader& reader, uint8_t* pixels, size_t row_bytes) {
+bool read_png_pixels(PngReader& reader, uint8_t* pixels, size_t row_bytes) {
   if (setjmp(reader.failed) != 0) return false;
   if (png_get_rowbytes(reader.png, reader.info) != row_bytes) png_error(reader.png, "unexpected row length");
   for (int pass = 0; pass < reader.passes; ++pass) {
@@ -91,7 +91,7 @@ bool read_pixels(Reader& reader, uint8_t* pixels, size_t row_bytes) {
   return true;
 }
 
-Palette palette_of(Reader& reader) {
+Palette palette_of(PngReader& reader) {
   Palette palette{};
   png_colorp colors = nullptr;
   int count = 0;
@@ -112,7 +112,7 @@ Image clamp_16_bits(const Image& pairs) {
 }  // namespace
 
 Image decode_png(Bytes bytes, const DecodeOptions& options, const std::string& where) {
-  Reader reader;
+  PngReader reader;
   reader.left = bytes;
   if (!read_header(reader)) throw Error(where, "a complete PNG image", reader.message);
   check_size(reader.width, reader.height, options.max_pixels, where);
@@ -121,7 +121,7 @@ Image decode_png(Bytes bytes, const DecodeOptions& options, const std::string& w
   const bool indexed = reader.color_type == PNG_COLOR_TYPE_PALETTE;
   const bool wide_grey = reader.color_type == PNG_COLOR_TYPE_GRAY && reader.depth == 16;
   Image image = make_image(reader.width, reader.height, wide_grey ? 2 : color && !indexed ? 3 : 1);
-  if (!start(reader) || !read_pixels(reader, image.pixels.data(), static_cast<size_t>(image.row_bytes()))) {
+  if (!start(reader) || !read_png_pixels(reader, image.pixels.data(), static_cast<size_t>(image.row_bytes()))) {
     throw Error(where, "a complete PNG image", reader.message);
   }
   if (indexed) return from_palette(image.pixels, image.width, image.height, palette_of(reader), options.mode);

@@ -10,9 +10,9 @@
 namespace vitrail::image {
 namespace {
 
-class Reader {
+class PnmReader {
  public:
-  Reader(Bytes bytes, const std::string& where) : bytes_(bytes), where_(where) {}
+  PnmReader(Bytes bytes, const std::string& where) : bytes_(bytes), where_(where) {}
 
   // The decimal number after white space and comments.
   int64_t number() {
@@ -70,7 +70,7 @@ class Reader {
   size_t at_ = 2;  // after the magic number
 };
 
-struct Header {
+struct PnmHeader {
   int kind;  // the digit of P1 to P6
   int64_t width, height, max;
   bool is_text() const { return kind <= 3; }
@@ -78,8 +78,8 @@ struct Header {
   int64_t channels() const { return kind == 3 || kind == 6 ? 3 : 1; }
 };
 
-Header read_header(Reader& reader, int kind) {
-  Header header{kind, reader.number(), reader.number(), 1};
+PnmHeader read_header(PnmReader& reader, int kind) {
+  PnmHeader header{kind, reader.number(), reader.number(), 1};
   if (!header.is_bitmap()) header.max = reader.number();
   if (header.max < 1 || header.max > 65535) reader.fail(str("a maximum of ", header.max));
   reader.skip(1);  // the one space before binary data
@@ -87,14 +87,14 @@ Header read_header(Reader& reader, int kind) {
 }
 
 // Text is checked for its least size, so that a header alone does not allocate an image.
-void check_bytes(const Header& header, Bytes bytes, const Reader& reader) {
+void check_bytes(const PnmHeader& header, Bytes bytes, const PnmReader& reader) {
   const int64_t samples = header.width * header.height * header.channels();
   const int64_t needed = header.kind == 4 ? samples / 8 : samples;
   if (static_cast<int64_t>(bytes.size()) < needed) reader.fail("the end of the file");
 }
 
 // 0 is white.
-Image read_bitmap(Reader& reader, const Header& header) {
+Image read_bitmap(PnmReader& reader, const PnmHeader& header) {
   Image image = make_image(header.width, header.height, 1);
   for (int64_t y = 0; y < header.height; ++y) {
     const Bytes row = header.is_text() ? Bytes() : reader.take(static_cast<size_t>((header.width + 7) / 8));
@@ -109,14 +109,14 @@ Image read_bitmap(Reader& reader, const Header& header) {
 }
 
 // A sample on the scale 0 … 255.  Grey beyond 8 bits is scaled to 16 bits and clamped, as Pillow does.
-uint8_t scaled(int64_t value, const Header& header) {
+uint8_t scaled(int64_t value, const PnmHeader& header) {
   const int64_t out_max = header.channels() == 1 && header.max > 255 ? 65535 : 255;
   if (header.max == out_max) return static_cast<uint8_t>(std::min<int64_t>(value, 255));
   const double fraction = static_cast<double>(value) / static_cast<double>(header.max);
   return static_cast<uint8_t>(std::min(255.0, std::nearbyint(fraction * static_cast<double>(out_max))));
 }
 
-Image read_samples(Reader& reader, const Header& header) {
+Image read_samples(PnmReader& reader, const PnmHeader& header) {
   Image image = make_image(header.width, header.height, header.channels());
   const size_t size = header.max > 255 ? 2 : 1;
   for (int64_t y = 0; y < header.height; ++y) {
@@ -140,8 +140,8 @@ Image read_samples(Reader& reader, const Header& header) {
 }  // namespace
 
 Image decode_pnm(Bytes bytes, const DecodeOptions& options, const std::string& where) {
-  Reader reader(bytes, where);
-  const Header header = read_header(reader, std::to_integer<int>(bytes[1]) - '0');
+  PnmReader reader(bytes, where);
+  const PnmHeader header = read_header(reader, std::to_integer<int>(bytes[1]) - '0');
   check_size(header.width, header.height, options.max_pixels, where);
   reserve_pixels(header.width, header.height);
   check_bytes(header, bytes, reader);

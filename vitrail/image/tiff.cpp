@@ -17,16 +17,16 @@ namespace vitrail::image {
 namespace {
 
 // The file in memory, and libtiff's last message.
-struct Source {
+struct TiffSource {
   Bytes bytes;
   size_t at = 0;
   std::string message = "broken data";
 };
 
-Source& source_of(thandle_t handle) { return *static_cast<Source*>(handle); }
+TiffSource& source_of(thandle_t handle) { return *static_cast<TiffSource*>(handle); }
 
 tmsize_t read_bytes(thandle_t handle, void* out, tmsize_t count) {
-  Source& source = source_of(handle);
+  TiffSource& source = source_of(handle);
   if (count <= 0 || source.at >= source.bytes.size()) return 0;
   const size_t length = std::min(source.bytes.size() - source.at, static_cast<size_t>(count));
   std::memcpy(out, source.bytes.data() + source.at, length);
@@ -37,7 +37,7 @@ tmsize_t read_bytes(thandle_t handle, void* out, tmsize_t count) {
 tmsize_t write_nothing(thandle_t, void*, tmsize_t) { return 0; }
 
 toff_t seek(thandle_t handle, toff_t offset, int whence) {
-  Source& source = source_of(handle);
+  TiffSource& source = source_of(handle);
   const size_t base = whence == SEEK_CUR ? source.at : whence == SEEK_END ? source.bytes.size() : 0;
   source.at = base + static_cast<size_t>(offset);
   return source.at;
@@ -49,25 +49,25 @@ toff_t size_of(thandle_t handle) { return source_of(handle).bytes.size(); }
 int keep_message(TIFF*, void* user_data, const char*, const char* format, va_list arguments) {
   char text[256];
   std::vsnprintf(text, sizeof(text), format, arguments);
-  static_cast<Source*>(user_data)->message = text;
+  static_cast<TiffSource*>(user_data)->message = text;
   return 1;  // do not call the process-wide handler, which prints
 }
 
 int ignore_message(TIFF*, void*, const char*, const char*, va_list) { return 1; }
 
-struct Close {
+struct CloseTiff {
   void operator()(TIFF* file) const { TIFFClose(file); }
 };
-using File = std::unique_ptr<TIFF, Close>;
+using TiffFile = std::unique_ptr<TIFF, CloseTiff>;
 
-File open(Source& source, int64_t max_pixels, const std::string& where) {
+TiffFile open(TiffSource& source, int64_t max_pixels, const std::string& where) {
   constexpr int64_t kMaxBytesPerPixel = 32;  // four channels of 64 bits
   TIFFOpenOptions* options = TIFFOpenOptionsAlloc();
   TIFFOpenOptionsSetErrorHandlerExtR(options, keep_message, &source);
   TIFFOpenOptionsSetWarningHandlerExtR(options, ignore_message, nullptr);
   TIFFOpenOptionsSetMaxSingleMemAlloc(options, std::max<int64_t>(max_pixels, 1 << 16) * kMaxBytesPerPixel);
-  File file(TIFFClientOpenExt(where.c_str(), "rm", &source, read_bytes, write_nothing, seek, close_nothing, size_of,
-                              nullptr, nullptr, options));
+  TiffFile file(TIFFClientOpenExt(where.c_str(), "rm", &source, read_bytes, write_nothing, seek, close_nothing, size_of,
+                                  nullptr, nullptr, options));
   TIFFOpenOptionsFree(options);
   if (file == nullptr) throw Error(where, "a complete TIFF image", source.message);
   return file;
@@ -155,7 +155,7 @@ uint8_t sample(const Layout& layout, const uint8_t* row, size_t index) {
 // The colour channels (and an alpha channel that they are multiplied with) of the image, in 8 bits.
 class Samples {
  public:
-  Samples(TIFF* file, const Layout& layout, const Source& source, const std::string& where)
+  Samples(TIFF* file, const Layout& layout, const TiffSource& source, const std::string& where)
       : file_(file), layout_(layout), source_(source), where_(where) {
     const int64_t colors = color_channels(layout);
     keep_alpha_ =
@@ -207,7 +207,7 @@ class Samples {
 
   TIFF* file_;
   const Layout& layout_;
-  const Source& source_;
+  const TiffSource& source_;
   const std::string& where_;
   bool keep_alpha_ = false;
   Image image_;
@@ -256,7 +256,7 @@ Image colors_of(TIFF* file, const Layout& layout, Image samples, const DecodeOpt
 }
 
 // libtiff's conversion, for YCbCr, LogLuv and others.
-Image converted(TIFF* file, const Layout& layout, const Source& source, ColorMode mode, const std::string& where) {
+Image converted(TIFF* file, const Layout& layout, const TiffSource& source, ColorMode mode, const std::string& where) {
   std::vector<uint32_t> raster(size_t{layout.width} * layout.height);
   if (TIFFReadRGBAImageOriented(file, layout.width, layout.height, raster.data(), ORIENTATION_TOPLEFT, 1) == 0) {
     throw Error(where, "a complete TIFF image", source.message);
@@ -273,8 +273,8 @@ Image converted(TIFF* file, const Layout& layout, const Source& source, ColorMod
 }  // namespace
 
 Image decode_tiff(Bytes bytes, const DecodeOptions& options, const std::string& where) {
-  Source source{bytes};
-  const File file = open(source, options.max_pixels, where);
+  TiffSource source{bytes};
+  const TiffFile file = open(source, options.max_pixels, where);
   Layout layout = layout_of(file.get());
   check_size(layout.width, layout.height, options.max_pixels, where);
   check_size(layout.block_width, layout.block_height, options.max_pixels, where);

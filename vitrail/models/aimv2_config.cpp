@@ -6,7 +6,7 @@
 namespace vitrail::models {
 namespace {
 
-void check_supported(const JsonFields& file) {
+void check_aimv2(const JsonFields& file) {
   const std::string act = file.text("hidden_act").value_or("silu");
   if (act != "silu" && act != "swish") throw Error(file.path("hidden_act"), "silu", "\"" + act + "\"");
   const bool qkv_bias = file.boolean("qkv_bias").value_or(false), mlp_bias = file.boolean("mlp_bias").value_or(false);
@@ -18,7 +18,7 @@ void check_supported(const JsonFields& file) {
 void read_aimv2_config(const JsonFields& file, ModelConfig& config) {
   VisionTransformerConfig& vit = config.vit;
   const JsonFields vision = vision_fields(file);
-  check_supported(vision);
+  check_aimv2(vision);
   read_encoder(vision,
                {.patch_size = 14,
                 .hidden_size = 1024,

@@ -8,7 +8,7 @@ namespace {
 constexpr int64_t kProjectionDim = 512;
 
 // CLIPForImageClassification: a linear layer on the mean of the patches, which no norm precedes.
-void read_classifier(const JsonFields& file, ModelConfig& config) {
+void read_clip_classifier(const JsonFields& file, ModelConfig& config) {
   read_classes(file, config);
   config.vit.global_pool = GlobalPool::avg;
   config.vit.final_norm = false;
@@ -34,7 +34,7 @@ void read_clip_config(const JsonFields& file, ModelConfig& config) {
   config.vit.pre_norm = true;
   const int64_t projection_dim = file.integer("projection_dim").value_or(kProjectionDim);
   if (architecture_ends_with(file, "ForImageClassification")) {
-    read_classifier(file, config);
+    read_clip_classifier(file, config);
   } else if (!tower_alone) {
     project_to(projection_dim, config.vit);
     config.text = read_clip_text(tower_fields(file, "text_config_dict", file.nested("text_config")), projection_dim);

@@ -6,7 +6,7 @@
 namespace vitrail::models {
 namespace {
 
-void check_supported(const JsonFields& file) {
+void check_internvl(const JsonFields& file) {
   if (file.boolean("use_qk_norm").value_or(false)) throw Error(file.path("use_qk_norm"), "false", "true");
 }
 
@@ -14,7 +14,7 @@ void check_supported(const JsonFields& file) {
 
 void read_internvl_config(const JsonFields& file, ModelConfig& config) {
   VisionTransformerConfig& vit = config.vit;
-  check_supported(file);
+  check_internvl(file);
   read_encoder(file,
                {.patch_size = 14,
                 .hidden_size = 1024,

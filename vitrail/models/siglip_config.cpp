@@ -6,7 +6,7 @@ namespace vitrail::models {
 namespace {
 
 // SiglipForImageClassification: a linear layer on the mean of the normalised patches, without the pooling head.
-void read_classifier(const JsonFields& file, ModelConfig& config) {
+void read_siglip_classifier(const JsonFields& file, ModelConfig& config) {
   read_classes(file, config);
   config.vit.global_pool = GlobalPool::avg;
   config.vit.fc_norm = false;
@@ -24,7 +24,7 @@ void read_siglip_config(const JsonFields& file, ModelConfig& config) {
   }
   vit.global_pool = vision.boolean("vision_use_head").value_or(true) ? GlobalPool::map : GlobalPool::none;
   if (architecture_ends_with(file, "ForImageClassification")) {
-    read_classifier(file, config);
+    read_siglip_classifier(file, config);
   } else if (config.architecture == "siglip") {
     config.text = read_siglip_text(file.nested("text_config"));
   }

@@ -16,7 +16,7 @@
 namespace vitrail::ops {
 namespace {
 
-void check(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& bias) {
+void check_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& bias) {
   const bool fits = q.rank() == 4 && k.rank() == 4 && v.shape() == k.shape() && q.size(0) == k.size(0) &&
                     q.size(1) == k.size(1) && q.size(3) == k.size(3);
   if (!fits) {
@@ -158,7 +158,7 @@ AttentionResult attention_reference(const Tensor& q, const Tensor& k, const Tens
 
 AttentionResult attention(const Tensor& q, const Tensor& k, const Tensor& v, double scale, const Tensor& bias,
                           bool need_weights) {
-  check(q, k, v, bias);
+  check_attention(q, k, v, bias);
   if (symbolic({&q, &k, &v})) {
     AttentionResult result;
     result.out = symbolic_result({q.size(0), q.size(2), q.size(1) * q.size(3)}, q.dtype());

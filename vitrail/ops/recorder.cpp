@@ -8,7 +8,7 @@
 namespace vitrail::ops {
 namespace {
 
-thread_local Recorder* active = nullptr;
+thread_local Recorder* active_recorder = nullptr;
 constexpr std::array kNames{"linear",   "layer_norm", "rms_norm",     "residual_add", "attention", "rotary",
                             "patchify", "activation", "silu_gate",    "add",          "mul",       "cat",
                             "mean",     "copy",       "merge_tokens", "embedding",    "custom"};
@@ -57,10 +57,10 @@ double flops_of(const std::vector<Operation>& operations) {
 }
 
 Recorder::Recorder() {
-  if (active) throw Error("recorder", "one recorder at a time on a thread", "a second");
-  active = this;
+  if (active_recorder) throw Error("recorder", "one recorder at a time on a thread", "a second");
+  active_recorder = this;
 }
-Recorder::~Recorder() { active = nullptr; }
+Recorder::~Recorder() { active_recorder = nullptr; }
 
 bool symbolic(std::initializer_list<const Tensor*> inputs) {
   for (const Tensor* input : inputs) {
@@ -72,11 +72,12 @@ bool symbolic(std::initializer_list<const Tensor*> inputs) {
 Tensor symbolic_result(const Shape& shape, DType dtype) { return Tensor::empty(shape, dtype, Device::meta); }
 
 void record(OpKind kind, std::vector<Tensor> inputs, std::vector<Tensor> outputs, const OpAttributes& attributes) {
-  if (active) active->operations_.push_back({kind, std::move(inputs), std::move(outputs), attributes});
+  if (active_recorder)
+    active_recorder->operations_.push_back({kind, std::move(inputs), std::move(outputs), attributes});
 }
 
 void annotate_tokens(const Tensor& x, const TokenRoles& roles) {
-  if (active && x.is_meta()) active->token_roles_[x.storage().get()] = roles;
+  if (active_recorder && x.is_meta()) active_recorder->token_roles_[x.storage().get()] = roles;
 }
 
 }  // namespace vitrail::ops

@@ -14,7 +14,7 @@
 namespace vitrail::ops {
 namespace {
 
-void check(const Tensor& x, const Tensor& y, const Tensor& scale, const Tensor& keep) {
+void check_residual(const Tensor& x, const Tensor& y, const Tensor& scale, const Tensor& keep) {
   if (!(x.shape() == y.shape())) {
     throw Error("residual_add", "two tensors of one shape", str(x.shape(), " and ", y.shape()));
   }
@@ -100,7 +100,7 @@ std::vector<Tensor> residual_add_backward(const Tensor& y, const Tensor& scale, 
 }  // namespace
 
 Tensor residual_add(const Tensor& x, const Tensor& y, const Tensor& scale, const Tensor& keep) {
-  check(x, y, scale, keep);
+  check_residual(x, y, scale, keep);
   if (symbolic({&x, &y})) {
     if (keep.defined()) throw Error("residual_add", "no stochastic depth in a recorded pass", "keep factors");
     const Tensor result = symbolic_result(x.shape(), x.dtype());

@@ -11,7 +11,7 @@
 namespace vitrail::ops {
 namespace {
 
-struct Sizes {
+struct ResizeSizes {
   int64_t planes, from_height, from_width, height, width;
 };
 
@@ -68,7 +68,7 @@ class InterpolatedRows {
 };
 
 template <class T>
-void resize_forward(const T* x, T* y, const Sizes& n) {
+void resize_forward(const T* x, T* y, const ResizeSizes& n) {
   const Taps<T> rows(n.from_height, n.height), columns(n.from_width, n.width);
   parallel_for(0, n.planes * n.height, 1 + 65536 / n.width, [&](int64_t first, int64_t last) {
     InterpolatedRows<T> interpolated(columns);
@@ -84,7 +84,7 @@ void resize_forward(const T* x, T* y, const Sizes& n) {
 }
 
 template <class T>
-void resize_backward(const T* grad, T* grad_x, const Sizes& n) {
+void resize_backward(const T* grad, T* grad_x, const ResizeSizes& n) {
   const Taps<T> rows(n.from_height, n.height), columns(n.from_width, n.width);
   const int64_t plane_size = n.from_height * n.from_width;
   parallel_for(0, n.planes, 1, [&](int64_t first, int64_t last) {
@@ -114,7 +114,7 @@ Tensor resize_bilinear(const Tensor& x, int64_t height, int64_t width) {
   Shape shape = x.shape();
   shape[x.rank() - 2] = height;
   shape[x.rank() - 1] = width;
-  const Sizes n{x.numel() / (x.size(-1) * x.size(-2)), x.size(-2), x.size(-1), height, width};
+  const ResizeSizes n{x.numel() / (x.size(-1) * x.size(-2)), x.size(-2), x.size(-1), height, width};
   if (symbolic({&x})) {
     return recorded_custom("resize_bilinear", {x}, shape,
                            [n](const float* const* in, float* const* out) { resize_forward(in[0], out[0], n); });

@@ -15,11 +15,11 @@ namespace {
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-constexpr int kMaxDepth = 3;  // an object, its points, a point
-constexpr size_t kMaxFileBytes = size_t{1} << 30;
+constexpr int kMaxPromptDepth = 3;  // an object, its points, a point
+constexpr size_t kMaxPromptBytes = size_t{1} << 30;
 
 json parse_line(std::string_view line, const std::string& where) {
-  if (json_depth(line) > kMaxDepth) throw Error(where, "an object of points, a box and a mask", "more nesting");
+  if (json_depth(line) > kMaxPromptDepth) throw Error(where, "an object of points, a box and a mask", "more nesting");
   json object;
   try {
     object = json::parse(line);
@@ -117,7 +117,8 @@ std::vector<PromptLine> parse_prompts(std::string_view text, const std::string& 
 }
 
 std::vector<PromptLine> read_prompts(const fs::path& file) {
-  std::vector<PromptLine> lines = parse_prompts(read_text_file(file, kMaxFileBytes), file.string(), file.parent_path());
+  std::vector<PromptLine> lines =
+      parse_prompts(read_text_file(file, kMaxPromptBytes), file.string(), file.parent_path());
   if (lines.empty()) throw Error(file.string(), "a prompt per line", "none");
   return lines;
 }

@@ -12,7 +12,7 @@ std::string byte_token(int byte) {
   return str("<0x", kDigits[static_cast<size_t>(byte) / 16], kDigits[static_cast<size_t>(byte) % 16], ">");
 }
 
-std::string normalize(std::string_view text) {
+std::string normalize_gemma(std::string_view text) {
   std::u32string result = lower_each(code_points(text));
   for (char32_t& c : result) c = c == U' ' ? U'▁' : c;
   return to_utf8(result);
@@ -40,7 +40,7 @@ std::vector<int64_t> GemmaTokenizer::encode_content(std::string_view text) const
 }
 
 void GemmaTokenizer::encode_text(std::string_view text, std::vector<int64_t>& ids) const {
-  const std::string normalized = normalize(text);
+  const std::string normalized = normalize_gemma(text);
   for (const TextPart& part : added_normalized_.split(normalized)) {
     if (part.id) {
       ids.push_back(*part.id);

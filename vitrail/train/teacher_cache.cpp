@@ -24,7 +24,7 @@ struct FileHeader {
 
 constexpr float kPresent = 1;  // last value of a row that has been written; a hole in the file reads as 0
 
-Error failure(const std::filesystem::path& path, const char* what) {
+Error cache_failure(const std::filesystem::path& path, const char* what) {
   return Error(str(path.string(), ": cannot be ", what, ": ", std::strerror(errno)));
 }
 
@@ -34,13 +34,13 @@ TeacherCache::TeacherCache(const std::filesystem::path& file, const std::string&
                            int64_t classes)
     : path_(file), views_(views), classes_(classes) {
   file_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
-  if (file_ < 0) throw failure(path_, "opened");
+  if (file_ < 0) throw cache_failure(path_, "opened");
   const FileHeader expected{.identity =
                                 random_key(identity, static_cast<uint64_t>(views), static_cast<uint64_t>(classes))};
   FileHeader found{};
   if (::pread(file_, &found, sizeof found, 0) == sizeof found && found == expected) return;
   if (::ftruncate(file_, 0) == 0 && ::pwrite(file_, &expected, sizeof expected, 0) == sizeof expected) return;
-  const Error error = failure(path_, "written");
+  const Error error = cache_failure(path_, "written");
   ::close(file_);
   throw error;
 }
@@ -56,7 +56,7 @@ int64_t TeacherCache::row_offset(int64_t sample, int64_t view) const {
 bool TeacherCache::read_row(int64_t sample, int64_t view, std::vector<float>& row) const {
   const auto bytes = static_cast<ssize_t>(row.size() * sizeof(float));
   const ssize_t got = ::pread(file_, row.data(), static_cast<size_t>(bytes), row_offset(sample, view));
-  if (got < 0) throw failure(path_, "read");
+  if (got < 0) throw cache_failure(path_, "read");
   return got == bytes && row.back() == kPresent;
 }
 
@@ -97,7 +97,7 @@ void TeacherCache::write(const std::vector<int64_t>& samples, int64_t view, cons
     std::copy_n(logits.data<float>() + static_cast<int64_t>(i) * classes_, classes_, row.data());
     errno = ENOSPC;  // a short write does not set errno
     if (::pwrite(file_, row.data(), static_cast<size_t>(bytes), row_offset(samples[i], view)) != bytes)
-      throw failure(path_, "written");
+      throw cache_failure(path_, "written");
   }
 }
 

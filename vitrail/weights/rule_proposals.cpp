@@ -14,7 +14,7 @@ namespace vitrail::weights {
 namespace {
 
 constexpr size_t kMaxRules = 24;
-constexpr size_t kMaxGroups = 1000, kMaxName = 200;  // limit the time that hostile files take
+constexpr size_t kMaxKeyGroups = 1000, kMaxLayerName = 200;  // limit the time that hostile files take
 
 bool is_number(const std::string& word) {
   return !word.empty() && std::ranges::all_of(word, [](char c) { return c >= '0' && c <= '9'; });
@@ -50,10 +50,10 @@ std::vector<Group> groups_of(const std::vector<NamedShape>& tensors) {
   std::vector<Group> groups;
   std::map<std::string, size_t> at;
   for (const NamedShape& tensor : tensors) {
-    std::vector<std::string> words = split(tensor.name.substr(0, kMaxName), ".");
+    std::vector<std::string> words = split(tensor.name.substr(0, kMaxLayerName), ".");
     for (std::string& word : words) word = is_number(word) ? "#" : word;
     const auto [found, added] = at.emplace(join(words, "."), groups.size());
-    if (added && groups.size() == kMaxGroups) break;
+    if (added && groups.size() == kMaxKeyGroups) break;
     if (added) groups.push_back({found->first, tensor.shape});
     ++groups[found->second].count;
   }

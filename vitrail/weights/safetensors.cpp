@@ -16,7 +16,7 @@ namespace {
 using nlohmann::json;
 
 constexpr uint64_t kMaxHeader = 100'000'000;  // the reference implementation's limit
-constexpr int kMaxDepth = 3;                  // {name: {"shape": […]}}
+constexpr int kMaxHeaderDepth = 3;            // {name: {"shape": […]}}
 
 // A dtype of the format: the bits of an element, and the library's type if it has one.
 struct FileDType {
@@ -56,7 +56,7 @@ std::string truncated(const json& value) {
   return text;
 }
 
-struct Range {
+struct DataRange {
   uint64_t begin, end;  // byte offsets after the header
   size_t index;
 };
@@ -107,7 +107,7 @@ class SafetensorsFile : public TensorFile {
 
   // The JSON parser keeps the last of equal keys, which would hide a tensor.  So repeated keys are detected here.
   json parse_header(std::string_view text) const {
-    if (json_depth(text) > kMaxDepth) {
+    if (json_depth(text) > kMaxHeaderDepth) {
       throw Error(bytes_.where, "a safetensors header", "JSON that is nested deeper");
     }
     if (const auto repeated = json_content(text, text.size()).repeated_key) {
@@ -153,8 +153,8 @@ class SafetensorsFile : public TensorFile {
     TensorInfo info{name, known->dtype, {}, known->supported ? "" : known->name};
     for (const json& extent : shape) info.shape.push_back(integer(extent, where));
     if (!offsets.is_array() || offsets.size() != 2) throw Error(where, "two data_offsets", truncated(offsets));
-    const Range range{static_cast<uint64_t>(integer(offsets[0], where)),
-                      static_cast<uint64_t>(integer(offsets[1], where)), tensors_.size()};
+    const DataRange range{static_cast<uint64_t>(integer(offsets[0], where)),
+                          static_cast<uint64_t>(integer(offsets[1], where)), tensors_.size()};
 
     const uint64_t count = static_cast<uint64_t>(checked_numel({info.shape.begin(), info.shape.end()}, where));
     uint64_t bits = 0;
@@ -173,11 +173,12 @@ class SafetensorsFile : public TensorFile {
 
   // The tensors, sorted by offset, must cover the data without overlap or gap to the end of the file.
   void check_coverage() {
-    std::sort(ranges_.begin(), ranges_.end(),
-              [](const Range& a, const Range& b) { return std::pair(a.begin, a.end) < std::pair(b.begin, b.end); });
+    std::sort(ranges_.begin(), ranges_.end(), [](const DataRange& a, const DataRange& b) {
+      return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
+    });
     const uint64_t available = bytes_.data.size() - data_begin_;
     uint64_t at = 0;
-    for (const Range& range : ranges_) {
+    for (const DataRange& range : ranges_) {
       const std::string where = str(bytes_.where, ": ", tensors_[range.index].name);
       if (range.begin != at) {
         throw Error(where, str("its data at byte ", at, ", after the preceding tensor"),
@@ -198,9 +199,9 @@ class SafetensorsFile : public TensorFile {
 
   FileBytes bytes_;
   uint64_t data_begin_ = 0;
-  std::vector<uint64_t> begins_;  // byte offset of each tensor after the header
-  std::vector<Float8> float8_;    // one per tensor
-  std::vector<Range> ranges_;     // used while opening
+  std::vector<uint64_t> begins_;   // byte offset of each tensor after the header
+  std::vector<Float8> float8_;     // one per tensor
+  std::vector<DataRange> ranges_;  // used while opening
 };
 
 }  // namespace

@@ -15,7 +15,7 @@
 namespace vitrail::models {
 namespace {
 
-constexpr double kNormEps = 1e-6;
+constexpr double kMaskNormEps = 1e-6;
 
 Tensor embedding_of(const ParamSource& params, const std::string& name, int64_t dim) {
   return params.get(name + ".weight", {1, dim}, nn::init::normal(1));  // as torch.nn.Embedding
@@ -39,10 +39,10 @@ SamPromptEncoder::SamPromptEncoder(const SamConfig& config, const ParamSource& p
       no_mask_(embedding_of(params, "no_mask_embed", config.decoder.dim)),
       conv1_({.in_chans = 1, .out_chans = config.decoder.mask_chans[0], .kernel = 2},
              params.child("mask_downscaling.0")),
-      norm1_(config.decoder.mask_chans[0], kNormEps, params.child("mask_downscaling.1")),
+      norm1_(config.decoder.mask_chans[0], kMaskNormEps, params.child("mask_downscaling.1")),
       conv2_({.in_chans = config.decoder.mask_chans[0], .out_chans = config.decoder.mask_chans[1], .kernel = 2},
              params.child("mask_downscaling.3")),
-      norm2_(config.decoder.mask_chans[1], kNormEps, params.child("mask_downscaling.4")),
+      norm2_(config.decoder.mask_chans[1], kMaskNormEps, params.child("mask_downscaling.4")),
       conv3_({.in_chans = config.decoder.mask_chans[1], .out_chans = config.decoder.dim},
              params.child("mask_downscaling.6")) {}
 

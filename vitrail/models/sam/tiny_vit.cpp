@@ -20,7 +20,7 @@ namespace {
 
 using kernels::Activation;
 
-constexpr double kNormEps = 1e-5;
+constexpr double kTinyVitNormEps = 1e-5;
 
 // weight [out, …] · scale and mean → the bias, where scale = γ / √(variance + ε).
 Tensor fold_batch_norm(const Tensor& weight, const ParamSource& norm) {
@@ -34,7 +34,7 @@ Tensor fold_batch_norm(const Tensor& weight, const ParamSource& norm) {
   Tensor bias = Tensor::empty(shape);
   const int64_t taps = weight.numel() / weight.size(0);
   for (int64_t c = 0; c < weight.size(0); ++c) {
-    const double scale = gamma.data<float>()[c] / std::sqrt(variance.data<float>()[c] + kNormEps);
+    const double scale = gamma.data<float>()[c] / std::sqrt(variance.data<float>()[c] + kTinyVitNormEps);
     float* const row = weight.data<float>() + c * taps;
     for (int64_t i = 0; i < taps; ++i) row[i] = static_cast<float>(row[i] * scale);
     bias.data<float>()[c] = static_cast<float>(beta.data<float>()[c] - mean.data<float>()[c] * scale);
@@ -76,7 +76,7 @@ SamTinyAttention::SamTinyAttention(const SamTinyStage& stage, const ParamSource&
       num_heads_(stage.num_heads),
       head_dim_(stage.dim / stage.num_heads),
       window_(stage.window),
-      norm_(stage.dim, kNormEps, params.child("norm")),
+      norm_(stage.dim, kTinyVitNormEps, params.child("norm")),
       qkv_(stage.dim, 3 * stage.dim, true, params.child("qkv")),
       proj_(stage.dim, stage.dim, true, params.child("proj")),
       biases_(params.get("attention_biases", {stage.num_heads, stage.window * stage.window}, nn::init::zeros())) {}
@@ -115,7 +115,7 @@ void SamTinyAttention::visit(nn::Visitor& visitor) {
 SamTinyBlock::SamTinyBlock(const SamTinyStage& stage, const ParamSource& params)
     : Module(params.path()),
       attn_(stage, params.child("attn")),
-      norm_(stage.dim, kNormEps, params.child("mlp.norm")),
+      norm_(stage.dim, kTinyVitNormEps, params.child("mlp.norm")),
       fc1_(stage.dim, stage.hidden, true, params.child("mlp.fc1")),
       fc2_(stage.hidden, stage.dim, true, params.child("mlp.fc2")),
       local_conv_({.in_chans = stage.dim, .out_chans = stage.dim, .kernel = 3, .depthwise = true},

@@ -7,7 +7,7 @@
 namespace vitrail::models {
 namespace {
 
-constexpr double kNormEps = 1e-5;
+constexpr double kTwoWayNormEps = 1e-5;
 
 nn::DownsampledAttentionConfig attention(const SamDecoderConfig& config, int64_t width) {
   return {.embedding_dim = config.dim, .num_heads = config.num_heads, .downsample_rate = config.dim / width};
@@ -19,16 +19,16 @@ SamTwoWayBlock::SamTwoWayBlock(const SamDecoderConfig& config, bool first, const
     : Module(params.path()),
       first_(first),
       self_attn_(attention(config, config.dim), params.child("self_attn")),
-      norm1_(config.dim, kNormEps, params.child("norm1")),
+      norm1_(config.dim, kTwoWayNormEps, params.child("norm1")),
       token_to_image_(attention(config, config.cross_dim), params.child("cross_attn_token_to_image")),
-      norm2_(config.dim, kNormEps, params.child("norm2")),
+      norm2_(config.dim, kTwoWayNormEps, params.child("norm2")),
       mlp_({.in_features = config.dim,
             .hidden_features = config.mlp_hidden,
             .activation = kernels::Activation::relu,
             .sam_names = true},
            params.child("mlp")),
-      norm3_(config.dim, kNormEps, params.child("norm3")),
-      norm4_(config.dim, kNormEps, params.child("norm4")),
+      norm3_(config.dim, kTwoWayNormEps, params.child("norm3")),
+      norm4_(config.dim, kTwoWayNormEps, params.child("norm4")),
       image_to_token_(attention(config, config.cross_dim), params.child("cross_attn_image_to_token")) {}
 
 Tensor SamTwoWayBlock::self_attention(const Tensor& tokens, const Tensor& positions) const {
@@ -76,7 +76,7 @@ SamTwoWayTransformer::SamTwoWayTransformer(const SamDecoderConfig& config, const
     : Module(params.path()),
       layers_(params.child("layers").path()),
       final_attn_(attention(config, config.cross_dim), params.child("final_attn_token_to_image")),
-      norm_final_(config.dim, kNormEps, params.child("norm_final_attn")) {
+      norm_final_(config.dim, kTwoWayNormEps, params.child("norm_final_attn")) {
   for (int64_t i = 0; i < config.depth; ++i) layers_.emplace_back(config, i == 0, params.child("layers").child(i));
 }
 

@@ -14,7 +14,7 @@ using Kind = PickleValue::Kind;
 constexpr std::string_view kMagic = "\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19";  // 0x1950a86a20f9469cfc6c
 constexpr int64_t kProtocol = 1001;
 
-struct Range {
+struct StorageRange {
   uint64_t begin = 0, size = 0;
 };
 
@@ -97,7 +97,7 @@ class TorchLegacyFile : public TensorFile {
   FileBytes bytes_;
   size_t at_ = 0;
   std::vector<std::shared_ptr<const PickledTensor>> pickled_;
-  std::unordered_map<std::string, Range> storages_;
+  std::unordered_map<std::string, StorageRange> storages_;
 };
 
 }  // namespace
