@@ -3,6 +3,7 @@
 // Inputs for the tests of the program: a small model and a few generated images.
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -14,7 +15,8 @@
 
 namespace vitrail::testing {
 
-inline std::string small_model() { return fixture("models/timm_token").string(); }  // 32×32, 10 classes
+inline std::string small_model() { return fixture("models/timm_token").string(); }  // 32×32
+inline constexpr int kSmallModelClasses = 10;
 
 // A new folder with n different images a.png, b.png, …
 std::filesystem::path image_folder(int n);
@@ -28,6 +30,13 @@ inline std::filesystem::path with_config(const std::string& name, const std::fun
   change(config);
   std::ofstream(folder / "config.json", std::ios::trunc) << config;
   return folder;
+}
+
+// A number as printf formats it.
+inline std::string formatted(const char* format, double value) {
+  char text[128];
+  std::snprintf(text, sizeof text, format, value);
+  return text;
 }
 
 inline std::vector<nlohmann::json> json_lines(const std::string& text) {

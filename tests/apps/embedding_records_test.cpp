@@ -29,12 +29,6 @@ using nlohmann::json;
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-std::string refusal(const Arguments& arguments) {
-  const ProgramResult result = run_program(arguments);
-  EXPECT_EQ(result.status, 1) << ::testing::PrintToString(arguments) << result.err;
-  return result.err;
-}
-
 json record_of(const Arguments& more, const std::string& model = small_model()) {
   const fs::path file = scratch_folder() / "f.npy";
   run(Arguments{"embed", "-m", model, noise_folder(), "-o", file} + more);

@@ -32,16 +32,6 @@ fs::path names_file(const std::vector<std::string>& names) {
   return file;
 }
 
-// ROOT/NAME/N.png with so many images in each folder.
-fs::path folders_of(const std::map<std::string, int>& counts) {
-  const fs::path root = scratch_folder();
-  uint64_t seed = 40;
-  for (const auto& [name, count] : counts) {
-    for (int i = 0; i < count; ++i) write_noise(root / name / (std::to_string(i) + ".png"), 32, 32, ++seed);
-  }
-  return root;
-}
-
 void expect_metrics(const json& got, const data::ClassMetrics& want) {
   EXPECT_EQ(got["precision"], want.precision);
   EXPECT_EQ(got["recall"], want.recall);
@@ -56,7 +46,7 @@ void expect_interval(const json& got, double fraction, int64_t images) {
 
 TEST(EvalJson, HasEachNumberOfTheReport) {
   const std::vector<std::string> names{"a", "b", "c, d", "größe", "e", "f", "g", "h", "i", "j"};
-  const fs::path root = folders_of({{"a", 4}, {"c, d", 2}, {"größe", 1}}), logits_file = scratch_folder() / "l.npy",
+  const fs::path root = folders_of({{"a", 4}, {"c, d", 2}, {"größe", 1}}, 40), logits_file = scratch_folder() / "l.npy",
                  labels = names_file(names);
   const json object = json_of(
       {"eval", "-m", small_model(), root, "--labels", labels, "--logits", logits_file, "--format", "json", "--quiet"});
@@ -83,7 +73,7 @@ TEST(EvalJson, HasEachNumberOfTheReport) {
   for (const auto& [pair, count] : report.confusion()) confusion.push_back({pair.first, pair.second, count});
   EXPECT_EQ(object["confusion"], confusion);
   // Without names a class has its index alone.
-  const fs::path numbers = folders_of({{"0", 1}, {"7", 1}});
+  const fs::path numbers = folders_of({{"0", 1}, {"7", 1}}, 40);
   EXPECT_FALSE(
       json_of({"eval", "-m", small_model(), numbers, "--format", "json", "--quiet"})["classes"][0].contains("label"));
 }
@@ -91,7 +81,7 @@ TEST(EvalJson, HasEachNumberOfTheReport) {
 // Names may have letters of several bytes, which take one column, and commas, which CSV quotes.
 TEST(EvalTable, AlignsNamesByTheirLetters) {
   const std::vector<std::string> names{"ä very long naïve größe", "b", "c, \"d\"", "x", "e", "f", "g", "h", "i", "j"};
-  const fs::path root = folders_of({{names[0], 2}, {"b", 1}, {names[2], 1}}), files = scratch_folder();
+  const fs::path root = folders_of({{names[0], 2}, {"b", 1}, {names[2], 1}}, 40), files = scratch_folder();
   const std::string out = run({"eval", "-m", small_model(), root, "--labels", names_file(names), "--predictions",
                                files / "p.csv", "--logits", files / "l.npy", "--quiet"})
                               .out;
@@ -136,7 +126,7 @@ TEST(EvalTable, TellsTheTop5OfMoreThanFiveClasses) {
     std::map<std::string, int> counts;
     for (int i = 0; i < classes; ++i) counts["class" + std::to_string(i)] = 1;
     const std::string out =
-        run({"eval", "-m", fixture("models/hf_clip"), folders_of(counts), "--zeroshot", "--quiet"}).out;
+        run({"eval", "-m", fixture("models/hf_clip"), folders_of(counts, 40), "--zeroshot", "--quiet"}).out;
     EXPECT_TRUE(out.starts_with("top-1 ")) << out;
     EXPECT_EQ(contains(out, "\ntop-5 "), classes == 6) << out;
   }
@@ -148,7 +138,7 @@ TEST(EvalTable, HasAMatrixOfAtMostTwentyClasses) {
     std::map<std::string, int> counts;
     for (int i = 0; i < classes; ++i) counts["class" + std::to_string(10 + i)] = 1;
     const std::string out =
-        run({"eval", "-m", fixture("models/hf_clip"), folders_of(counts), "--zeroshot", "--quiet"}).out;
+        run({"eval", "-m", fixture("models/hf_clip"), folders_of(counts, 40), "--zeroshot", "--quiet"}).out;
     EXPECT_EQ(contains(out, "\nconfusion (a row for each label, a column for each prediction)\n"), classes == 20)
         << out;
     EXPECT_EQ(contains(out, "\nmost confused classes\n"), classes == 21) << out;
@@ -156,7 +146,7 @@ TEST(EvalTable, HasAMatrixOfAtMostTwentyClasses) {
 }
 
 TEST(EvalZeroShot, TakesTheNamesOfTheDatasetOrOfTheOption) {
-  const fs::path root = folders_of({{"cat", 2}, {"dog", 1}}), list = scratch_folder() / "list.csv";
+  const fs::path root = folders_of({{"cat", 2}, {"dog", 1}}, 40), list = scratch_folder() / "list.csv";
   const std::string model = fixture("models/hf_clip");
   std::ofstream(list) << (root / "cat/0.png").string() << ",0\n" << (root / "dog/0.png").string() << ",1\n";
   const ProgramResult none = run_program({"eval", "-m", model, list, "--zeroshot"});
@@ -176,7 +166,7 @@ TEST(EvalZeroShot, TakesTheNamesOfTheDatasetOrOfTheOption) {
 
 // Logits that are not finite are written as they are, beside their error.
 TEST(EvalFailures, OfLogitsKeepTheirRow) {
-  const fs::path model = with_config("timm_token", [](json&) {}), root = folders_of({{"0", 1}, {"1", 1}}),
+  const fs::path model = with_config("timm_token", [](json&) {}), root = folders_of({{"0", 1}, {"1", 1}}, 40),
                  files = scratch_folder();
   std::vector<std::pair<std::string, Tensor>> tensors;
   for (const auto& [name, tensor] : read_golden(model / "model.safetensors").tensors) {
@@ -377,7 +367,7 @@ TEST(Eval, WordNetIdsAreTheClassesOfAModelOfImageNet) {
     }
   }
   weights::write_safetensors(model / "model.safetensors", tensors, {});
-  const fs::path root = folders_of({{"n01440764", 1}, {"n01443537", 1}, {"n15075141", 1}}), csv = root / "p.csv";
+  const fs::path root = folders_of({{"n01440764", 1}, {"n01443537", 1}, {"n15075141", 1}}, 40), csv = root / "p.csv";
   run({"eval", "-m", model, root, "--predictions", csv, "--quiet"});
   const std::vector<std::string> rows = lines_of(content_of(csv));
   ASSERT_EQ(rows.size(), 4U);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // vitrail eval of models that give each of several labels its own probability.
 #include <cmath>
-#include <cstdio>
 
 #include "tests/apps/cli_fixture.h"
 #include "vitrail/base/npy.h"
@@ -12,21 +11,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kImages = 6, kClasses = 10;
+constexpr int kLabelledImages = 6;
 const std::vector<std::vector<int64_t>> kLabels{{0, 3}, {1}, {}, {2, 3, 9}, {0}, {9}};
-
-std::string formatted(const char* format, double value) {
-  char text[128];
-  std::snprintf(text, sizeof text, format, value);
-  return text;
-}
 
 class EvalLabels : public ::testing::Test {
  protected:
   EvalLabels() {
     std::ofstream list(root_ / "list.csv");
     list << "file,labels\n";
-    for (int i = 0; i < kImages; ++i) {
+    for (int i = 0; i < kLabelledImages; ++i) {
       list << static_cast<char>('a' + i) << ".png,";
       for (const int64_t label : kLabels[static_cast<size_t>(i)]) list << label << '|';
       list << '\n';
@@ -43,13 +36,14 @@ class EvalLabels : public ::testing::Test {
 
   data::MultiLabelReport expected() const {
     const std::vector<float> logits = read_npy(root_ / "l.npy").f32;
-    data::MultiLabelReport report(kClasses);
-    for (int i = 0; i < kImages; ++i)
-      report.add({logits.data() + i * kClasses, kClasses}, kLabels[static_cast<size_t>(i)], "image");
+    data::MultiLabelReport report(kSmallModelClasses);
+    for (int i = 0; i < kLabelledImages; ++i)
+      report.add({logits.data() + i * kSmallModelClasses, kSmallModelClasses}, kLabels[static_cast<size_t>(i)],
+                 "image");
     return report;
   }
 
-  const fs::path root_ = image_folder(kImages);
+  const fs::path root_ = image_folder(kLabelledImages);
   const fs::path model_ =
       with_config("timm_token", [](nlohmann::json& config) { config["problem_type"] = "multi_label_classification"; });
 };
@@ -59,7 +53,7 @@ TEST_F(EvalLabels, JsonIsTheReportOfTheLogits) {
   ASSERT_EQ(result.status, 0) << result.err;
   const auto json = json_lines(result.out).at(0);
   const data::MultiLabelReport report = expected();
-  EXPECT_EQ(json["images"], kImages);
+  EXPECT_EQ(json["images"], kLabelledImages);
   EXPECT_EQ(json["activation"], "sigmoid");
   EXPECT_EQ(json["map"], report.macro_average_precision());
   EXPECT_EQ(json["map_micro"], report.micro_average_precision());
@@ -79,7 +73,8 @@ TEST_F(EvalLabels, TheTableHasTheMeansAndEachClass) {
   const data::MultiLabelReport report = expected();
   EXPECT_TRUE(contains(result.out, formatted("mean average precision %.4f (macro)", report.macro_average_precision())))
       << result.out;
-  EXPECT_TRUE(contains(result.out, "all labels right: " + data::accuracy_text(report.exact(), kImages))) << result.out;
+  EXPECT_TRUE(contains(result.out, "all labels right: " + data::accuracy_text(report.exact(), kLabelledImages)))
+      << result.out;
   EXPECT_TRUE(contains(result.out, "micro average")) << result.out;
   std::ifstream page(root_ / "r.html");
   const std::string html{std::istreambuf_iterator<char>(page), {}};
@@ -91,14 +86,14 @@ TEST_F(EvalLabels, PredictionsHaveTheProbabilityOfEachClassAndFailures) {
   EXPECT_EQ(eval().status, 1);
   std::ifstream file(root_ / "p.csv");
   const std::vector<std::string> rows = lines_of({std::istreambuf_iterator<char>(file), {}});
-  ASSERT_EQ(rows.size(), kImages + 1u);
+  ASSERT_EQ(rows.size(), kLabelledImages + 1u);
   EXPECT_TRUE(rows[0].starts_with("file,labels,predictions,")) << rows[0];
   EXPECT_TRUE(contains(rows[3], "c.png,,,,,,,,,,,,")) << rows[3];
   const std::string failure = rows[3].substr(rows[3].find("c.png"));
   EXPECT_EQ(failure.find_first_not_of(',', 5), 5U + std::ranges::count(rows[0], ',')) << "the error is the last column";
   const std::vector<float> logits = read_npy(root_ / "l.npy").f32;
-  EXPECT_TRUE(std::isnan(logits[2 * kClasses]));
-  EXPECT_TRUE(rows[1].ends_with(formatted("%.6g,", data::sigmoid(logits[kClasses - 1])))) << rows[1];
+  EXPECT_TRUE(std::isnan(logits[2 * kSmallModelClasses]));
+  EXPECT_TRUE(rows[1].ends_with(formatted("%.6g,", data::sigmoid(logits[kSmallModelClasses - 1])))) << rows[1];
   EXPECT_TRUE(contains(rows[1], "a.png,0|3,") || contains(rows[1], "a.png,class 0|class 3,")) << rows[1];
 }
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <fstream>
 
-#include "tests/apps/cli_fixture.h"
+#include "tests/apps/shell.h"
 #include "vitrail/base/npy.h"
 #include "vitrail/data/classification_report.h"
 
@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kImages = 12, kClasses = 10;
+constexpr int kImages = 12;
 
 // Folders 0 to 3 with three images each.
 fs::path dataset() {
@@ -27,11 +27,6 @@ fs::path dataset() {
   return root;
 }
 
-std::string text_of(const fs::path& file) {
-  std::ifstream stream(file);
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
-
 class EvalOutput : public ::testing::Test {
  protected:
   ProgramResult eval(const std::string& format) {
@@ -42,8 +37,9 @@ class EvalOutput : public ::testing::Test {
   // The report of the logits that eval wrote.  Files are in the order of their paths: 0/a.png, 0/e.png, …
   data::ClassificationReport expected() const {
     const std::vector<float> logits = read_npy(root_ / "l.npy").f32;
-    data::ClassificationReport report(kClasses);
-    for (int i = 0; i < kImages; ++i) report.add({logits.data() + i * kClasses, kClasses}, i / 3, "image");
+    data::ClassificationReport report(kSmallModelClasses);
+    for (int i = 0; i < kImages; ++i)
+      report.add({logits.data() + i * kSmallModelClasses, kSmallModelClasses}, i / 3, "image");
     return report;
   }
 
@@ -103,16 +99,16 @@ TEST_F(EvalOutput, PredictionsHaveARowForEachImageAndForFailures) {
   const ProgramResult result = eval("json");
   EXPECT_EQ(result.status, 1);
   EXPECT_EQ(json_lines(result.out).at(0)["images"], kImages);
-  const std::vector<std::string> rows = lines_of(text_of(root_ / "p.csv"));
+  const std::vector<std::string> rows = lines_of(content_of(root_ / "p.csv"));
   ASSERT_EQ(rows.size(), kImages + 2u);
   EXPECT_EQ(rows[0], "file,label,prediction,probability,label_probability,error");
   const std::vector<float> logits = read_npy(root_ / "l.npy").f32;
-  ASSERT_EQ(logits.size(), (kImages + 1u) * kClasses);
+  ASSERT_EQ(logits.size(), (kImages + 1u) * kSmallModelClasses);
   for (size_t i = 0; i <= kImages; ++i) {
-    const std::span<const float> row(logits.data() + i * kClasses, kClasses);
+    const std::span<const float> row(logits.data() + i * kSmallModelClasses, kSmallModelClasses);
     if (contains(rows[i + 1], "broken.png")) {
       EXPECT_TRUE(contains(rows[i + 1], ",2,,,,")) << rows[i + 1];
-      EXPECT_TRUE(std::isnan(row[0]) && std::isnan(row[kClasses - 1]));
+      EXPECT_TRUE(std::isnan(row[0]) && std::isnan(row[kSmallModelClasses - 1]));
       continue;
     }
     const data::Prediction prediction = data::top_k(row, 1, "row").front();
@@ -125,7 +121,7 @@ TEST_F(EvalOutput, TheReportHasTheClassesAndTheWrongImages) {
   const ProgramResult result = run_program(
       {"eval", "-m", small_model(), root_, "--format", "json", "--logits", root_ / "l.npy", "--report", page});
   ASSERT_EQ(result.status, 0) << result.err;
-  const std::string html = text_of(page);
+  const std::string html = content_of(page);
   const data::ClassificationReport report = expected();
   for (const int64_t label : report.classes()) {
     const std::string row =

@@ -76,7 +76,7 @@ fs::path names_file() {
   return file;
 }
 
-void check_top() {
+void check_top_of_classify() {
   const auto all = json_of(classify({"--top", "10"}))["predictions"];
   for (const int top : {1, 3, 5, 9}) {
     auto first = all;
@@ -105,7 +105,7 @@ void check_logits_of_classify() {
   EXPECT_EQ(logits.f32, library_values());
 }
 
-void check_format() {
+void check_format_of_classify() {
   const Arguments arguments{"classify", "-m", small_model(), image("a.png"), "--top", "1"};
   const auto best = json_of(arguments + Arguments{"--format", "json"})["predictions"][0];
   const std::string label = best["label"], index = std::to_string(best["index"].get<int>());
@@ -376,7 +376,7 @@ void check_invert() {
 
 void check_raw_of_pca() { expect_scores(pca_scores_of("b.npy", {}), library_maps(kGrid)[1]); }
 
-void check_opacity() {
+void check_opacity_of_pca() {
   const image::Image photo = image::read_image(image("a.png"));
   const image::Image clear =
       image::read_image(pca_folder({"--opacity", "0", "--crop-mode", "squash", "--crop-pct", "1"}) / "a.png");
@@ -520,10 +520,10 @@ void check_test_split() {
 }  // namespace
 
 OptionEffects inference_option_effects() {
-  return {{"classify", "--top", check_top},
+  return {{"classify", "--top", check_top_of_classify},
           {"classify", "--labels", check_labels_of_classify},
           {"classify", "--logits", check_logits_of_classify},
-          {"classify", "--format", check_format},
+          {"classify", "--format", check_format_of_classify},
           {"embed", "-o,--output", check_output_of_embed},
           {"embed", "--dtype", check_dtype_of_embed},
           {"embed", "--tokens", check_tokens},
@@ -543,7 +543,7 @@ OptionEffects inference_option_effects() {
           {"pca", "--foreground", check_foreground},
           {"pca", "--invert", check_invert},
           {"pca", "--raw", check_raw_of_pca},
-          {"pca", "--opacity", check_opacity},
+          {"pca", "--opacity", check_opacity_of_pca},
           {"eval", "--split", check_split},
           {"eval", "--labels", check_labels_of_eval},
           {"eval", "--logits", check_logits_of_eval},

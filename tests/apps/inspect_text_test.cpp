@@ -24,13 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string inspected(const Arguments& more) { return run(Arguments{"inspect"} + more).out; }
-
-std::string refusal(const Arguments& more) {
-  const ProgramResult result = run_program(Arguments{"inspect"} + more);
-  EXPECT_EQ(result.status, 1) << ::testing::PrintToString(more) << result.err;
-  return result.err;
-}
+std::string inspect_refusal(const Arguments& more) { return refusal(Arguments{"inspect"} + more); }
 
 // Lines of names and numbers, height before width.
 TEST(InspectSummary, NamesTheWeightsTheInputAndTheSizes) {
@@ -193,7 +187,7 @@ TEST(InspectSlices, ArePrintedAsNumPyPrintsThem) {
 
 TEST(InspectSlices, ErrorsTellWhatFits) {
   const auto message = [](const std::string& slice) {
-    const std::string text = refusal({"-m", small_model(), "--slice", slice});
+    const std::string text = inspect_refusal({"-m", small_model(), "--slice", slice});
     const std::string start = "vitrail: error: --slice: expected ";
     EXPECT_TRUE(text.starts_with(start)) << text;
     return text.substr(start.size());
@@ -211,30 +205,31 @@ TEST(InspectSlices, ErrorsTellWhatFits) {
   EXPECT_EQ(message("zzzzzzzz"),
             "a parameter of the model, or --trace IMAGE or --trace random for a value of the forward pass, got "
             "\"zzzzzzzz\"\n");
-  const std::string traced = refusal({"-m", small_model(), "--trace", "random", "--slice", "blocks.0.norm3"});
+  const std::string traced = inspect_refusal({"-m", small_model(), "--trace", "random", "--slice", "blocks.0.norm3"});
   EXPECT_TRUE(contains(traced,
                        "--slice: expected a name that --trace or --keys lists, got \"blocks.0.norm3\"; near: "
                        "blocks.0.norm1, blocks.0.norm2"))
       << traced;
-  EXPECT_TRUE(contains(refusal({"layer:mlp", "--slice", "mlp.fc3"}),
+  EXPECT_TRUE(contains(inspect_refusal({"layer:mlp", "--slice", "mlp.fc3"}),
                        "--slice: expected a name that the layer lists without --slice, or one of its parameters, got "
                        "\"mlp.fc3\""));
 }
 
 TEST(InspectLayer, UnknownLayersAndSettingsAreNamedWithTheKnownOnes) {
-  EXPECT_EQ(refusal({"layer:zzzzzz"}),
+  EXPECT_EQ(inspect_refusal({"layer:zzzzzz"}),
             "vitrail: error: layer:zzzzzz: expected a layer that `vitrail inspect layer:` lists, got no such layer\n");
-  EXPECT_EQ(refusal({"layer:blok"}),
+  EXPECT_EQ(inspect_refusal({"layer:blok"}),
             "vitrail: error: layer:blok: expected a layer that `vitrail inspect layer:` lists, "
             "got no such layer; did you mean layer:block?\n");
-  EXPECT_EQ(refusal({"layer:layer_norm", "--set", "zzzzzz=1"}),
+  EXPECT_EQ(inspect_refusal({"layer:layer_norm", "--set", "zzzzzz=1"}),
             "vitrail: error: --set: expected a setting of layer:layer_norm (features, tokens, eps), got \"zzzzzz\"\n");
-  EXPECT_EQ(refusal({"layer:layer_norm", "--set", "token=1"}),
+  EXPECT_EQ(inspect_refusal({"layer:layer_norm", "--set", "token=1"}),
             "vitrail: error: --set: expected a setting of layer:layer_norm (features, tokens, eps), got \"token\"; did "
             "you mean tokens?\n");
-  EXPECT_EQ(refusal({"layer:mlp", "--set", "tokens"}), "vitrail: error: --set: expected NAME=VALUE, got \"tokens\"\n");
-  EXPECT_EQ(refusal({"layer:mlp", "--set", "=4"}), "vitrail: error: --set: expected NAME=VALUE, got \"=4\"\n");
-  EXPECT_TRUE(contains(refusal({"layer:positional_encoding", "--set", "max_len=16"}), "16"));
+  EXPECT_EQ(inspect_refusal({"layer:mlp", "--set", "tokens"}),
+            "vitrail: error: --set: expected NAME=VALUE, got \"tokens\"\n");
+  EXPECT_EQ(inspect_refusal({"layer:mlp", "--set", "=4"}), "vitrail: error: --set: expected NAME=VALUE, got \"=4\"\n");
+  EXPECT_TRUE(contains(inspect_refusal({"layer:positional_encoding", "--set", "max_len=16"}), "16"));
   inspected({"layer:positional_encoding", "--set", "max_len=17"});
 }
 

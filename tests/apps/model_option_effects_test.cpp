@@ -32,6 +32,14 @@ fs::path noise_dataset(int per_class, uint64_t seed) {
   return root;
 }
 
+fs::path folders_of(const std::map<std::string, int>& counts, uint64_t seed) {
+  const fs::path root = scratch_folder();
+  for (const auto& [name, count] : counts) {
+    for (int i = 0; i < count; ++i) write_noise(root / name / (std::to_string(i) + ".png"), 32, 32, ++seed);
+  }
+  return root;
+}
+
 const fs::path& noise_folder() {
   static const fs::path folder = [] {
     const fs::path made = scratch_folder();

@@ -4,6 +4,7 @@
 // tables against the options that the program's help lists.
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -43,12 +44,29 @@ inline ProgramResult run(const Arguments& arguments, const std::map<std::string,
 }
 
 inline nlohmann::json json_of(const Arguments& arguments) { return json_lines(run(arguments).out).at(0); }
+inline std::string inspected(const Arguments& more) { return run(Arguments{"inspect"} + more).out; }
+
+// The message of a run that must fail.
+inline std::string refusal(const Arguments& arguments) {
+  const ProgramResult result = run_program(arguments);
+  EXPECT_EQ(result.status, 1) << ::testing::PrintToString(arguments) << result.err;
+  return result.err;
+}
+
+// A model of images and texts.
+inline std::string dual_model() { return fixture("models/open_clip").string(); }
+
+// Arguments that serve the small model under the name "small".
+inline Arguments serve_small(const Arguments& more = {}) { return Arguments{"-m", "small=" + small_model()} + more; }
 
 // Writes an image of noise, which depends on `seed`.
 void write_noise(const std::filesystem::path& file, int64_t width, int64_t height, uint64_t seed);
 
 // FOLDER/CLASS/N.png: n images of noise in each of the classes 0 to 9.
 std::filesystem::path noise_dataset(int per_class, uint64_t seed);
+
+// ROOT/NAME/N.png: so many images of noise in each folder.
+std::filesystem::path folders_of(const std::map<std::string, int>& counts, uint64_t seed = 0);
 
 // Two images.
 const std::filesystem::path& noise_folder();

@@ -2,18 +2,12 @@
 // Outputs that would destroy an input or each other, and options that would have no effect.
 #include <fstream>
 
-#include "tests/apps/cli_fixture.h"
+#include "tests/apps/option_effects.h"
 
 namespace vitrail::testing {
 namespace {
 
 namespace fs = std::filesystem;
-using Arguments = std::vector<std::string>;
-
-std::string content_of(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 // The arguments are refused as a usage error that has `part`.
 void expect_refusal(const Arguments& arguments, const std::string& part) {

@@ -8,8 +8,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string dual_model() { return fixture("models/open_clip").string(); }
-
 Arguments search(const Arguments& more) {
   static const std::string index = index_of(noise_folder(), small_model());
   return Arguments{"search", index, noise_folder() / "a.png"} + more;

@@ -16,13 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The message of a run that must fail.
-std::string refusal(const Arguments& arguments) {
-  const ProgramResult result = run_program(arguments);
-  EXPECT_EQ(result.status, 1) << result.err;
-  return result.err;
-}
-
 void write_file(const fs::path& path, const std::string& content) {
   std::ofstream(path, std::ios::binary | std::ios::trunc) << content;
 }

@@ -3,12 +3,10 @@
 #include <cmath>
 #include <fstream>
 
-#include "tests/apps/option_effects.h"
-#include "tests/support/sam_fixture.h"
+#include "tests/apps/segment_runs.h"
 #include "vitrail/base/digest_internal.h"
 #include "vitrail/base/npy.h"
 #include "vitrail/image/decode.h"
-#include "vitrail/image/encode.h"
 #include "vitrail/sam/rle.h"
 
 namespace vitrail::testing {
@@ -16,23 +14,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-
-const std::string& sam_model() {
-  static const std::string model = sam_fixture("exact_windows").model;
-  return model;
-}
-
-// A photograph of 61×90 pixels.
-fs::path sam_image() {
-  static const fs::path file = [] {
-    const fs::path made = scratch_folder() / "photo.png";
-    image::write_png(made, sam_fixture("exact_windows").image);
-    return made;
-  }();
-  return file;
-}
-
-std::string segment(const Arguments& more) { return run(Arguments{"segment", "-m", sam_model()} + more).out; }
 
 json read_json(const fs::path& file) { return json::parse(content_of(file)); }
 
@@ -66,9 +47,9 @@ int64_t area_of(const json& ring) {
 TEST(SegmentFiles, AllDescribeTheMasksOfTheJson) {
   const fs::path folder = scratch_folder() / "new/out";
   const Arguments arguments =
-      Arguments{sam_image(), "--format", "json", "-o", folder, "--write", "overlay,masks,csv,coco,sa1b,polygons"} +
+      Arguments{photo_file(), "--format", "json", "-o", folder, "--write", "overlay,masks,csv,coco,sa1b,polygons"} +
       kEverything;
-  const json masks = json::parse(segment(arguments))["masks"];
+  const json masks = json::parse(segment_text(arguments))["masks"];
   ASSERT_GT(masks.size(), 5u);
   const std::vector<std::string> rows = lines_of(content_of(folder / "photo/metadata.csv"));
   ASSERT_EQ(rows.size(), masks.size() + 1);
@@ -80,7 +61,7 @@ TEST(SegmentFiles, AllDescribeTheMasksOfTheJson) {
   ASSERT_EQ(coco["annotations"].size(), masks.size());
   ASSERT_EQ(sa1b["annotations"].size(), masks.size());
   ASSERT_EQ(features.size(), masks.size());
-  EXPECT_EQ(coco["images"][0], (json{{"id", 1}, {"width", 61}, {"height", 90}, {"file_name", sam_image().string()}}));
+  EXPECT_EQ(coco["images"][0], (json{{"id", 1}, {"width", 61}, {"height", 90}, {"file_name", photo_file().string()}}));
   EXPECT_EQ(sa1b["image"]["image_id"], 1);
   for (size_t i = 0; i < masks.size(); ++i) {
     SCOPED_TRACE(i);
@@ -112,10 +93,11 @@ TEST(SegmentFiles, AllDescribeTheMasksOfTheJson) {
 // Pixels outside of all shown masks are those of the photograph, and all others have another colour.
 TEST(SegmentFiles, TheOverlayShowsTheBestMaskOfAPrompt) {
   const fs::path folder = scratch_folder() / "out";
-  const json masks = json::parse(segment(Arguments{sam_image(), "--format", "json", "-o", folder} + kPoint))["masks"];
+  const json masks =
+      json::parse(segment_text(Arguments{photo_file(), "--format", "json", "-o", folder} + kPoint))["masks"];
   const auto best = std::ranges::max_element(masks, {}, [](const json& mask) { return mask["iou"].get<double>(); });
   const sam::BinaryMask shown = mask_of((*best)["rle"]);
-  const image::Image photo = image::read_image(sam_image()), overlay = image::read_image(folder / "photo.png");
+  const image::Image photo = image::read_image(photo_file()), overlay = image::read_image(folder / "photo.png");
   int64_t wrong = 0;
   for (size_t i = 0; i < shown.pixels.size(); ++i) {
     const bool equal = std::equal(&photo.pixels[3 * i], &photo.pixels[3 * i] + 3, &overlay.pixels[3 * i]);
@@ -126,8 +108,8 @@ TEST(SegmentFiles, TheOverlayShowsTheBestMaskOfAPrompt) {
 
 TEST(SegmentFiles, ImagesOfOneNameHaveFilesOfTheirOwn) {
   const fs::path folder = scratch_folder() / "out", other = scratch_folder() / "coco.png";
-  fs::copy_file(sam_image(), other);
-  segment(Arguments{sam_image(), sam_image(), other, "-o", folder, "--write", "coco,sa1b"} + kPoint);
+  fs::copy_file(photo_file(), other);
+  segment_text(Arguments{photo_file(), photo_file(), other, "-o", folder, "--write", "coco,sa1b"} + kPoint);
   EXPECT_EQ(read_json(folder / "photo-2.json")["image"]["image_id"], 2);
   EXPECT_EQ(read_json(folder / "coco-2.json")["image"]["image_id"], 3);
   const json coco = read_json(folder / "coco.json");
@@ -137,7 +119,7 @@ TEST(SegmentFiles, ImagesOfOneNameHaveFilesOfTheirOwn) {
   for (size_t i = 0; i < 9; ++i) EXPECT_EQ(coco["annotations"][i]["id"], i + 1) << "over all images";
 }
 
-std::vector<fs::path> files_in(const fs::path& folder) {
+std::vector<fs::path> paths_in(const fs::path& folder) {
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(folder)) files.push_back(entry.path());
   return files;
@@ -147,50 +129,50 @@ Arguments cached(const fs::path& cache) { return Arguments{"--format", "json", "
 
 TEST(SegmentCache, LaterRunsHaveTheResultsOfTheFirst) {
   const fs::path cache = scratch_folder() / "new/cache";
-  const std::string first = segment(Arguments{sam_image()} + cached(cache));
-  ASSERT_EQ(files_in(cache).size(), 1u);
-  const auto written = fs::last_write_time(files_in(cache)[0]);
-  EXPECT_EQ(segment(Arguments{sam_image()} + cached(cache)), first);
-  EXPECT_EQ(files_in(cache).size(), 1u);
-  EXPECT_EQ(fs::last_write_time(files_in(cache)[0]), written);
+  const std::string first = segment_text(Arguments{photo_file()} + cached(cache));
+  ASSERT_EQ(paths_in(cache).size(), 1u);
+  const auto written = fs::last_write_time(paths_in(cache)[0]);
+  EXPECT_EQ(segment_text(Arguments{photo_file()} + cached(cache)), first);
+  EXPECT_EQ(paths_in(cache).size(), 1u);
+  EXPECT_EQ(fs::last_write_time(paths_in(cache)[0]), written);
 }
 
 // The key is the content of the file: bytes that are no image have masks if there is an embedding of them.
 TEST(SegmentCache, ACachedImageIsNotDecoded) {
   const fs::path cache = scratch_folder(), odd = scratch_folder() / "odd.png";
   std::ofstream(odd) << "not an image";
-  const json decoded = json::parse(segment(Arguments{sam_image()} + cached(cache)));
+  const json decoded = json::parse(segment_text(Arguments{photo_file()} + cached(cache)));
   const std::string text = content_of(odd);
-  fs::rename(files_in(cache)[0], cache / (sha256(std::as_bytes(std::span(text))) + ".safetensors"));
-  EXPECT_EQ(json::parse(segment(Arguments{odd} + cached(cache)))["masks"], decoded["masks"]);
+  fs::rename(paths_in(cache)[0], cache / (sha256(std::as_bytes(std::span(text))) + ".safetensors"));
+  EXPECT_EQ(json::parse(segment_text(Arguments{odd} + cached(cache)))["masks"], decoded["masks"]);
 }
 
 TEST(SegmentCache, PrecomputeFillsIt) {
   const fs::path cache = scratch_folder(), images = image_folder(3);
-  EXPECT_EQ(segment({images, "--cache", cache, "--precompute"}), "");
-  ASSERT_EQ(files_in(cache).size(), 3u);
+  EXPECT_EQ(segment_text({images, "--cache", cache, "--precompute"}), "");
+  ASSERT_EQ(paths_in(cache).size(), 3u);
   std::ofstream(images / "d.png") << "not an image";
   const ProgramResult result =
-      run_program(Arguments{"segment", "-m", sam_model(), images, "--cache", cache, "--precompute"});
+      run_program(Arguments{"segment", "-m", exact_windows().model, images, "--cache", cache, "--precompute"});
   EXPECT_EQ(result.status, 1);
-  EXPECT_EQ(files_in(cache).size(), 3u);
-  segment(Arguments{images / "a.png", images / "c.png"} + cached(cache));
-  EXPECT_EQ(files_in(cache).size(), 3u);
+  EXPECT_EQ(paths_in(cache).size(), 3u);
+  segment_text(Arguments{images / "a.png", images / "c.png"} + cached(cache));
+  EXPECT_EQ(paths_in(cache).size(), 3u);
 }
 
 TEST(SegmentCache, AnotherModelsEmbeddingsAndDamagedFilesAreRefused) {
   const fs::path cache = scratch_folder();
-  segment(Arguments{sam_image()} + cached(cache));
+  segment_text(Arguments{photo_file()} + cached(cache));
   const auto refused = [&](const std::string& model, const std::string& message) {
-    const ProgramResult result = run_program(Arguments{"segment", "-m", model, sam_image()} + cached(cache));
+    const ProgramResult result = run_program(Arguments{"segment", "-m", model, photo_file()} + cached(cache));
     EXPECT_EQ(result.status, 1);
     EXPECT_TRUE(contains(result.err, message)) << result.err;
     EXPECT_TRUE(json_lines(result.out).at(0).contains("error"));
   };
-  refused(sam_fixture("padded_windows").model, "an embedding of this model");
-  const fs::path file = files_in(cache)[0];
+  refused(padded_windows().model, "an embedding of this model");
+  const fs::path file = paths_in(cache)[0];
   fs::resize_file(file, fs::file_size(file) - 1);
-  refused(sam_model(), file.string());
+  refused(exact_windows().model, file.string());
 }
 
 }  // namespace

@@ -3,11 +3,9 @@
 #include <fstream>
 #include <set>
 
-#include "tests/apps/option_effects.h"
-#include "tests/support/sam_fixture.h"
+#include "tests/apps/segment_runs.h"
 #include "vitrail/base/npy.h"
 #include "vitrail/image/decode.h"
-#include "vitrail/image/encode.h"
 #include "vitrail/sam/automatic.h"
 #include "vitrail/sam/mask_overlay.h"
 
@@ -18,33 +16,15 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 using sam::AutomaticOptions;
 
-constexpr const char* kModel = "exact_windows";
-
 const sam::Predictor& predictor() {
-  static const sam::Predictor made(sam_fixture(kModel).model);
+  static const sam::Predictor made(exact_windows().model);
   return made;
 }
 
-const image::Image& photo() {
-  static const image::Image pixels = sam_fixture(kModel).image;
-  return pixels;
-}
-
-fs::path photo_file() {
-  static const fs::path file = [] {
-    const fs::path made = scratch_folder() / "photo.png";
-    image::write_png(made, photo());
-    return made;
-  }();
-  return file;
-}
-
-std::string text_of(const Arguments& more) {
-  return run(Arguments{"segment", "-m", sam_fixture(kModel).model.string()} + more).out;
-}
+const image::Image& photo() { return exact_windows().image; }
 
 json masks_of(const Arguments& more) {
-  return json::parse(text_of(Arguments{photo_file(), "--format", "json"} + more)).at("masks");
+  return json::parse(segment_text(Arguments{photo_file(), "--format", "json"} + more)).at("masks");
 }
 
 // The masks of a prompt in the library, as [predicted IoU, area].
@@ -70,12 +50,12 @@ void expect_prompt(const Arguments& options, const sam::Prompt& prompt) {
   EXPECT_EQ(measures_of(masks_of(options)), library_masks(prompt));
 }
 
-void check_model() {
+void check_model_of_segment() {
   expect_prompt({"--point", "30,20"}, {.points = {{30, 20, 1}}});
   // Without -m: the bundled model, here that of another installation.
   const fs::path home = scratch_folder() / "home", bundled = home / "models" / "segment-tiny";
   fs::create_directories(bundled);
-  fs::copy_file(sam_fixture(kModel).model, bundled / "model.pth");
+  fs::copy_file(exact_windows().model, bundled / "model.pth");
   std::ofstream(bundled / "config.json") << "{}";
   const ProgramResult without = run_program({"segment", photo_file(), "--point", "30,20", "--format", "json"}, "",
                                             {{"VITRAIL_HOME", home.string()}});
@@ -108,14 +88,14 @@ void check_prompts() {
                       << "\n"
                       << R"({"image": "photo.png", "box": [3, 4, 50, 40], "multimask": false})"
                       << "\n";
-  const auto lines = json_lines(text_of({"--prompts", file, "--format", "json"}));
+  const auto lines = json_lines(segment_text({"--prompts", file, "--format", "json"}));
   ASSERT_EQ(lines.size(), 2u);
   EXPECT_EQ(measures_of(lines[0]["masks"]), library_masks({.points = {{30, 20, 1}}}));
   EXPECT_EQ(measures_of(lines[1]["masks"]), library_masks({.box = sam::Box{3, 4, 50, 40}, .multimask = false}));
 }
 
-void check_format() {
-  const std::string text = text_of({photo_file(), "--point", "30,20"});
+void check_format_of_segment() {
+  const std::string text = segment_text({photo_file(), "--point", "30,20"});
   const json want = library_masks({.points = {{30, 20, 1}}});
   const std::vector<std::string> lines = lines_of(text);
   ASSERT_EQ(lines.size(), 4u) << text;
@@ -123,19 +103,19 @@ void check_format() {
   for (size_t m = 0; m < 3; ++m) {
     EXPECT_TRUE(contains(lines[m + 1], str(want[m][1].get<int64_t>(), " pixels"))) << lines[m + 1];
   }
-  EXPECT_EQ(text, text_of({photo_file(), "--point", "30,20", "--format", "text"}));
+  EXPECT_EQ(text, segment_text({photo_file(), "--point", "30,20", "--format", "text"}));
 }
 
 void check_logits() {
   const fs::path file = scratch_folder() / "logits.npy";
-  text_of({photo_file(), "--point", "30,20", "--logits", file});
+  segment_text({photo_file(), "--point", "30,20", "--logits", file});
   const Tensor want = predictor().predict(predictor().embed(photo()), {.points = {{30, 20, 1}}}).logits;
   EXPECT_TRUE(close(Tensor::from<float>(want.shape(), read_npy(file).f32), want, 0));
 }
 
 void check_embedding() {
   const fs::path file = scratch_folder() / "embedding.npy";
-  EXPECT_EQ(text_of({photo_file(), "--embedding", file}), "");
+  EXPECT_EQ(segment_text({photo_file(), "--embedding", file}), "");
   const Tensor want = predictor().embed(photo()).values;
   EXPECT_TRUE(close(Tensor::from<float>(want.shape(), read_npy(file).f32), want, 0));
   EXPECT_EQ(content_of(file.parent_path() / "embedding.txt"), photo_file().string() + "\n");
@@ -144,7 +124,7 @@ void check_embedding() {
 // What a run leaves in its folder.
 std::set<std::string> written(const Arguments& more) {
   const fs::path folder = scratch_folder() / "out";
-  text_of(Arguments{photo_file(), "--point", "30,20", "-o", folder} + more);
+  segment_text(Arguments{photo_file(), "--point", "30,20", "-o", folder} + more);
   std::set<std::string> names;
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
     if (entry.is_regular_file()) names.insert(fs::relative(entry.path(), folder));
@@ -164,11 +144,11 @@ void check_write() {
 
 image::Image overlay(const Arguments& more) {
   const fs::path folder = scratch_folder() / "out";
-  text_of(Arguments{photo_file(), "--point", "30,20", "--single", "-o", folder} + more);
+  segment_text(Arguments{photo_file(), "--point", "30,20", "--single", "-o", folder} + more);
   return image::read_image(folder / "photo.png");
 }
 
-void check_opacity() {
+void check_opacity_of_segment() {
   const sam::ImageEmbedding embedding = predictor().embed(photo());
   const sam::Masks masks = predictor().predict(embedding, {.points = {{30, 20, 1}}, .multimask = false});
   const sam::Rle rle = sam::encode(sam::threshold(predictor().image_logits(masks.logits.select(0, 0), 61, 90)));
@@ -176,15 +156,15 @@ void check_opacity() {
   EXPECT_EQ(overlay({"--opacity", "0.2"}).pixels, sam::mask_overlay(photo(), std::array{rle}, 0.2).pixels);
 }
 
-int64_t files_in(const fs::path& folder) {
+int64_t count_files(const fs::path& folder) {
   return std::distance(fs::directory_iterator(folder), fs::directory_iterator());
 }
 
 void check_cache() {
   const fs::path folder = scratch_folder() / "cache";
   masks_of({"--point", "30,20", "--cache", folder});
-  EXPECT_EQ(files_in(folder), 1);
-  const ProgramResult other = run_program({"segment", "-m", sam_fixture(kModel).model, photo_file(), "--point", "30,20",
+  EXPECT_EQ(count_files(folder), 1);
+  const ProgramResult other = run_program({"segment", "-m", exact_windows().model, photo_file(), "--point", "30,20",
                                            "--cache", folder, "--precision", "int8"});
   EXPECT_EQ(other.status, 1);
   EXPECT_TRUE(contains(other.err, "expected an embedding of this model (int8-")) << other.err;
@@ -192,22 +172,23 @@ void check_cache() {
 
 void check_precompute() {
   const fs::path folder = scratch_folder() / "cache";
-  EXPECT_EQ(text_of({photo_file(), "--cache", folder, "--precompute"}), "");
-  EXPECT_EQ(files_in(folder), 1);
+  EXPECT_EQ(segment_text({photo_file(), "--cache", folder, "--precompute"}), "");
+  EXPECT_EQ(count_files(folder), 1);
 }
 
-void check_exif() {
+void check_exif_of_segment() {
   const fs::path turned = fixture("image/decode/exif_6.png");
   for (const bool exif : {false, true}) {
     Arguments arguments{turned, "--format", "json", "--point", "3,2"};
     if (exif) arguments.push_back("--exif");
     const image::Image image = image::read_image(turned, {.apply_exif = exif});
-    EXPECT_EQ(measures_of(json::parse(text_of(arguments))["masks"]), library_masks({.points = {{3, 2, 1}}}, image));
+    EXPECT_EQ(measures_of(json::parse(segment_text(arguments))["masks"]),
+              library_masks({.points = {{3, 2, 1}}}, image));
   }
 }
 
 void check_preset() {
-  const sam::Predictor medsam(sam_fixture(kModel).model, {.preprocessing = models::SamPreprocessing::medsam});
+  const sam::Predictor medsam(exact_windows().model, {.preprocessing = models::SamPreprocessing::medsam});
   const sam::Masks masks = medsam.predict(medsam.embed(photo()), {.points = {{30, 20, 1}}});
   const json got = masks_of({"--point", "30,20", "--preset", "medsam"});
   for (size_t m = 0; m < masks.iou.size(); ++m) EXPECT_EQ(got[m].at("iou").get<float>(), masks.iou[m]);
@@ -273,21 +254,21 @@ void check_everything() {
 
 OptionEffects segment_option_effects() {
   using Set = std::function<void(AutomaticOptions&)>;
-  OptionEffects effects{{"segment", "-m,--model", check_model},
+  OptionEffects effects{{"segment", "-m,--model", check_model_of_segment},
                         {"segment", "--point", check_point},
                         {"segment", "--box", check_box},
                         {"segment", "--mask", check_mask},
                         {"segment", "--single", check_single},
                         {"segment", "--prompts", check_prompts},
-                        {"segment", "--format", check_format},
+                        {"segment", "--format", check_format_of_segment},
                         {"segment", "--logits", check_logits},
                         {"segment", "--embedding", check_embedding},
                         {"segment", "-o,--output", check_output},
                         {"segment", "--write", check_write},
-                        {"segment", "--opacity", check_opacity},
+                        {"segment", "--opacity", check_opacity_of_segment},
                         {"segment", "--cache", check_cache},
                         {"segment", "--precompute", check_precompute},
-                        {"segment", "--exif", check_exif},
+                        {"segment", "--exif", check_exif_of_segment},
                         {"segment", "--preset", check_preset},
                         {"segment", "--everything", check_everything}};
   const auto add = [&](const std::string& name, const std::string& value, const Set& set, const Arguments& base = {},

@@ -4,8 +4,7 @@
 #include <cmath>
 #include <fstream>
 
-#include "tests/apps/cli_fixture.h"
-#include "tests/support/sam_fixture.h"
+#include "tests/apps/segment_runs.h"
 #include "vitrail/base/npy.h"
 #include "vitrail/image/decode.h"
 #include "vitrail/image/encode.h"
@@ -20,21 +19,16 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-const SamFixture& sam() {
-  static const SamFixture fixture = sam_fixture("padded_windows");
-  return fixture;
-}
-
 // A folder with the fixture's image and a file of its prompts.
 struct PromptFolder {
   fs::path folder = scratch_folder(), image = folder / "photo.png", prompts = folder / "prompts.jsonl";
   PromptFolder() {
-    image::write_png(image, sam().image);
+    image::write_png(image, padded_windows().image);
     std::ofstream lines(prompts);
-    for (size_t i = 0; i < sam().prompts.size(); ++i) lines << line_of(i) << "\n";
+    for (size_t i = 0; i < padded_windows().prompts.size(); ++i) lines << line_of(i) << "\n";
   }
   json line_of(size_t i) const {
-    const sam::Prompt& prompt = sam().prompts[i];
+    const sam::Prompt& prompt = padded_windows().prompts[i];
     json line{{"image", "photo.png"}, {"multimask", prompt.multimask}};
     for (const sam::Point& point : prompt.points) line["points"].push_back({point.x, point.y, point.label});
     if (prompt.box) line["box"] = {prompt.box->x0, prompt.box->y0, prompt.box->x1, prompt.box->y1};
@@ -49,7 +43,7 @@ struct PromptFolder {
 };
 
 ProgramResult segment(const std::vector<std::string>& arguments, const std::string& input = "") {
-  std::vector<std::string> all{"segment", "-m", sam().model.string()};
+  std::vector<std::string> all{"segment", "-m", padded_windows().model.string()};
   all.insert(all.end(), arguments.begin(), arguments.end());
   return run_program(all, input);
 }
@@ -97,12 +91,12 @@ TEST(Segment, APromptsFileGivesTheMasksOfTheReference) {
       segmented({"--prompts", files.prompts, "--format", "json", "--logits", logits, "--embedding", embedding});
   const std::vector<json> lines = json_lines(result.out);
   const NpyArray array = read_npy(logits);
-  ASSERT_EQ(lines.size(), sam().prompts.size());
+  ASSERT_EQ(lines.size(), padded_windows().prompts.size());
   ASSERT_EQ(array.shape, (std::vector<int64_t>{static_cast<int64_t>(lines.size()), 3, 40, 40}));
   for (size_t i = 0; i < lines.size(); ++i) {
     SCOPED_TRACE(i);
     const std::string number = std::to_string(i);
-    const Tensor &want = sam().golden["logits_" + number], &iou = sam().golden["iou_" + number];
+    const Tensor &want = padded_windows().golden["logits_" + number], &iou = padded_windows().golden["iou_" + number];
     EXPECT_TRUE(close(row_of(array, i, want.size(0)), want, kSamTolerance * largest(want)));
     EXPECT_EQ(std::isnan(array.f32[(3 * i + 1) * 1600]), want.size(0) == 1);
     EXPECT_EQ(lines[i]["prompt"], i);
@@ -111,11 +105,11 @@ TEST(Segment, APromptsFileGivesTheMasksOfTheReference) {
     for (int64_t m = 0; m < want.size(0); ++m) {
       const json& mask = lines[i]["masks"][static_cast<size_t>(m)];
       EXPECT_NEAR(mask["iou"].get<double>(), iou.data<float>()[m], kSamTolerance * largest(iou));
-      expect_mask(mask, sam().golden["signs_" + number].select(0, m));
+      expect_mask(mask, padded_windows().golden["signs_" + number].select(0, m));
     }
   }
   const NpyArray embeddings = read_npy(embedding);
-  const Tensor& want = sam().golden["embedding"];
+  const Tensor& want = padded_windows().golden["embedding"];
   EXPECT_EQ(embeddings.shape, (std::vector<int64_t>{1, want.size(0), want.size(1), want.size(2)}));
   EXPECT_TRUE(close(Tensor::from<float>(want.shape(), embeddings.f32), want, kSamTolerance * largest(want)));
 }
@@ -138,7 +132,7 @@ TEST(Segment, OptionsGiveTheSamePromptAsALineOfAFile) {
 // Prompts of two images alternate: results keep the order of the lines.
 TEST(Segment, ResultsAreInTheOrderOfThePrompts) {
   const PromptFolder files;
-  image::Image other = sam().image;
+  image::Image other = padded_windows().image;
   std::ranges::reverse(other.pixels);
   image::write_png(files.folder / "other.png", other);
   json first = files.line_of(0), second = files.line_of(2);
@@ -300,7 +294,7 @@ TEST(Segment, MasksOfImagesAreRefinedAtTheSizeOfTheImage) {
 
 // The fixture's model with logits of 0, which are outside the object.
 fs::path model_of_empty_masks() {
-  const weights::Checkpoint checkpoint = weights::Checkpoint::open(sam().model);
+  const weights::Checkpoint checkpoint = weights::Checkpoint::open(padded_windows().model);
   std::vector<std::pair<std::string, Tensor>> tensors;
   for (const std::string& name : checkpoint.names()) {
     const bool last = contains(name, "output_hypernetworks_mlps") && contains(name, "layers.2");
@@ -347,9 +341,9 @@ TEST(Segment, LogitsOfOneMaskAreAMaskPrompt) {
 TEST(Segment, OtherCommandsNameThisOne) {
   const fs::path image = image_folder(1) / "a.png", file = scratch_folder() / "out.npy",
                  png = scratch_folder() / "o.png";
-  const std::vector<std::vector<std::string>> commands{{"classify", "-m", sam().model, image},
-                                                       {"embed", "-m", sam().model, image, "-o", file},
-                                                       {"attention", "-m", sam().model, image, "-o", png}};
+  const std::vector<std::vector<std::string>> commands{{"classify", "-m", padded_windows().model, image},
+                                                       {"embed", "-m", padded_windows().model, image, "-o", file},
+                                                       {"attention", "-m", padded_windows().model, image, "-o", png}};
   for (const std::vector<std::string>& command : commands) {
     const ProgramResult result = run_program(command);
     EXPECT_EQ(result.status, 1) << command[0];

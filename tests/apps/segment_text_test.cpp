@@ -10,6 +10,7 @@
 
 #include "tests/apps/cli_fixture.h"
 #include "tests/apps/option_effects.h"
+#include "tests/apps/segment_runs.h"
 #include "tests/apps/shell.h"
 #include "tests/support/sam_fixture.h"
 #include "tests/train/segment_fixture.h"
@@ -24,16 +25,11 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-const std::string& model() {
-  static const std::string path = sam_fixture("exact_windows").model;
-  return path;
-}
-
 // A folder with a photograph of 61×90 pixels.
 struct Photos {
   fs::path folder = scratch_folder(), photo = folder / "photo.png", broken = folder / "broken.png";
   Photos() {
-    image::write_png(photo, sam_fixture("exact_windows").image);
+    image::write_png(photo, exact_windows().image);
     std::ofstream(broken) << "no image";
   }
   fs::path prompts(const std::string& lines) const {
@@ -42,8 +38,8 @@ struct Photos {
   }
 };
 
-ProgramResult segment(const Arguments& more, const std::string& input = "") {
-  return run_program(Arguments{"segment", "-m", model()} + more, input);
+ProgramResult run_segment(const Arguments& more, const std::string& input = "") {
+  return run_program(Arguments{"segment", "-m", exact_windows().model} + more, input);
 }
 
 // The lines of masks in text, from their JSON.
@@ -62,29 +58,29 @@ std::string lines_of_masks(const json& masks) {
 TEST(SegmentText, HasTheNumbersOfJson) {
   const Photos files;
   const Arguments point{files.photo, "--point", "30,20"};
-  const json masks = json::parse(segment(point + Arguments{"--format", "json"}).out)["masks"];
+  const json masks = json::parse(run_segment(point + Arguments{"--format", "json"}).out)["masks"];
   ASSERT_EQ(masks.size(), 3U);
-  EXPECT_EQ(segment(point).out, files.photo.string() + "\n" + lines_of_masks(masks));
+  EXPECT_EQ(run_segment(point).out, files.photo.string() + "\n" + lines_of_masks(masks));
   const fs::path prompts = files.prompts(R"({"image": "photo.png", "points": [[30, 20]]}
 
 {"image": "photo.png", "box": [3, 4, 50, 40], "multimask": false})");
-  const auto lines = json_lines(segment({"--prompts", prompts, "--format", "json"}).out);
+  const auto lines = json_lines(run_segment({"--prompts", prompts, "--format", "json"}).out);
   ASSERT_EQ(lines.size(), 2U);
-  EXPECT_EQ(segment({"--prompts", prompts}).out, files.photo.string() + "  " + prompts.string() + ":1\n" +
-                                                     lines_of_masks(lines[0]["masks"]) + files.photo.string() + "  " +
-                                                     prompts.string() + ":3\n" + lines_of_masks(lines[1]["masks"]));
+  EXPECT_EQ(run_segment({"--prompts", prompts}).out,
+            files.photo.string() + "  " + prompts.string() + ":1\n" + lines_of_masks(lines[0]["masks"]) +
+                files.photo.string() + "  " + prompts.string() + ":3\n" + lines_of_masks(lines[1]["masks"]));
   const Arguments everything{
       files.photo, "--everything", "--points-per-side", "2", "--pred-iou-thresh", "0", "--stability-score-thresh", "0"};
-  const size_t count = json::parse(segment(everything + Arguments{"--format", "json"}).out)["masks"].size();
-  EXPECT_EQ(segment(everything).out, str(files.photo.string(), ": ", count, " masks\n"));
+  const size_t count = json::parse(run_segment(everything + Arguments{"--format", "json"}).out)["masks"].size();
+  EXPECT_EQ(run_segment(everything).out, str(files.photo.string(), ": ", count, " masks\n"));
 }
 
 TEST(SegmentFailures, AreObjectsInTheirPlace) {
   const Photos files;
   const std::string reason = files.broken.string() + ": ";
   const ProgramResult everything =
-      segment({files.broken, files.photo, "--everything", "--points-per-side", "1", "--pred-iou-thresh", "0",
-               "--stability-score-thresh", "0", "--format", "json"});
+      run_segment({files.broken, files.photo, "--everything", "--points-per-side", "1", "--pred-iou-thresh", "0",
+                   "--stability-score-thresh", "0", "--format", "json"});
   EXPECT_EQ(everything.status, 1);
   const auto lines = json_lines(everything.out);
   ASSERT_EQ(lines.size(), 2U);
@@ -93,7 +89,7 @@ TEST(SegmentFailures, AreObjectsInTheirPlace) {
   EXPECT_FALSE(lines[0].contains("masks"));
   EXPECT_TRUE(lines[1].contains("masks"));
   EXPECT_TRUE(everything.err.starts_with("vitrail: error: " + reason)) << everything.err;
-  const ProgramResult text = segment({files.broken, files.photo, "--point", "30,20"});
+  const ProgramResult text = run_segment({files.broken, files.photo, "--point", "30,20"});
   EXPECT_EQ(text.status, 1);
   EXPECT_TRUE(text.out.starts_with(files.photo.string() + "\n")) << text.out;
   // Prompts of an image that failed have its error, each with its number; the other image's are between them.
@@ -102,7 +98,7 @@ TEST(SegmentFailures, AreObjectsInTheirPlace) {
 {"image": "broken.png", "points": [[2, 2]]}
 {"image": "photo.png", "points": [[61.5, 20]]})");
   const fs::path logits = files.folder / "l.npy";
-  const ProgramResult result = segment({"--prompts", prompts, "--format", "json", "--logits", logits});
+  const ProgramResult result = run_segment({"--prompts", prompts, "--format", "json", "--logits", logits});
   EXPECT_EQ(result.status, 1);
   const auto objects = json_lines(result.out);
   ASSERT_EQ(objects.size(), 4U);
@@ -126,10 +122,10 @@ TEST(SegmentLogits, OfSingleMasksHaveOne) {
   const fs::path logits = files.folder / "l.npy";
   const fs::path prompts = files.prompts(R"({"image": "photo.png", "points": [[30, 20]], "multimask": false}
 {"image": "photo.png", "box": [3, 4, 50, 40], "multimask": false})");
-  EXPECT_EQ(segment({"--prompts", prompts, "--logits", logits}).status, 0);
+  EXPECT_EQ(run_segment({"--prompts", prompts, "--logits", logits}).status, 0);
   EXPECT_EQ(read_npy(logits).shape[0], 2);
   EXPECT_EQ(read_npy(logits).shape[1], 1);
-  EXPECT_EQ(segment({files.photo, files.photo, "--point", "3,3", "--logits", logits}).status, 0);
+  EXPECT_EQ(run_segment({files.photo, files.photo, "--point", "3,3", "--logits", logits}).status, 0);
   EXPECT_EQ(read_npy(logits).shape[0], 2);
   EXPECT_EQ(read_npy(logits).shape[1], 3);
 }
@@ -140,7 +136,7 @@ TEST(SegmentPrompts, ManyOfAnImageAreInTheirOrder) {
   std::string lines;
   for (int i = 0; i < 131; ++i)
     lines += str(R"({"image": "photo.png", "multimask": false, "points": [[)", i % 3 * 20 + 5, ", ", 7, "]]}\n");
-  const auto objects = json_lines(segment({"--prompts", files.prompts(lines), "--format", "json"}).out);
+  const auto objects = json_lines(run_segment({"--prompts", files.prompts(lines), "--format", "json"}).out);
   ASSERT_EQ(objects.size(), 131U);
   for (size_t i = 0; i < 131; ++i) {
     EXPECT_EQ(objects[i]["prompt"], i);
@@ -153,14 +149,14 @@ TEST(SegmentPrompts, ManyOfAnImageAreInTheirOrder) {
 }
 
 TEST(Segment, WithoutImagesSaysSo) {
-  const ProgramResult result = segment({"-", "--point", "1,1"}, "");
+  const ProgramResult result = run_segment({"-", "--point", "1,1"}, "");
   EXPECT_EQ(result.status, 0);
   EXPECT_EQ(result.out, "");
   EXPECT_EQ(result.err, "vitrail: warning: no images\n");
   const fs::path file = scratch_folder() / "x";
   std::ofstream(file) << "x";
   const Photos files;
-  EXPECT_TRUE(contains(segment({files.photo, "--point", "1,1", "-o", file / "o"}).err,
+  EXPECT_TRUE(contains(run_segment({files.photo, "--point", "1,1", "-o", file / "o"}).err,
                        (file / "o").string() + ": expected a folder for the masks, got "));
 }
 
@@ -171,7 +167,7 @@ TEST(SegmentFiles, HaveTheNumbersOfEachMask) {
   const fs::path prompts = files.prompts(R"({"image": "photo.png", "points": [[30, 20]]}
 {"image": "photo.png", "box": [3, 4, 50, 40], "multimask": false})");
   const auto objects = json_lines(
-      segment({"--prompts", prompts, "--format", "json", "-o", out, "--write", "csv,coco,polygons,sa1b"}).out);
+      run_segment({"--prompts", prompts, "--format", "json", "-o", out, "--write", "csv,coco,polygons,sa1b"}).out);
   ASSERT_EQ(objects.size(), 2U);
   json masks = objects[0]["masks"];
   for (const json& mask : objects[1]["masks"]) masks.push_back(mask);
@@ -221,26 +217,26 @@ TEST(SegmentFiles, HaveTheNumbersOfEachMask) {
 TEST(SegmentFiles, OfEverythingHaveThePointAndTheCrop) {
   const Photos files;
   const fs::path out = files.folder / "out";
-  const ProgramResult result = segment({files.photo,
-                                        "--everything",
-                                        "--points-per-side",
-                                        "2",
-                                        "--crop-n-layers",
-                                        "1",
-                                        "--pred-iou-thresh",
-                                        "0",
-                                        "--stability-score-thresh",
-                                        "0",
-                                        "--box-nms-thresh",
-                                        "1",
-                                        "--crop-nms-thresh",
-                                        "1",
-                                        "--format",
-                                        "json",
-                                        "-o",
-                                        out,
-                                        "--write",
-                                        "csv"});
+  const ProgramResult result = run_segment({files.photo,
+                                            "--everything",
+                                            "--points-per-side",
+                                            "2",
+                                            "--crop-n-layers",
+                                            "1",
+                                            "--pred-iou-thresh",
+                                            "0",
+                                            "--stability-score-thresh",
+                                            "0",
+                                            "--box-nms-thresh",
+                                            "1",
+                                            "--crop-nms-thresh",
+                                            "1",
+                                            "--format",
+                                            "json",
+                                            "-o",
+                                            out,
+                                            "--write",
+                                            "csv"});
   ASSERT_EQ(result.status, 0) << result.err;
   const json masks = json::parse(result.out)["masks"];
   const std::vector<std::string> rows = lines_of(content_of(out / "photo/metadata.csv"));

@@ -2,9 +2,7 @@
 // inspect, bench and models with Segment Anything.
 #include <cstdio>
 
-#include "tests/apps/cli_fixture.h"
-#include "tests/support/sam_fixture.h"
-#include "vitrail/image/encode.h"
+#include "tests/apps/segment_runs.h"
 
 namespace vitrail::testing {
 namespace {
@@ -12,35 +10,22 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-const SamFixture& sam() {
-  static const SamFixture fixture = sam_fixture("padded_windows");
-  return fixture;
-}
-
-std::string inspected(const std::vector<std::string>& arguments) {
-  std::vector<std::string> all{"inspect"};
-  all.insert(all.end(), arguments.begin(), arguments.end());
-  const ProgramResult result = run_program(all);
-  EXPECT_EQ(result.status, 0) << ::testing::PrintToString(arguments) << result.err;
-  return result.out;
-}
-
 // What --slice prints below the name and the shape.
 std::string values_of(const std::string& slice, const std::vector<std::string>& more = {}) {
-  std::vector<std::string> arguments{"-m", sam().model, "--slice", slice};
+  std::vector<std::string> arguments{"-m", padded_windows().model, "--slice", slice};
   arguments.insert(arguments.end(), more.begin(), more.end());
   const std::string out = inspected(arguments);
   return out.substr(out.find('\n') + 1);
 }
 
-fs::path photo() {
+fs::path write_photo() {
   const fs::path file = scratch_folder() / "photo.png";
-  image::write_png(file, sam().image);
+  image::write_png(file, padded_windows().image);
   return file;
 }
 
 TEST(InspectSegment, SummaryAndTreeAreOfTheShapes) {
-  const std::string summary = inspected({"-m", sam().model});
+  const std::string summary = inspected({"-m", padded_windows().model});
   for (const char* part :
        {"sam keys", "image 80×80, patch 8×8", "width 32, depth 3, 2 heads of 16, windows 4, global blocks 1",
         "decoder       width 32, depth 2, 8 heads, 4 masks of 40×40"}) {
@@ -58,14 +43,16 @@ TEST(InspectSegment, SummaryAndTreeAreOfTheShapes) {
 
 // A click at the centre of the image, as the predictor computes it.
 TEST(InspectSegment, TraceGivesTheValuesOfThePredictor) {
-  const fs::path image = photo();
-  const json masks = json::parse(
-      run_program({"segment", "-m", sam().model, image, "--point", "45,30", "--format", "json"}).out)["masks"];
+  const fs::path image = write_photo();
+  const json masks =
+      json::parse(run_program({"segment", "-m", padded_windows().model, image, "--point", "45,30", "--format", "json"})
+                      .out)["masks"];
   double iou[3] = {};
   const std::string printed = values_of("iou_predictions[0, 1:]", {"--trace", image});
   ASSERT_EQ(std::sscanf(printed.c_str(), "[%lf, %lf, %lf]", &iou[0], &iou[1], &iou[2]), 3) << printed;
   for (size_t m = 0; m < 3; ++m) EXPECT_NEAR(iou[m], masks[m]["iou"].get<double>(), 1e-3);
-  const Tensor embedding = sam().golden["embedding"].select(1, 3).select(1, 4).contiguous();  // [C] of a cell
+  const Tensor embedding =
+      padded_windows().golden["embedding"].select(1, 3).select(1, 4).contiguous();  // [C] of a cell
   double channels[2] = {};
   const std::string cell = values_of("image_encoder[0, 3, 4, :2]", {"--trace", image});
   ASSERT_EQ(std::sscanf(cell.c_str(), "[%lf, %lf]", &channels[0], &channels[1]), 2) << cell;
@@ -73,7 +60,7 @@ TEST(InspectSegment, TraceGivesTheValuesOfThePredictor) {
 }
 
 TEST(InspectSegment, TraceHasTheNamesOfTheReference) {
-  const std::string out = inspected({"-m", sam().model, "--trace", "random"});
+  const std::string out = inspected({"-m", padded_windows().model, "--trace", "random"});
   for (const std::string name :
        {"image_encoder.patch_embed.proj", "image_encoder.blocks.1.attn.qkv", "image_encoder.blocks.2.mlp.lin1",
         "image_encoder.neck.3", "image_encoder", "mask_decoder.transformer.layers.1.cross_attn_image_to_token",
@@ -84,7 +71,7 @@ TEST(InspectSegment, TraceHasTheNamesOfTheReference) {
 
 // The examples of docs/segment.md.
 TEST(InspectSegment, TrapsCanBeSeen) {
-  const std::vector<std::string> trace{"--trace", photo()};
+  const std::vector<std::string> trace{"--trace", write_photo()};
   // The last cell of the last window is padding.
   EXPECT_EQ(values_of("image_encoder.blocks.0.attn.qkv_windows[-1, -1, :4]", trace),
             values_of("image_encoder.blocks.0.attn.qkv.bias[:4]"));
@@ -95,7 +82,7 @@ TEST(InspectSegment, TrapsCanBeSeen) {
   // The first self-attention has no residual: norm1 reads its output.
   const std::string layers = "mask_decoder.transformer.layers.";
   int seen = 0;
-  for (const std::string& line : lines_of(inspected({"-m", sam().model, "--trace", "random"}))) {
+  for (const std::string& line : lines_of(inspected({"-m", padded_windows().model, "--trace", "random"}))) {
     if (!contains(line, ".attended ")) continue;
     ++seen;
     const bool is_first = line.starts_with(layers + "0.");
@@ -117,20 +104,21 @@ TEST(InspectSegment, OptionsOfClassifiersAreRefused) {
       {{"--trace", "random", "--batch", "2"}, "--batch: Segment Anything"},
       {{"--image-size", "64"}, "--image-size: does not apply to Segment Anything"}};
   for (const auto& [more, message] : wrong) {
-    std::vector<std::string> arguments{"inspect", "-m", sam().model};
+    std::vector<std::string> arguments{"inspect", "-m", padded_windows().model};
     arguments.insert(arguments.end(), more.begin(), more.end());
     const ProgramResult result = run_program(arguments);
     EXPECT_EQ(result.status, 2) << result.err;
     EXPECT_TRUE(contains(result.err, message)) << result.err;
   }
   const ProgramResult typo =
-      run_program({"inspect", "-m", sam().model, "--trace", "random", "--slice", "low_res_mask"});
+      run_program({"inspect", "-m", padded_windows().model, "--trace", "random", "--slice", "low_res_mask"});
   EXPECT_EQ(typo.status, 1);
   EXPECT_TRUE(contains(typo.err, "near: low_res_masks")) << typo.err;
 }
 
 TEST(BenchSegment, EachTaskGivesARowOfATable) {
-  const ProgramResult result = run_program({"bench", sam().model, "--seconds", "0.001", "--format", "table"});
+  const ProgramResult result =
+      run_program({"bench", padded_windows().model, "--seconds", "0.001", "--format", "table"});
   ASSERT_EQ(result.status, 0) << result.err;
   const std::vector<std::string> lines = lines_of(result.out);
   ASSERT_EQ(lines.size(), 6u) << result.out;
@@ -140,7 +128,7 @@ TEST(BenchSegment, EachTaskGivesARowOfATable) {
 
 TEST(BenchSegment, EachTaskGivesAnObject) {
   const ProgramResult result =
-      run_program({"bench", sam().model, "--batch", "1", "--seconds", "0.001", "--precision", "int8,fp32"});
+      run_program({"bench", padded_windows().model, "--batch", "1", "--seconds", "0.001", "--precision", "int8,fp32"});
   ASSERT_EQ(result.status, 0) << result.err;
   const std::vector<json> objects = json_lines(result.out);
   const std::pair<const char*, int> tasks[] = {

@@ -19,8 +19,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Arguments small(const Arguments& more = {}) { return Arguments{"-m", "small=" + small_model()} + more; }
-
 // Waits until standard error has the text.
 bool says(const ServeProcess& server, const std::string& text) {
   for (int i = 0; i < 6000; ++i) {  // a minute
@@ -40,14 +38,14 @@ TEST(ServeFiles, ALowLimitPermitsFewerConnections) {
                ": raise it, or give --limit connections=", fitting, "\n");
   };
   const std::string serving = "vitrail: serving on http://127.0.0.1:";
-  const ServeProcess low(small({"--limit", "connections=100"}), {}, "-n 100");
+  const ServeProcess low(serve_small({"--limit", "connections=100"}), {}, "-n 100");
   EXPECT_TRUE(low.read_errors().starts_with(message(50, 100) + serving)) << low.read_errors();
-  const ServeProcess high(small({"--limit", "connections=500"}), {}, "-n 627");
+  const ServeProcess high(serve_small({"--limit", "connections=500"}), {}, "-n 627");
   EXPECT_TRUE(high.read_errors().starts_with(message(499, 500) + serving)) << high.read_errors();
-  const ServeProcess enough(small({"--limit", "connections=500"}), {}, "-n 628");
+  const ServeProcess enough(serve_small({"--limit", "connections=500"}), {}, "-n 628");
   EXPECT_TRUE(enough.read_errors().starts_with(serving)) << enough.read_errors();
   // The soft limit is raised to what the hard one permits.
-  const ServeProcess soft(small({"--limit", "connections=500"}), {}, "-Sn 100");
+  const ServeProcess soft(serve_small({"--limit", "connections=500"}), {}, "-Sn 100");
   EXPECT_TRUE(soft.read_errors().starts_with(serving)) << soft.read_errors();
 }
 
@@ -69,7 +67,7 @@ TEST(ServeSignals, AReloadWithoutEnoughMemoryKeepsTheModels) {
 #ifdef VITRAIL_SANITIZED
   GTEST_SKIP() << "a sanitizer ends a process without memory";
 #endif
-  const ServeProcess server(small());
+  const ServeProcess server(serve_small());
   rlimit before{};
   ASSERT_EQ(::prlimit(server.pid(), RLIMIT_DATA, nullptr, &before), 0);
   const rlimit none{.rlim_cur = 1, .rlim_max = before.rlim_max};
@@ -83,7 +81,7 @@ TEST(ServeSignals, AReloadWithoutEnoughMemoryKeepsTheModels) {
 TEST(ServeKey, IsTheLineOfTheFile) {
   const fs::path file = scratch_folder() / "key";
   std::ofstream(file) << "my secret\r\n\n";
-  const ServeProcess server(small({"--api-key-file", file.string()}));
+  const ServeProcess server(serve_small({"--api-key-file", file.string()}));
   const auto status = [&](const std::string& key) {
     return http(server.port(), "GET", "/v1/models", {}, key.empty() ? "" : "Authorization: Bearer " + key + "\r\n")
         .status;
@@ -93,20 +91,20 @@ TEST(ServeKey, IsTheLineOfTheFile) {
   EXPECT_EQ(status(""), 401);
   for (const char* empty : {"", "\n", "\r\n\r\n"}) {
     std::ofstream(file, std::ios::trunc) << empty;
-    const ProgramResult result = run_program(Arguments{"serve", "--port", "0", "--api-key-file", file} + small());
+    const ProgramResult result = run_program(Arguments{"serve", "--port", "0", "--api-key-file", file} + serve_small());
     EXPECT_EQ(result.status, 1);
     EXPECT_EQ(result.err, "vitrail: error: " + file.string() + ": expected a key, got an empty file\n");
   }
   // The file has precedence over the environment.
   std::ofstream(file, std::ios::trunc) << "of the file";
-  const ServeProcess both(small({"--api-key-file", file.string()}), {{"VITRAIL_API_KEY", "of the environment"}});
+  const ServeProcess both(serve_small({"--api-key-file", file.string()}), {{"VITRAIL_API_KEY", "of the environment"}});
   EXPECT_EQ(http(both.port(), "GET", "/v1/models", {}, "Authorization: Bearer of the file\r\n").status, 200);
 }
 
 TEST(ServeLimits, WithoutAValueAreErrorsOfTheirName) {
   for (const auto& [limit, name] :
        {std::pair("body-bytes", "body-bytes"), std::pair("body-bytes=", "body-bytes"), std::pair("none=1", "none")}) {
-    const ProgramResult result = run_program(Arguments{"serve", "--port", "0", "--limit", limit} + small());
+    const ProgramResult result = run_program(Arguments{"serve", "--port", "0", "--limit", limit} + serve_small());
     EXPECT_EQ(result.status, 1) << limit;
     EXPECT_TRUE(contains(result.err, name)) << result.err;
   }

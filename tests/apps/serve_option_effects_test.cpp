@@ -12,14 +12,10 @@ namespace {
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-const std::string kImage = "a.png";
+std::string image_bytes() { return content_of(noise_folder() / "a.png"); }
 
-Arguments small(const Arguments& more = {}) { return Arguments{"-m", "small=" + small_model()} + more; }
-
-std::string image() { return content_of(noise_folder() / kImage); }
-
-HttpReply classify(uint16_t port, const std::string& headers = "") {
-  return http(port, "POST", "/v1/classify", image(), headers);
+HttpReply post_image(uint16_t port, const std::string& headers = "") {
+  return http(port, "POST", "/v1/classify", image_bytes(), headers);
 }
 
 std::vector<std::string> served(const ServeProcess& server) {
@@ -44,23 +40,23 @@ void check_names_of_models() {
   EXPECT_EQ(served(server), (std::vector<std::string>{"a=b", "model"}));
 }
 
-void check_model() {
+void check_model_of_serve() {
   const ServeProcess named({"-m", small_model(), "-m", "other=" + small_model()});
   EXPECT_EQ(served(named), (std::vector<std::string>{"timm_token", "other"}));
-  EXPECT_EQ(http(named.port(), "POST", "/v1/classify?model=other", image()).body, classify(named.port()).body);
+  EXPECT_EQ(http(named.port(), "POST", "/v1/classify?model=other", image_bytes()).body, post_image(named.port()).body);
   const ServeProcess bundled({}, {{"VITRAIL_HOME", source("models").parent_path().string()}});
   EXPECT_EQ(served(bundled).at(0), "cifar10-vit");
   check_names_of_models();
 }
 
 void check_host() {
-  const ServeProcess server(small({"--host", "127.0.0.2"}));
+  const ServeProcess server(serve_small({"--host", "127.0.0.2"}));
   EXPECT_TRUE(contains(server.address(), "http://127.0.0.2:")) << server.address();
   EXPECT_NE(run_program({"serve", "--host", "example.org"}).status, 0);
 }
 
 void check_port() {
-  const ServeProcess first(small());
+  const ServeProcess first(serve_small());
   const ProgramResult second = run_program({"serve", "--port", std::to_string(first.port()), "-m", small_model()});
   EXPECT_EQ(second.status, 1);
   EXPECT_TRUE(contains(second.err, "in use")) << second.err;
@@ -68,53 +64,53 @@ void check_port() {
 
 void check_unix() {
   const std::string path = (scratch_folder() / "socket").string();
-  const ServeProcess server(small({"--unix", path}));
+  const ServeProcess server(serve_small({"--unix", path}));
   EXPECT_EQ(server.address(), path);
   HttpConnection connection(path);
-  connection.send(http_request("POST", "/v1/classify", image()));
+  connection.send(http_request("POST", "/v1/classify", image_bytes()));
   EXPECT_EQ(connection.receive().status, 200);
 }
 
 void check_api_key_file() {
   const fs::path file = scratch_folder() / "key";
   std::ofstream(file) << "secret\n";
-  const ServeProcess server(small({"--api-key-file", file.string()}));
-  EXPECT_EQ(classify(server.port()).status, 401);
-  EXPECT_EQ(classify(server.port(), "Authorization: Bearer secret\r\n").status, 200);
-  const ServeProcess by_environment(small(), {{"VITRAIL_API_KEY", "other"}});
-  EXPECT_EQ(classify(by_environment.port()).status, 401);
-  EXPECT_EQ(classify(by_environment.port(), "Authorization: Bearer other\r\n").status, 200);
+  const ServeProcess server(serve_small({"--api-key-file", file.string()}));
+  EXPECT_EQ(post_image(server.port()).status, 401);
+  EXPECT_EQ(post_image(server.port(), "Authorization: Bearer secret\r\n").status, 200);
+  const ServeProcess by_environment(serve_small(), {{"VITRAIL_API_KEY", "other"}});
+  EXPECT_EQ(post_image(by_environment.port()).status, 401);
+  EXPECT_EQ(post_image(by_environment.port(), "Authorization: Bearer other\r\n").status, 200);
 }
 
 void check_public() {
   const ProgramResult refused = run_program({"serve", "--host", "0.0.0.0", "--port", "0", "-m", small_model()});
   EXPECT_EQ(refused.status, 1);
   EXPECT_TRUE(contains(refused.err, "--public")) << refused.err;
-  const ServeProcess server(small({"--host", "0.0.0.0", "--public"}));
-  EXPECT_EQ(classify(server.port()).status, 200);
+  const ServeProcess server(serve_small({"--host", "0.0.0.0", "--public"}));
+  EXPECT_EQ(post_image(server.port()).status, 200);
 }
 
 // Four images in one request.
 void post_form(const ServeProcess& server) {
   std::string body;
   for (int i = 0; i < 4; ++i)
-    body += "--b\r\nContent-Disposition: form-data; name=\"image\"; filename=\"a\"\r\n\r\n" + image() + "\r\n";
+    body += "--b\r\nContent-Disposition: form-data; name=\"image\"; filename=\"a\"\r\n\r\n" + image_bytes() + "\r\n";
   const HttpReply reply = http(server.port(), "POST", "/v1/classify", body + "--b--\r\n",
                                "Content-Type: multipart/form-data; boundary=b\r\n");
   EXPECT_EQ(reply.status, 200) << reply.body;
 }
 
-void check_batch() {
+void check_batch_of_serve() {
   for (const int batch : {2, 4}) {
-    const ServeProcess server(small({"--batch", std::to_string(batch), "--delay", "2000"}));
+    const ServeProcess server(serve_small({"--batch", std::to_string(batch), "--delay", "2000"}));
     post_form(server);
     EXPECT_EQ(metric(server, "vitrail_batch_images_count"), std::to_string(4 / batch));
   }
 }
 
 void check_delay() {
-  const ServeProcess server(small({"--delay", "300"}));
-  const HttpReply reply = classify(server.port());
+  const ServeProcess server(serve_small({"--delay", "300"}));
+  const HttpReply reply = post_image(server.port());
   const std::string timing = reply.headers.at("server-timing");
   EXPECT_GE(std::stod(timing.substr(timing.find("queue;dur=") + 10)), 295) << timing;
 }
@@ -126,12 +122,12 @@ size_t threads_of(pid_t pid) {
 }
 
 void check_decode_threads() {
-  const ServeProcess one(small({"--decode-threads", "1"})), five(small({"--decode-threads", "5"}));
+  const ServeProcess one(serve_small({"--decode-threads", "1"})), five(serve_small({"--decode-threads", "5"}));
   EXPECT_EQ(threads_of(five.pid()), threads_of(one.pid()) + 4);
 }
 
 void check_limit() {
-  const ServeProcess server(small({"--limit", "body-bytes=100", "--limit", "headers=1"}));
+  const ServeProcess server(serve_small({"--limit", "body-bytes=100", "--limit", "headers=1"}));
   EXPECT_EQ(http(server.port(), "GET", "/healthz").status, 200);
   EXPECT_EQ(http(server.port(), "GET", "/healthz", {}, "X: a\r\n").status, 431);
   HttpConnection connection(server.port());
@@ -145,17 +141,17 @@ void check_limit() {
 }
 
 void check_model_control() {
-  const ServeProcess off(small()), on(small({"--model-control"}));
+  const ServeProcess off(serve_small()), on(serve_small({"--model-control"}));
   const std::string target = "/v2/repository/models/small/unload";
   EXPECT_EQ(http(off.port(), "POST", target, "{}").status, 403);
   EXPECT_EQ(http(on.port(), "POST", target, "{}").status, 200);
-  EXPECT_EQ(classify(on.port()).status, 503);
+  EXPECT_EQ(post_image(on.port()).status, 503);
 }
 
 void check_log() {
-  ServeProcess server(small({"--log"}));
+  ServeProcess server(serve_small({"--log"}));
   const std::string trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
-  classify(server.port(), "traceparent: " + trace + "\r\n");
+  post_image(server.port(), "traceparent: " + trace + "\r\n");
   server.send_signal(SIGTERM);
   EXPECT_EQ(server.wait(), 0);
   const auto lines = json_lines(server.read_output());
@@ -169,12 +165,12 @@ TEST(ServeSignals, SighupLoadsTheModelsAgainAndSigtermEndsTheServer) {
   const fs::path folder = scratch_folder() / "model";
   fs::copy(small_model(), folder);
   ServeProcess server({"-m", folder.string()});
-  const std::string before = classify(server.port()).body;
+  const std::string before = post_image(server.port()).body;
   server.send_signal(SIGHUP);
-  EXPECT_EQ(classify(server.port()).body, before);
+  EXPECT_EQ(post_image(server.port()).body, before);
   fs::remove(folder / "config.json");
   server.send_signal(SIGHUP);
-  EXPECT_EQ(classify(server.port()).body, before) << "a bad model changes nothing";
+  EXPECT_EQ(post_image(server.port()).body, before) << "a bad model changes nothing";
   server.send_signal(SIGTERM);
   EXPECT_EQ(server.wait(), 0);
 }
@@ -184,9 +180,9 @@ TEST(ServeSignals, AModelFileThatIsCutShortIsAnError) {
   const fs::path folder = scratch_folder() / "model";
   fs::copy(small_model(), folder);
   const ServeProcess server({"-m", folder.string()});
-  ASSERT_EQ(classify(server.port()).status, 200);
+  ASSERT_EQ(post_image(server.port()).status, 200);
   fs::resize_file(folder / "model.safetensors", 100);
-  const HttpReply reply = classify(server.port());
+  const HttpReply reply = post_image(server.port());
   EXPECT_EQ(reply.status, 503);
   EXPECT_TRUE(contains(reply.body, "a file of a model has changed: reload the models")) << reply.body;
   EXPECT_EQ(http(server.port(), "GET", "/livez").status, 200) << "the server survives";
@@ -195,13 +191,13 @@ TEST(ServeSignals, AModelFileThatIsCutShortIsAnError) {
 }  // namespace
 
 OptionEffects serve_option_effects() {
-  return {{"serve", "-m,--model", check_model},
+  return {{"serve", "-m,--model", check_model_of_serve},
           {"serve", "--host", check_host},
           {"serve", "--port", check_port},
           {"serve", "--unix", check_unix},
           {"serve", "--api-key-file", check_api_key_file},
           {"serve", "--public", check_public},
-          {"serve", "--batch", check_batch},
+          {"serve", "--batch", check_batch_of_serve},
           {"serve", "--delay", check_delay},
           {"serve", "--decode-threads", check_decode_threads},
           {"serve", "--limit", check_limit},

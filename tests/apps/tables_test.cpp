@@ -33,16 +33,6 @@ std::vector<std::string> section_of(const std::string& text, const std::string& 
   return {begin, std::find(begin, lines.end(), "")};
 }
 
-// ROOT/NAME/N.png: so many images of noise in each folder.
-fs::path folders_of(const std::map<std::string, int>& counts) {
-  const fs::path root = scratch_folder();
-  uint64_t seed = 0;
-  for (const auto& [name, count] : counts) {
-    for (int i = 0; i < count; ++i) write_noise(root / name / (std::to_string(i) + ".png"), 32, 32, ++seed);
-  }
-  return root;
-}
-
 std::string metrics_text(const data::ClassMetrics& metrics) {
   return printed("%9.4f  %6.4f  %6.4f", metrics.precision, metrics.recall, metrics.f1);
 }

@@ -22,12 +22,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-std::string formatted(const char* format, double value) {
-  char text[64];
-  std::snprintf(text, sizeof text, format, value);
-  return text;
-}
-
 std::string line_that_begins(const std::string& text, const std::string& start) {
   for (const std::string& line : lines_of(text)) {
     if (line.starts_with(start)) return line;

@@ -6,7 +6,7 @@
 namespace vitrail::train {
 namespace {
 
-RunData data_of(const fs::path& images) {
+RunData data_without_holdout(const fs::path& images) {
   DataRecipe recipe;
   recipe.train = images.string();
   recipe.holdout = 0;
@@ -21,14 +21,14 @@ std::vector<float> values_of(const Tensor& tensor) {
 TEST(ClassWeights, OfInverseFrequencyAreScikitLearns) {
   const fs::path images = make_images(20);
   for (int i = 5; i < 20; ++i) fs::remove(images / "train/red" / ((i < 10 ? "0" : "") + std::to_string(i) + ".png"));
-  const RunData data = data_of(images);
+  const RunData data = data_without_holdout(images);
   EXPECT_EQ(class_counts(data.train, 3), (std::vector<int64_t>{20, 20, 5}));
   const Tensor weights = class_weights({.class_weighting = "inverse_frequency"}, data);
   EXPECT_EQ(values_of(weights), (std::vector<float>{0.75, 0.75, 3}));
 }
 
 TEST(ClassCounts, OfManyClassesAreTheSmallestAndTheLargest) {
-  RunData data = data_of(make_images(3));
+  RunData data = data_without_holdout(make_images(3));
   EXPECT_EQ(class_counts_text(data), "training images of each class: blue 3, green 3, red 3");
   data.train.samples = {0, 1, 3, 6, 7, 8};
   EXPECT_EQ(class_counts_text(data), "training images of each class: blue 2, green 1, red 3");
@@ -42,7 +42,7 @@ TEST(ClassCounts, OfManyClassesAreTheSmallestAndTheLargest) {
 }
 
 TEST(ClassWeights, MayBeGivenForEachClass) {
-  const RunData data = data_of(make_images(2));
+  const RunData data = data_without_holdout(make_images(2));
   EXPECT_EQ(values_of(class_weights({.class_weights = {1, 2, 0.5}}, data)), (std::vector<float>{1, 2, 0.5}));
   EXPECT_FALSE(class_weights({}, data).defined());
   EXPECT_EQ(error_of([&] {
@@ -70,7 +70,7 @@ TEST(ClassWeights, AreRefusedWhereTheyHaveNoMeaning) {
 
 // A class without images has no weight and does not change those of the others.
 TEST(ClassWeights, AnAbsentClassDoesNotCount) {
-  RunData data = data_of(make_images(4));
+  RunData data = data_without_holdout(make_images(4));
   data.train.samples = {0, 1, 2, 3, 4, 5};
   EXPECT_EQ(values_of(class_weights({.class_weighting = "inverse_frequency"}, data)),
             (std::vector<float>{0.75, 1.5, 0}));

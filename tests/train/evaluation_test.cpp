@@ -13,7 +13,7 @@
 namespace vitrail::train {
 namespace {
 
-const std::vector<std::string> kClasses{"blue", "green", "red"};
+const std::vector<std::string> kColorClasses{"blue", "green", "red"};
 
 TEST(KeepWorst, AreThoseOfMinLabelProbability) {
   std::vector<Misclassification> worst;
@@ -42,7 +42,7 @@ Evaluated evaluated() {
       parse_recipe(tiny_recipe(images), "r.json",
                    {"batch_size=4", "data.val=\"\"", "data.holdout=3", "data.test=" + images.string()});
   const RunData data = open_data(recipe.data, 3);
-  PreparedModel made = prepare_model(recipe.model, kClasses, 2);
+  PreparedModel made = prepare_model(recipe.model, kColorClasses, 2);
   const Tensor head = made.model.parameter("head.weight");
   for (int64_t i = 0; i < head.numel(); ++i) head.data<float>()[i] *= 40;  // confident and often wrong
   image::EvalTransform transform;
@@ -102,7 +102,7 @@ TEST(Evaluate, EqualsTheDefinitionsOfItsMetrics) {
 Evaluation evaluated_with(const std::vector<float>& logits) {
   const fs::path images = make_images(6, 2);
   const Recipe recipe = parse_recipe(tiny_recipe(images), "r.json", {"augment.mixup=0"});
-  std::vector<std::string> classes = kClasses;
+  std::vector<std::string> classes = kColorClasses;
   for (size_t c = 3; c < logits.size(); ++c) classes.push_back("x" + std::to_string(c));
   PreparedModel made = prepare_model(recipe.model, classes, 2);
   const Tensor head = made.model.parameter("head.weight"), bias = made.model.parameter("head.bias");
@@ -150,7 +150,7 @@ TEST(Evaluate, LeavesOutAndCountsWhatCannotBeRead) {
   write_file(images / "test/green/01.png", "none");
   write_file(images / "test/red/02.png", "none");
   const Recipe recipe = parse_recipe(tiny_recipe(images), "r.json", {"data.unreadable=skip", "batch_size=2"});
-  PreparedModel made = prepare_model(recipe.model, kClasses, 2);
+  PreparedModel made = prepare_model(recipe.model, kColorClasses, 2);
   made.model.train();
   const RunData data = open_sets(recipe.data, 3);
   image::EvalTransform transform;

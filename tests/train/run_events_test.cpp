@@ -13,14 +13,14 @@
 namespace vitrail::train {
 namespace {
 
-Recipe recipe_with(const std::vector<std::string>& settings) {
+Recipe recipe_with_settings(const std::vector<std::string>& settings) {
   return parse_recipe(tiny_recipe("x"), "r.json", settings);
 }
 
 TEST(RowIsDue, AtTheFirstStepThenInIntervalsAndAtTheEnd) {
   const EpochLength length{.batches = 10, .steps = 10};
   const auto due = [&](const std::vector<std::string>& settings, int64_t epoch, int64_t step_in_epoch) {
-    return row_is_due(recipe_with(settings), {epoch, step_in_epoch, epoch * 10 + step_in_epoch}, length);
+    return row_is_due(recipe_with_settings(settings), {epoch, step_in_epoch, epoch * 10 + step_in_epoch}, length);
   };
   const std::vector<std::string> rare{"epochs=10", "log_every=1000"};  // every 100 / 20 = fifth step
   EXPECT_TRUE(due(rare, 0, 1));
@@ -28,10 +28,10 @@ TEST(RowIsDue, AtTheFirstStepThenInIntervalsAndAtTheEnd) {
   const std::vector<std::string> every{"epochs=10", "log_every=4"};
   for (int64_t step = 2; step <= 9; ++step) EXPECT_EQ(due(every, 0, step), step % 4 == 0) << step;
   EXPECT_FALSE(due(every, 0, 10)) << "another epoch follows";
-  EXPECT_TRUE(row_is_due(recipe_with(every), {9, 10, 99}, length)) << "the end of the run";
+  EXPECT_TRUE(row_is_due(recipe_with_settings(every), {9, 10, 99}, length)) << "the end of the run";
   std::vector<std::string> patient = every;
   patient.push_back("patience=3");
-  EXPECT_TRUE(row_is_due(recipe_with(patient), {0, 10, 9}, length)) << "the run may end here";
+  EXPECT_TRUE(row_is_due(recipe_with_settings(patient), {0, 10, 9}, length)) << "the run may end here";
   EXPECT_TRUE(due({"epochs=1", "log_every=1000"}, 0, 3)) << "a short run has all steps";
 }
 
@@ -39,7 +39,7 @@ TEST(CheckpointIsDue, AfterStepsOrMinutesButNotAtTheEndOfAnEpoch) {
   const EpochLength length{.batches = 10, .steps = 5};
   const auto due = [&](const char* steps, const char* minutes, int64_t since, double seconds,
                        int64_t step_in_epoch = 4) {
-    const Recipe recipe = recipe_with(
+    const Recipe recipe = recipe_with_settings(
         {std::string("checkpoint.every_steps=") + steps, std::string("checkpoint.every_minutes=") + minutes});
     return checkpoint_is_due(recipe, {0, step_in_epoch, 20 + since}, length, 20, seconds);
   };
@@ -70,14 +70,14 @@ TEST(CountStep, SkippedStepsInARowEndTheRun) {
 
 TEST(OutOfPatience, SoManyEpochsAfterTheBest) {
   Counters counters;
-  const Recipe recipe = recipe_with({"patience=3"});
+  const Recipe recipe = recipe_with_settings({"patience=3"});
   const auto out = [&](int64_t epochs) { return out_of_patience(recipe, {.epoch = epochs}, counters); };
   EXPECT_FALSE(out(100)) << "nothing was validated";
   counters.best = {0, 1};
   counters.best_epoch = 2;
   EXPECT_FALSE(out(4));
   EXPECT_TRUE(out(5));
-  EXPECT_FALSE(out_of_patience(recipe_with({"patience=0"}), {.epoch = 100}, counters));
+  EXPECT_FALSE(out_of_patience(recipe_with_settings({"patience=0"}), {.epoch = 100}, counters));
 }
 
 TEST(CandidateOf, IsTheAverageIfItIsBetterAndWarmedUp) {
@@ -195,7 +195,7 @@ TEST(RowIsDue, AtLeastTwentyTimesInARun) {
                                                            {"100", "50", 100, 50},
                                                            {"100", "7", 100, 7},
                                                            {"1", "1", 5, 1}}) {
-    const Recipe recipe = recipe_with({str("epochs=", epochs), str("log_every=", log_every)});
+    const Recipe recipe = recipe_with_settings({str("epochs=", epochs), str("log_every=", log_every)});
     for (int64_t step = 2; step <= 200; ++step) {
       EXPECT_EQ(row_is_due(recipe, {0, 1, step}, {.batches = 100, .steps = steps}), step % interval == 0)
           << epochs << " " << log_every << " " << step;
@@ -239,7 +239,7 @@ TEST(RestoreTensors, CopiesAllThreeGroupsAndReleasesThem) {
 }
 
 TEST(ScheduledRate, IsThatOfAWrittenRecipe) {
-  const std::string text = write_recipe(recipe_with(
+  const std::string text = write_recipe(recipe_with_settings(
       {"schedule.name=linear", "schedule.warmup_epochs=0", "optimizer.lr=0.5", "epochs=4", "schedule.final_lr=0.25"}));
   EXPECT_DOUBLE_EQ(scheduled_rate(text, 10, 0).value(), 0.5);
   EXPECT_DOUBLE_EQ(scheduled_rate(text, 10, 20).value(), 0.375);
@@ -251,7 +251,7 @@ TEST(ScheduledRate, IsThatOfAWrittenRecipe) {
 TEST(LoadResumableState, IsThatOfTheFolder) {
   const fs::path folder = testing::scratch_folder();
   const RunFolder run(folder);
-  const Recipe recipe = recipe_with({});
+  const Recipe recipe = recipe_with_settings({});
   const Fingerprint print{.build = "b", .isa = "i", .threads = 2, .ranks = 1};
   EXPECT_FALSE(load_resumable_state(run, recipe, {.resume = true}, print).has_value());
   CheckpointState saved;
@@ -269,7 +269,7 @@ TEST(LoadResumableState, IsThatOfTheFolder) {
     EXPECT_EQ(load_resumable_state(run, recipe, {.resume = true}, print)->position.step, 8);
     EXPECT_TRUE(warnings.messages.empty());
   }
-  const Recipe changed = recipe_with({"epochs=9", "clip=7"});
+  const Recipe changed = recipe_with_settings({"epochs=9", "clip=7"});
   EXPECT_EQ(error_of([&] { load_resumable_state(run, changed, {.resume = true}, print); }),
             folder.string() +
                 ": the run was started with another recipe (--allow-changes resumes it anyway):\n"

@@ -8,6 +8,7 @@
 #include "tests/support/golden.h"
 #include "tests/support/sam_fixture.h"
 #include "tests/train/segment_fixture.h"
+#include "tests/train/training_runs.h"
 #include "vitrail/models/sam/sam.h"
 #include "vitrail/sam/mask_evaluation.h"
 #include "vitrail/train/checkpoint.h"
@@ -16,21 +17,14 @@
 namespace vitrail::train {
 namespace {
 
-TrainingResult train_to(const fs::path& folder, const Recipe& recipe, bool resume = false, int stop_after = 0) {
-  int steps = 0;
-  TrainerCallbacks callbacks;
-  if (stop_after > 0) callbacks.stop = [&] { return ++steps >= stop_after; };
-  return train(recipe, {.folder = folder, .resume = resume, .threads = 2}, callbacks);
-}
-
-Recipe recipe_of(const fs::path& instances, const std::vector<std::string>& settings = {}) {
+Recipe segment_recipe(const fs::path& instances, const std::vector<std::string>& settings = {}) {
   return parse_recipe(tiny_segment_recipe(instances), "r.json", settings);
 }
 
 TEST(SegmentRun, WritesAllFilesOfTheRunFolder) {
   const fs::path instances = make_instances(), run = testing::scratch_folder() / "run";
   const TrainingResult result =
-      train_to(run, recipe_of(instances, {"data.test=" + instances.string(), "data.test_split=val"}));
+      train_to(run, segment_recipe(instances, {"data.test=" + instances.string(), "data.test_split=val"}));
   EXPECT_EQ(result.epoch, 2);
   EXPECT_EQ(result.step, 6);  // 12 images in batches of 4
   EXPECT_TRUE(result.segmentation && result.tested);
@@ -70,7 +64,7 @@ TEST(SegmentRun, WritesAllFilesOfTheRunFolder) {
 
 TEST(SegmentRun, KeepsThePreprocessingOfMedsam) {
   const fs::path run = testing::scratch_folder() / "run", init = testing::sam_fixture("medsam").model;
-  train_to(run, recipe_of(make_instances(), {"epochs=1", "model={\"init\": \"" + init.string() + "\"}"}));
+  train_to(run, segment_recipe(make_instances(), {"epochs=1", "model={\"init\": \"" + init.string() + "\"}"}));
   EXPECT_EQ(models::load_sam(run / "model").config().preprocessing, models::SamPreprocessing::medsam);
 }
 
@@ -79,7 +73,7 @@ TEST(SegmentRun, TrainsInBf16) {
   double losses[2];
   for (const char* precision : {"fp32", "bf16"}) {
     const fs::path run = testing::scratch_folder() / precision;
-    EXPECT_EQ(train_to(run, recipe_of(instances, {std::string("precision=") + precision})).step, 6);
+    EXPECT_EQ(train_to(run, segment_recipe(instances, {std::string("precision=") + precision})).step, 6);
     const std::string metrics = read_text(run / "metrics.csv");  // event,step,epoch,loss,…
     const std::string row = metrics.substr(metrics.find("\ntrain,") + 1);
     losses[precision[0] == 'b'] = std::stod(row.substr(row.find(',', row.find(',', 6) + 1) + 1));
@@ -92,7 +86,7 @@ TEST(SegmentRun, TrainsInBf16) {
 // An epoch's evaluation is that of the saved model.
 TEST(SegmentRun, ModelFolderGivesTheResultsOfTheRun) {
   const fs::path instances = make_instances(), run = testing::scratch_folder() / "run";
-  const TrainingResult result = train_to(run, recipe_of(instances, {"ema=null"}));
+  const TrainingResult result = train_to(run, segment_recipe(instances, {"ema=null"}));
   const sam::Predictor predictor(run / "model", {.threads = 2});
   EXPECT_EQ(predictor.image_size(), 32);
   const auto again = sam::evaluate_masks(predictor, *sam::open_instances(instances, "val"));
@@ -106,7 +100,7 @@ TEST(SegmentRun, ModelFolderGivesTheResultsOfTheRun) {
 // The test of the best weights leaves the last ones in the checkpoint, from which a longer run goes on.
 TEST(SegmentRun, TheCheckpointOfAFinishedRunHasTheLastWeights) {
   const fs::path run = testing::scratch_folder() / "run";
-  const Recipe recipe = recipe_of(make_instances(4, 2), {"optimizer.lr=0.5", "ema=null", "epochs=2", "clip=0"});
+  const Recipe recipe = segment_recipe(make_instances(4, 2), {"optimizer.lr=0.5", "ema=null", "epochs=2", "clip=0"});
   const TrainingResult result = train_to(run, recipe);
   const CheckpointState state = load_checkpoint(run / "checkpoints/last.safetensors");
   const models::Sam last = models::load_sam(run / "last"), best = models::load_sam(run / "model");
@@ -120,7 +114,7 @@ TEST(SegmentRun, TheCheckpointOfAFinishedRunHasTheLastWeights) {
 
 TEST(SegmentRun, TellsOnResumeThatItsImagesHaveChanged) {
   const fs::path instances = make_instances(), run = testing::scratch_folder() / "run";
-  const Recipe recipe = recipe_of(instances, {"epochs=1"});
+  const Recipe recipe = segment_recipe(instances, {"epochs=1"});
   train_to(run, recipe);
   fs::remove(instances / "train/03.png");
   fs::remove_all(instances / "train/03");
@@ -130,24 +124,11 @@ TEST(SegmentRun, TellsOnResumeThatItsImagesHaveChanged) {
   EXPECT_FALSE(warnings.any("validation images: 4"));
 }
 
-void expect_same_runs(const fs::path& a, const fs::path& b) {
-  const CheckpointState first = load_checkpoint(a / "checkpoints/last.safetensors");
-  const CheckpointState second = load_checkpoint(b / "checkpoints/last.safetensors");
-  EXPECT_EQ(first.position.step, second.position.step);
-  for (const auto& [x, y] :
-       {std::pair{first.model, second.model}, {first.optimizer, second.optimizer}, {first.average, second.average}}) {
-    ASSERT_EQ(x.size(), y.size());
-    for (size_t i = 0; i < x.size(); ++i) EXPECT_TRUE(testing::close(x[i].tensor, y[i].tensor, 0)) << x[i].name;
-  }
-  EXPECT_EQ(deterministic_columns(a / "metrics.csv"), deterministic_columns(b / "metrics.csv"));
-  EXPECT_EQ(read_text(a / "model/model.safetensors"), read_text(b / "model/model.safetensors"));
-}
-
 TEST(SegmentRun, StoppedAndResumedGivesTheBitsOfAnUninterruptedRun) {
   const fs::path instances = make_instances();
   for (const char* encoder : {"segment.train_encoder=true", "segment.train_encoder=false"}) {
     const fs::path scratch = testing::scratch_folder();
-    const Recipe recipe = recipe_of(instances, {encoder, "accumulate=2"});
+    const Recipe recipe = segment_recipe(instances, {encoder, "accumulate=2"});
     train_to(scratch / "whole", recipe);
     EXPECT_TRUE(train_to(scratch / "parts", recipe, false, 1).stopped);  // within the first epoch
     EXPECT_TRUE(train_to(scratch / "parts", recipe, true, 3).stopped);   // in an evaluation
@@ -158,7 +139,7 @@ TEST(SegmentRun, StoppedAndResumedGivesTheBitsOfAnUninterruptedRun) {
 
 TEST(SegmentRun, FrozenEncoderKeepsItsBlocksAndTrainsTheNeck) {
   const fs::path run = testing::scratch_folder() / "run";
-  const Recipe recipe = recipe_of(make_instances(), {"segment.train_encoder=false", "ema=null"});
+  const Recipe recipe = segment_recipe(make_instances(), {"segment.train_encoder=false", "ema=null"});
   train_to(run, recipe);
   RandomParams random(recipe.seed);
   const models::Sam trained = models::load_sam(run / "last");
@@ -178,22 +159,22 @@ TEST(SegmentRun, FrozenEncoderKeepsItsBlocksAndTrainsTheNeck) {
 TEST(SegmentRun, LearnsWhatABoxMeans) {
   const fs::path run = testing::scratch_folder() / "run";
   const TrainingResult result = train_to(
-      run, recipe_of(make_instances(32), {"epochs=24", "optimizer.lr=0.004", "ema=null", "validate_every=24"}));
+      run, segment_recipe(make_instances(32), {"epochs=24", "optimizer.lr=0.004", "ema=null", "validate_every=24"}));
   EXPECT_GT(*result.best_top1, 0.5);
 }
 
 TEST(SegmentRun, SkipsAndCountsUnreadableFilesIfTheRecipeSaysSo) {
   const fs::path instances = make_instances(), scratch = testing::scratch_folder();
   write_file(instances / "train" / "03.png", "no image");
-  const std::string message = error_of([&] { train_to(scratch / "a", recipe_of(instances)); });
+  const std::string message = error_of([&] { train_to(scratch / "a", segment_recipe(instances)); });
   EXPECT_TRUE(contains(message, "03.png")) << message;
   const Warnings warnings;
-  const TrainingResult result = train_to(scratch / "b", recipe_of(instances, {"data.unreadable=skip"}));
+  const TrainingResult result = train_to(scratch / "b", segment_recipe(instances, {"data.unreadable=skip"}));
   EXPECT_EQ(result.skipped_images, 1);
   EXPECT_TRUE(warnings.any("03.png"));
   EXPECT_EQ(warnings.messages.size(), 1u);                   // once, not once an epoch
   for (const char* seed : {"seed=1", "seed=2", "seed=3"}) {  // the last step of some does not meet the file again
-    const Recipe recipe = recipe_of(instances, {"data.unreadable=skip", "validate_every=2", seed});
+    const Recipe recipe = segment_recipe(instances, {"data.unreadable=skip", "validate_every=2", seed});
     train_to(scratch / seed, recipe, false, 5);
     EXPECT_EQ(train_to(scratch / seed, recipe, true).skipped_images, 1) << seed;
   }
@@ -209,14 +190,14 @@ TEST(SegmentRun, RefusesSettingsThatMasksHaveNoUseFor) {
                                           {"segment.rounds=0", "segment.rounds"},
                                           {"segment.focal_gamma=0.5", "focal_gamma"},
                                           {"segment.size=3", "segment.size"}}) {
-    const std::string message = error_of([&, s = setting] { recipe_of(instances, {s}); });
+    const std::string message = error_of([&, s = setting] { segment_recipe(instances, {s}); });
     EXPECT_TRUE(contains(message, expected)) << message;
   }
-  EXPECT_TRUE(contains(error_of([&] { recipe_of(instances, {"objective=classify"}); }), "segment"));
+  EXPECT_TRUE(contains(error_of([&] { segment_recipe(instances, {"objective=classify"}); }), "segment"));
   for (const auto& [setting, expected] : {std::pair{"segment.image_size=33", "a multiple of the patch size 8"},
                                           {"segment.window=4", "smaller than the grid"},
                                           {"model.qk_norm=true", "another attention"}}) {
-    const Recipe recipe = recipe_of(instances, {setting});
+    const Recipe recipe = segment_recipe(instances, {setting});
     const std::string message = error_of([&] { train_to(testing::scratch_folder() / "run", recipe); });
     EXPECT_TRUE(contains(message, expected)) << message;
   }
@@ -225,7 +206,7 @@ TEST(SegmentRun, RefusesSettingsThatMasksHaveNoUseFor) {
 TEST(SegmentRun, TheReportHasTheNumbersOfTheRun) {
   const fs::path instances = make_instances(5, 2), run = testing::scratch_folder() / "my run";
   const Recipe recipe =
-      recipe_of(instances, {"data.test=" + instances.string(), "data.test_split=val", "epochs=3", "ema.decay=0"});
+      segment_recipe(instances, {"data.test=" + instances.string(), "data.test_split=val", "epochs=3", "ema.decay=0"});
   const TrainingResult result = train_to(run, recipe);
   const std::string page = read_text(run / "report.html"), card = read_text(run / "model/README.md");
   const auto three_digits = [](double value) {
@@ -270,19 +251,19 @@ TEST(SegmentRun, TheReportHasTheNumbersOfTheRun) {
 TEST(SegmentRun, WithoutHeldOutImagesTheCardSaysSo) {
   const fs::path instances = make_instances(4, 1), run = testing::scratch_folder() / "run";
   const TrainingResult result =
-      train_to(run, recipe_of(instances, {"data.val=\"\"", "data.holdout=0", "epochs=1", "ema=null"}));
+      train_to(run, segment_recipe(instances, {"data.val=\"\"", "data.holdout=0", "epochs=1", "ema=null"}));
   EXPECT_FALSE(result.best_top1.has_value() || result.tested);
   EXPECT_EQ(result.validation_images + result.test_images, 0);
   EXPECT_TRUE(contains(read_text(run / "model/README.md"), "## Results\n\nNo images were held out.\n\nThe run's"));
   const auto summary = nlohmann::json::parse(read_text(run / "summary.json"));
   EXPECT_FALSE(summary.contains("held_out") || summary.contains("test"));
   EXPECT_FALSE(contains(read_text(run / "report.html"), "<h2>Masks"));
-  const std::string error = error_of([&] { train_to(run, recipe_of(instances)); });
+  const std::string error = error_of([&] { train_to(run, segment_recipe(instances)); });
   EXPECT_TRUE(contains(error, "--resume")) << error;
 }
 
 TEST(SegmentRun, SeveralProcessesAreAnError) {
-  const Recipe recipe = recipe_of(make_instances(2, 1));
+  const Recipe recipe = segment_recipe(make_instances(2, 1));
   dist::testing::run_ranks(2, [&](const std::shared_ptr<dist::Communicator>& communicator) {
     EXPECT_EQ(
         error_of([&] { train(recipe, {.folder = testing::scratch_folder() / "run", .communicator = communicator}); }),
@@ -293,8 +274,8 @@ TEST(SegmentRun, SeveralProcessesAreAnError) {
 // A folder that several runs share has the frozen blocks' outputs: one for each image and flip.
 TEST(SegmentRun, TheCacheMayBeElsewhere) {
   const fs::path instances = make_instances(3, 1), scratch = testing::scratch_folder(), cache = scratch / "cache";
-  const Recipe recipe =
-      recipe_of(instances, {"segment.train_encoder=false", "segment.cache=" + cache.string(), "augment.flip=none"});
+  const Recipe recipe = segment_recipe(
+      instances, {"segment.train_encoder=false", "segment.cache=" + cache.string(), "augment.flip=none"});
   train_to(scratch / "run", recipe);
   EXPECT_FALSE(fs::exists(scratch / "run/embeddings"));
   int files = 0;
@@ -310,19 +291,19 @@ TEST(SegmentRun, HeldOutFilesThatCannotBeReadAreToldAndNotCounted) {
   callbacks.message = [&](const std::string& message) {
     if (message.starts_with("skipped: ")) skipped.push_back(message);
   };
-  const Recipe recipe = recipe_of(instances, {"data.unreadable=skip", "epochs=1", "ema=null"});
+  const Recipe recipe = segment_recipe(instances, {"data.unreadable=skip", "epochs=1", "ema=null"});
   const TrainingResult result = train(recipe, {.folder = scratch / "a", .threads = 1}, callbacks);
   EXPECT_EQ(result.validation_images, 2);
   EXPECT_EQ(result.skipped_images, 0) << "of the training images";
   ASSERT_EQ(skipped.size(), 1u);
   EXPECT_TRUE(contains(skipped[0], "val/01.png")) << skipped[0];
-  const std::string message = error_of([&] { train_to(scratch / "b", recipe_of(instances, {"epochs=1"})); });
+  const std::string message = error_of([&] { train_to(scratch / "b", segment_recipe(instances, {"epochs=1"})); });
   EXPECT_TRUE(contains(message, "val/01.png")) << message;
 }
 
 TEST(SegmentRun, TheReportShowsSixImagesAndTheirPredictedMasks) {
   const fs::path run = testing::scratch_folder() / "run";
-  train_to(run, recipe_of(make_instances(2, 7), {"epochs=1", "ema=null"}));
+  train_to(run, segment_recipe(make_instances(2, 7), {"epochs=1", "ema=null"}));
   const std::string page = read_text(run / "report.html");
   const std::string overlays = page.substr(page.find("<h2>Masks: "));
   int images = 0;

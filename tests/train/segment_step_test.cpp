@@ -12,7 +12,7 @@
 namespace vitrail::train {
 namespace {
 
-constexpr int64_t kSize = 32;
+constexpr int64_t kFrameSize = 32;
 
 class SegmentStepTest : public ::testing::Test {
  protected:
@@ -23,8 +23,8 @@ class SegmentStepTest : public ::testing::Test {
     const Tensor bias = prepared.model.parameter("mask_decoder.iou_prediction_head.layers.2.bias");
     for (size_t i = 0; i < biases.size(); ++i) bias.data<float>()[i] = biases[i];
     const int64_t masks = prepared.model.config().encoder.grid * 4;
-    const SegmentSamples samples(sam::open_instances(instances_, "train"), {.size = kSize}, recipe_.data);
-    const SegmentDraw draw(recipe_, samples, kSize, masks);
+    const SegmentSamples samples(sam::open_instances(instances_, "train"), {.size = kFrameSize}, recipe_.data);
+    const SegmentDraw draw(recipe_, samples, kFrameSize, masks);
     SegmentStep step(recipe_, prepared.model, "");
     std::vector<DrawnSample> batch{draw.draw(0, 0, 0), draw.draw(1, 0, 1)};
     if (with_empty) {
@@ -53,8 +53,8 @@ TEST_F(SegmentStepTest, AClickOutsideIsNoClickInside) {
   const auto loss_with = [&](int label) {
     PreparedSam prepared = prepare_sam(recipe_);
     prepared.model.requires_grad(true);
-    const SegmentSamples samples(sam::open_instances(instances_, "train"), {.size = kSize}, recipe_.data);
-    const SegmentDraw draw(recipe_, samples, kSize, prepared.model.config().encoder.grid * 4);
+    const SegmentSamples samples(sam::open_instances(instances_, "train"), {.size = kFrameSize}, recipe_.data);
+    const SegmentDraw draw(recipe_, samples, kFrameSize, prepared.model.config().encoder.grid * 4);
     std::vector<DrawnSample> batch{draw.draw(0, 0, 0)};
     for (DrawnPrompt& prompt : batch[0].prompts) {
       prompt.box.reset();
@@ -88,8 +88,8 @@ TEST_F(SegmentStepTest, TheShareScalesTheGradients) {
   const auto gradient = [&](double share, const char* name) {
     PreparedSam prepared = prepare_sam(recipe_);
     prepared.model.requires_grad(true);
-    const SegmentSamples samples(sam::open_instances(instances_, "train"), {.size = kSize}, recipe_.data);
-    const SegmentDraw draw(recipe_, samples, kSize, prepared.model.config().mask_size());
+    const SegmentSamples samples(sam::open_instances(instances_, "train"), {.size = kFrameSize}, recipe_.data);
+    const SegmentDraw draw(recipe_, samples, kFrameSize, prepared.model.config().mask_size());
     SegmentStep step(recipe_, prepared.model, "");
     step.accumulate({draw.draw(0, 0, 0)}, share);
     return autograd::grad_of(prepared.model.parameter(name)).clone();
@@ -125,8 +125,8 @@ TEST_F(SegmentStepTest, TheOutputsOfAFrozenEncoderAreKept) {
   PreparedSam prepared = prepare_sam(recipe_);
   optim::parameter_groups(prepared.model, {.frozen = prepared.frozen});
   const fs::path folder = testing::scratch_folder();
-  const SegmentSamples samples(sam::open_instances(instances_, "train"), {.size = kSize}, recipe_.data);
-  const SegmentDraw draw(recipe_, samples, kSize, prepared.model.config().mask_size());
+  const SegmentSamples samples(sam::open_instances(instances_, "train"), {.size = kFrameSize}, recipe_.data);
+  const SegmentDraw draw(recipe_, samples, kFrameSize, prepared.model.config().mask_size());
   const auto loss = [&](const char* cache, bool black) {
     SegmentStep step(recipe_, prepared.model, folder / cache);
     std::vector<DrawnSample> batch{draw.draw(0, 0, 0), draw.draw(1, 0, 1)};

@@ -6,7 +6,7 @@
 namespace vitrail::train {
 namespace {
 
-RunData data_of(const fs::path& images) {
+RunData training_data(const fs::path& images) {
   RunData data;
   data.train = {data::open_dataset(images, {.split = "train"}), {}, "train"};
   data.classes = {"blue", "green", "red"};
@@ -21,7 +21,7 @@ data::Batch batch_of(const std::vector<int64_t>& samples, const std::vector<int6
 }
 
 TEST(UnreadableImages, TheFirstAreNamedOnce) {
-  const RunData data = data_of(make_images(4));
+  const RunData data = training_data(make_images(4));
   UnreadableImages unreadable;
   const Warnings warnings;
   unreadable.add(data.train, batch_of({0}, {1, 2}));
@@ -49,7 +49,7 @@ TEST(UnreadableImages, LeftOutImagesOfASetAreToldOnce) {
 TEST(UnreadableImages, AClassWithoutAnImageThatCanBeReadIsAnError) {
   const fs::path images = make_images(2);
   for (const char* name : {"green/00.png", "green/01.png", "red/00.png"}) write_file(images / "train" / name, "none");
-  RunData data = data_of(images);
+  RunData data = training_data(images);
   DataRecipe recipe;
   recipe.train = "photos";
   UnreadableImages unreadable;
