@@ -15,6 +15,7 @@
 #include <string>
 #include <thread>
 
+#include "tests/base/contents.h"
 #include "tests/support/full_disk.h"
 #include "tests/support/messages.h"
 #include "tests/support/paths.h"
@@ -25,13 +26,10 @@ namespace vitrail {
 namespace {
 namespace fs = std::filesystem;
 
-std::string read(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
+using testing::content_of;
 
 void expect_only(const fs::path& path, const std::string& contents) {
-  EXPECT_EQ(read(path), contents);
+  EXPECT_EQ(content_of(path), contents);
   EXPECT_EQ(std::distance(fs::directory_iterator(path.parent_path()), {}), 1) << "the folder has other files";
 }
 
@@ -55,7 +53,7 @@ TEST(AtomicFile, WithoutCommitTheOldFileIsKept) {
   {
     AtomicFile file(path);
     file.write("half of the ne");
-    EXPECT_EQ(read(path), "old");
+    EXPECT_EQ(content_of(path), "old");
   }
   expect_only(path, "old");
 }
@@ -109,7 +107,7 @@ TEST(AtomicFile, DeviceOrPipeIsWrittenDirectly) {
   const fs::path pipe = testing::scratch_folder() / "pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   std::string received;
-  std::thread reader([&] { received = read(pipe); });
+  std::thread reader([&] { received = content_of(pipe); });
   replace(pipe, "through the pipe");
   reader.join();
   EXPECT_EQ(received, "through the pipe");
@@ -147,7 +145,7 @@ TEST(AtomicFile, SeekWorksOnAPipe) {
   const fs::path pipe = testing::scratch_folder() / "pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   std::string received;
-  std::thread reader([&] { received = read(pipe); });
+  std::thread reader([&] { received = content_of(pipe); });
   AtomicFile file(pipe);
   file.write("abc");
   file.seek(0);
@@ -168,14 +166,14 @@ TEST(AtomicFile, FilesThatBelongTogetherAppearTogether) {
     const testing::FullDisk full(2);
     EXPECT_THROW(AtomicFile::commit_together({&a, &b}), Error);
   }
-  EXPECT_EQ(read(folder / "a"), "old a");
-  EXPECT_EQ(read(folder / "b"), "old b");
+  EXPECT_EQ(content_of(folder / "a"), "old a");
+  EXPECT_EQ(content_of(folder / "b"), "old b");
   AtomicFile a(folder / "a"), b(folder / "b");
   a.write("new a");
   b.write("new b");
   AtomicFile::commit_together({&a, &b});
-  EXPECT_EQ(read(folder / "a"), "new a");
-  EXPECT_EQ(read(folder / "b"), "new b");
+  EXPECT_EQ(content_of(folder / "a"), "new a");
+  EXPECT_EQ(content_of(folder / "b"), "new b");
 }
 
 // A failure leaves no old companion beside a new first file.
@@ -186,7 +184,7 @@ TEST(AtomicFile, OldCompanionsAreGoneBeforeTheFirstFileAppears) {
   for (AtomicFile* file : {&first, &blocked, &companion}) file->write("new");
   fs::create_directories(folder / "blocked" / "by a folder");
   EXPECT_THROW(AtomicFile::commit_together({&first, &blocked, &companion}), Error);
-  EXPECT_EQ(read(folder / "first"), "new");
+  EXPECT_EQ(content_of(folder / "first"), "new");
   EXPECT_FALSE(fs::exists(folder / "companion"));
 }
 
@@ -209,7 +207,7 @@ TEST(AtomicFile, HasWhatWasWrittenInTheOrderOfTheCalls) {
       at += part.size();
     }
     file.commit();
-    ASSERT_TRUE(read(path) == want) << "round " << round;
+    ASSERT_TRUE(content_of(path) == want) << "round " << round;
   }
 }
 
@@ -249,7 +247,7 @@ TEST(AtomicFile, TheErrorNamesThePathAndTheReason) {
   AtomicFile file(folder / "file");
   EXPECT_EQ(testing::error_of([&] { file.seek(UINT64_MAX); }),
             (folder / "file").string() + ": write failed: Invalid argument");
-  EXPECT_EQ(read(folder / "text"), "x");
+  EXPECT_EQ(content_of(folder / "text"), "x");
 }
 
 TEST(AtomicFile, AFullDiskIsNamedAsTheReason) {
@@ -270,7 +268,7 @@ TEST(AtomicFile, FollowsRelativeLinksAndChainsOfLinks) {
     fs::create_symlink("link" + std::to_string(i - 1), folder / "one" / ("link" + std::to_string(i)));
   fs::create_symlink("../one/link38", folder / "one" / "last");
   replace(folder / "one" / "last", "text");
-  EXPECT_EQ(read(folder / "one/two/target"), "text");
+  EXPECT_EQ(content_of(folder / "one/two/target"), "text");
   EXPECT_TRUE(fs::is_symlink(folder / "one/last"));
   EXPECT_TRUE(fs::is_symlink(folder / "one/link0"));
   EXPECT_EQ(std::distance(fs::directory_iterator(folder / "one/two"), {}), 1);
@@ -300,7 +298,7 @@ TEST(AtomicFile, KeepsTheOwnerOfTheReplacedFile) {
     ASSERT_EQ(::stat(path.c_str(), &status), 0);
     EXPECT_EQ(status.st_uid, user);
     EXPECT_EQ(status.st_gid, group);
-    EXPECT_EQ(read(path), "new");
+    EXPECT_EQ(content_of(path), "new");
   }
 }
 
@@ -309,7 +307,7 @@ TEST(AtomicFile, MuchContentGoesThroughAPipeInItsOrder) {
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   std::string received, text;
   for (int i = 0; i < 30000; ++i) text += std::to_string(i) + " ";
-  std::thread reader([&] { received = read(pipe); });
+  std::thread reader([&] { received = content_of(pipe); });
   replace(pipe, text);
   reader.join();
   EXPECT_TRUE(received == text) << received.size() << " of " << text.size();
@@ -320,14 +318,14 @@ TEST(AtomicFile, AStreamThatBelongsToFilesIsKept) {
   ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
   replace(folder / "first", "old");
   std::string received;
-  std::thread reader([&] { received = read(folder / "pipe"); });
+  std::thread reader([&] { received = content_of(folder / "pipe"); });
   AtomicFile first(folder / "first"), pipe(folder / "pipe");
   first.write("new");
   pipe.write("companion");
   AtomicFile::commit_together({&first, &pipe});
   reader.join();
   EXPECT_EQ(received, "companion");
-  EXPECT_EQ(read(folder / "first"), "new");
+  EXPECT_EQ(content_of(folder / "first"), "new");
   EXPECT_TRUE(fs::is_fifo(folder / "pipe"));
 }
 
@@ -347,7 +345,7 @@ TEST(AtomicFile, ADescriptorOfAFileIsWrittenFromItsPosition) {
     }
     ASSERT_EQ(::write(log, ";after", 6), 6) << "the descriptor stays open";
     ::close(log);
-    EXPECT_EQ(read(path), "before;abc;after") << folder;
+    EXPECT_EQ(content_of(path), "before;abc;after") << folder;
   }
 }
 
@@ -394,7 +392,7 @@ TEST(AtomicFile, AFileThatMayNotBeWrittenIsAnErrorAtOnce) {
               return 1;
             }),
             0);
-  EXPECT_EQ(read(path), "old");
+  EXPECT_EQ(content_of(path), "old");
 }
 
 TEST(AtomicFile, AFileInAFolderWithoutWritePermissionIsOverwritten) {
@@ -406,7 +404,7 @@ TEST(AtomicFile, AFileInAFolderWithoutWritePermissionIsOverwritten) {
     try {
       AtomicFile file(path);
       file.write("new");
-      if (read(path) != "old and longer") return 1;
+      if (content_of(path) != "old and longer") return 1;
       file.commit();
     } catch (const Error&) {
       return 2;
@@ -419,7 +417,7 @@ TEST(AtomicFile, AFileInAFolderWithoutWritePermissionIsOverwritten) {
     return 3;
   });
   EXPECT_EQ(status, 0);
-  EXPECT_EQ(read(path), "new");
+  EXPECT_EQ(content_of(path), "new");
   ASSERT_EQ(::chmod(folder.c_str(), 0755), 0);
   expect_only(path, "new");
 }

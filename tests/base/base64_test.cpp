@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include "tests/base/contents.h"
 #include "tests/support/messages.h"
 #include "vitrail/base/base64_internal.h"
 #include "vitrail/base/random.h"
@@ -8,7 +9,7 @@
 namespace vitrail {
 namespace {
 
-std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
+using testing::bytes_of;
 
 // RFC 4648, section 10.
 TEST(Base64, GivesTheExamplesOfRfc4648) {

@@ -12,13 +12,13 @@
 namespace vitrail {
 namespace {
 
-std::vector<std::byte> bytes_of(const std::filesystem::path& path) {
+std::vector<std::byte> mapped_bytes(const std::filesystem::path& path) {
   const MappedFile file(path);
   return {file.bytes().begin(), file.bytes().end()};
 }
 
 TEST(Gzip, MembersAreConcatenatedAndTrailingZerosIgnored) {
-  auto bytes = bytes_of(testing::fixture("base/two_members.gz"));
+  auto bytes = mapped_bytes(testing::fixture("base/two_members.gz"));
   bytes.resize(bytes.size() + 512);
   const auto content = gunzip(bytes, 1 << 20, "two_members.gz");
   EXPECT_EQ(std::string(reinterpret_cast<const char*>(content.data()), content.size()), "first and second");
@@ -27,14 +27,14 @@ TEST(Gzip, MembersAreConcatenatedAndTrailingZerosIgnored) {
 }
 
 TEST(Gzip, ContentAboveTheMaximumSizeIsAnError) {
-  const auto bytes = bytes_of(testing::fixture("base/bomb.gz"));  // a megabyte of zeros in a kilobyte
+  const auto bytes = mapped_bytes(testing::fixture("base/bomb.gz"));  // a megabyte of zeros in a kilobyte
   EXPECT_EQ(gunzip(bytes, 1 << 20, "bomb.gz").size(), size_t{1} << 20);
   EXPECT_THROW(gunzip(bytes, (1 << 20) - 1, "bomb.gz"), Error);
   EXPECT_THROW(gunzip(bytes, 0, "bomb.gz"), Error);
 }
 
 TEST(Gzip, TruncatedAndCorruptedDataThrowsOrDecompresses) {
-  const auto bytes = bytes_of(testing::fixture("base/two_members.gz"));
+  const auto bytes = mapped_bytes(testing::fixture("base/two_members.gz"));
   for (size_t length = 0; length < bytes.size(); ++length) {
     const std::vector<std::byte> cut(bytes.begin(), bytes.begin() + length);
     try {
@@ -112,7 +112,7 @@ TEST(Gzip, TheSharedMnistFilesDecompress) {
   VITRAIL_NEED_ASSETS(assets);
   for (const auto& entry : std::filesystem::directory_iterator(assets / "mnist")) {
     if (entry.path().extension() != ".gz") continue;
-    EXPECT_GE(gunzip(bytes_of(entry.path()), 1 << 26, entry.path().string()).size(), 10008u);
+    EXPECT_GE(gunzip(mapped_bytes(entry.path()), 1 << 26, entry.path().string()).size(), 10008u);
   }
 }
 
@@ -124,7 +124,7 @@ TEST(Gzip, IsKnownByItsFirstTwoBytes) {
 }
 
 TEST(Gzip, TheErrorSaysWhatIsWrongAndWhere) {
-  const auto bytes = bytes_of(testing::fixture("base/two_members.gz"));  // "first " and "and second"
+  const auto bytes = mapped_bytes(testing::fixture("base/two_members.gz"));  // "first " and "and second"
   const auto error = [](std::vector<std::byte> file, uint64_t max_size) {
     return testing::error_of([&] { gunzip(file, max_size, "a.gz"); });
   };

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/base/contents.h"
 #include "tests/support/deflate.h"
 #include "tests/support/messages.h"
 #include "vitrail/base/random.h"
@@ -10,12 +11,10 @@
 namespace vitrail {
 namespace {
 
+using testing::text_of;
+
 std::vector<std::byte> raw_deflated(const std::string& text) {
   return testing::deflated_bytes(text, testing::kRawFormat);
-}
-
-std::string text_of(const std::vector<std::byte>& bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 std::string random_text(size_t size) {

@@ -8,8 +8,8 @@
 #include <cstring>
 #include <fstream>
 #include <span>
-#include <sstream>
 
+#include "tests/base/contents.h"
 #include "tests/support/messages.h"
 #include "tests/support/paths.h"
 #include "vitrail/base/error.h"
@@ -19,17 +19,11 @@
 namespace vitrail {
 namespace {
 
+using testing::content_of;
 using testing::fixture;
 using testing::scratch_folder;
 
-std::string bytes_of(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream bytes;
-  bytes << file.rdbuf();
-  return bytes.str();
-}
-
-std::filesystem::path file_with(const std::string& bytes) {
+std::filesystem::path npy_file_with(const std::string& bytes) {
   const auto path = scratch_folder() / "made.npy";
   std::ofstream(path, std::ios::binary) << bytes;
   return path;
@@ -49,25 +43,25 @@ TEST(Npy, RowsOfUnknownCountGiveTheFileThatNumpyWrites) {
   EXPECT_FALSE(std::filesystem::exists(path)) << "an unfinished file must not appear at its path";
   writer.write_rows(values.data() + 12, 1);
   writer.finish();
-  EXPECT_EQ(bytes_of(path), bytes_of(fixture("data/float32_2x3x4.npy")));
+  EXPECT_EQ(content_of(path), content_of(fixture("data/float32_2x3x4.npy")));
 }
 
 TEST(Npy, ArraysGiveTheFileThatNumpyWrites) {
   const auto folder = scratch_folder();
   write_npy(folder / "f.npy", std::array<int64_t, 3>{2, 3, 4}, eighths().data());
-  EXPECT_EQ(bytes_of(folder / "f.npy"), bytes_of(fixture("data/float32_2x3x4.npy")));
+  EXPECT_EQ(content_of(folder / "f.npy"), content_of(fixture("data/float32_2x3x4.npy")));
   const std::array<int64_t, 6> integers{-1, 2, int64_t{1} << 62, INT64_MIN, 0, 7};
   write_npy(folder / "i.npy", std::array<int64_t, 2>{3, 2}, integers.data());
-  EXPECT_EQ(bytes_of(folder / "i.npy"), bytes_of(fixture("data/int64_3x2.npy")));
+  EXPECT_EQ(content_of(folder / "i.npy"), content_of(fixture("data/int64_3x2.npy")));
   const float scalar = 2.5f;
   write_npy(folder / "s.npy", {}, &scalar);
-  EXPECT_EQ(bytes_of(folder / "s.npy"), bytes_of(fixture("data/scalar.npy")));
+  EXPECT_EQ(content_of(folder / "s.npy"), content_of(fixture("data/scalar.npy")));
 }
 
 TEST(Npy, ZeroRowsGiveAnEmptyArray) {
   const auto path = scratch_folder() / "a.npy";
   NpyWriter(path, DType::f32, std::array<int64_t, 1>{7}).finish();
-  EXPECT_EQ(bytes_of(path), bytes_of(fixture("data/empty_0x7.npy")));
+  EXPECT_EQ(content_of(path), content_of(fixture("data/empty_0x7.npy")));
 }
 
 TEST(Npy, FewerRowsThanAnnouncedThrowAndLeaveNoFile) {
@@ -108,20 +102,20 @@ TEST(Npy, OtherLayoutsAndTypesAreErrors) {
 }
 
 TEST(Npy, DamagedFilesAreErrors) {
-  const std::string good = bytes_of(fixture("data/float32_2x3x4.npy"));
+  const std::string good = content_of(fixture("data/float32_2x3x4.npy"));
   for (size_t length = 0; length < good.size(); ++length) {
-    EXPECT_THROW(read_npy(file_with(good.substr(0, length))), Error) << "cut to " << length << " bytes";
+    EXPECT_THROW(read_npy(npy_file_with(good.substr(0, length))), Error) << "cut to " << length << " bytes";
   }
-  EXPECT_THROW(read_npy(file_with(good + "x")), Error);
+  EXPECT_THROW(read_npy(npy_file_with(good + "x")), Error);
   std::string magic = good, huge = good;
   magic[1] = 'n';
-  EXPECT_THROW(read_npy(file_with(magic)), Error);
+  EXPECT_THROW(read_npy(npy_file_with(magic)), Error);
   huge.replace(huge.find("(2, 3, 4), }"), 39, "(3037000500, 3037000500, 3037000500), }");
-  EXPECT_THROW(read_npy(file_with(huge)), Error) << "a count of elements that overflows";
+  EXPECT_THROW(read_npy(npy_file_with(huge)), Error) << "a count of elements that overflows";
   for (const char version : {'\x00', '\x04', '\xff'}) {
     std::string other = good;
     other[6] = version;
-    EXPECT_THROW(read_npy(file_with(other)), Error) << "version " << int{version};
+    EXPECT_THROW(read_npy(npy_file_with(other)), Error) << "version " << int{version};
   }
 }
 
@@ -204,7 +198,7 @@ TEST(Npy, LaterVersionsHaveLongerHeaders) {
     bytes += std::string("\0\x03\x02\x01\0", 5) + header;
     const std::vector<float> values{1.5F, -2};
     bytes.append(reinterpret_cast<const char*>(values.data()), 8);
-    EXPECT_EQ(read_npy(file_with(bytes)).f32, values) << int{version};
+    EXPECT_EQ(read_npy(npy_file_with(bytes)).f32, values) << int{version};
   }
 }
 
@@ -212,7 +206,7 @@ TEST(Npy, HeadersOfOtherProgramsAreRead) {
   const auto file = [](const std::string& header, size_t bytes) {
     std::string text("\x93NUMPY\x01\x00", 8);
     text += {static_cast<char>(header.size()), '\0'};
-    return file_with(text + header + std::string(bytes, '\0'));
+    return npy_file_with(text + header + std::string(bytes, '\0'));
   };
   EXPECT_EQ(read_npy(file("{'shape':(2,3),'fortran_order':False,'descr':'<f4'}", 24)).shape,
             (std::vector<int64_t>{2, 3}));
@@ -334,7 +328,7 @@ TEST(NpyWriter, WritesItsCompanionsWithIt) {
   const std::array<int64_t, 6> values{1, 2, 3, 4, 5, -6};
   writer.write_rows(values.data(), 2);
   writer.finish({&companion});
-  EXPECT_EQ(bytes_of(folder / "names.txt"), "names");
+  EXPECT_EQ(content_of(folder / "names.txt"), "names");
   const NpyArray array = read_npy(folder / "a.npy");
   EXPECT_EQ(array.shape, (std::vector<int64_t>{2, 1, 3}));
   EXPECT_EQ(array.i64, (std::vector<int64_t>(values.begin(), values.end())));
@@ -368,7 +362,7 @@ TEST(NpyRows, TheErrorSaysWhatIsWrong) {
   const auto scalar = fixture("data/scalar.npy"), integers = fixture("data/int64_3x2.npy");
   EXPECT_EQ(error(scalar), scalar.string() + ": expected rows of floating-point values, got a scalar");
   EXPECT_EQ(error(integers), integers.string() + ": expected rows of floating-point values, got integers");
-  const auto damaged = file_with("text");
+  const auto damaged = npy_file_with("text");
   EXPECT_EQ(error(damaged), damaged.string() + ": expected an .npy file, got another format");
   EXPECT_EQ(testing::error_of([&] { read_npy(damaged); }),
             damaged.string() + ": expected an .npy file, got another format");

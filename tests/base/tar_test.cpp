@@ -3,10 +3,10 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "tests/base/contents.h"
 #include "tests/support/messages.h"
 #include "tests/support/paths.h"
 #include "vitrail/base/error.h"
@@ -14,22 +14,16 @@
 namespace vitrail {
 namespace {
 
+using testing::bytes_of;
 using testing::contains;
 using testing::error_of;
 
-std::string content_of(const std::string& fixture) {
-  std::ifstream file(testing::fixture("base/" + fixture), std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
+std::string fixture_content(const std::string& name) { return testing::content_of(testing::fixture("base/" + name)); }
 
-std::span<const std::byte> bytes_of(const std::string& text) {
-  return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
-}
-
-TarListing read(const std::string& archive) { return read_tar(bytes_of(archive), "a.tar"); }
+TarListing listing_of(const std::string& archive) { return read_tar(bytes_of(archive), "a.tar"); }
 
 std::string refusal(const std::string& archive) {
-  return error_of([&] { read(archive); });
+  return error_of([&] { listing_of(archive); });
 }
 
 // Makes the checksum of the header at `offset` right.
@@ -43,11 +37,11 @@ void fix_checksum(std::string& archive, size_t offset = 0) {
 }
 
 TEST(Tar, FilesAreThoseOfPythonsTarfile) {
-  const auto expected = nlohmann::json::parse(content_of("tar.json"));
+  const auto expected = nlohmann::json::parse(fixture_content("tar.json"));
   for (const auto& [name, files] : expected.items()) {
-    const std::string archive = content_of(name + ".tar");
+    const std::string archive = fixture_content(name + ".tar");
     EXPECT_TRUE(is_tar(bytes_of(archive)));
-    const TarListing listing = read(archive);
+    const TarListing listing = listing_of(archive);
     std::map<std::string, std::string> contents;
     std::vector<std::string> folders;
     for (const TarEntry& entry : listing.entries) {
@@ -65,15 +59,15 @@ TEST(Tar, FilesAreThoseOfPythonsTarfile) {
 }
 
 TEST(Tar, ASizeMayBeABinaryNumber) {
-  std::string archive = content_of("ustar.tar");
+  std::string archive = fixture_content("ustar.tar");
   const size_t header = 512;  // that of a.txt, with 513 bytes
   archive.replace(header + 124, 12, std::string("\x80\0\0\0\0\0\0\0\0\0\x02\x01", 12));
   fix_checksum(archive, header);
-  EXPECT_EQ(read(archive).entries.at(1).size, 513u);
+  EXPECT_EQ(listing_of(archive).entries.at(1).size, 513u);
 }
 
 TEST(Tar, DamagedArchivesAreErrors) {
-  const std::string archive = content_of("pax.tar");
+  const std::string archive = fixture_content("pax.tar");
   EXPECT_FALSE(is_tar(bytes_of("text")));
   EXPECT_FALSE(is_tar(bytes_of(std::string(1024, '\0'))));
   EXPECT_TRUE(contains(refusal(archive.substr(0, 700)), "a.tar: expected a complete archive"));
@@ -86,7 +80,7 @@ TEST(Tar, DamagedArchivesAreErrors) {
   fix_checksum(damaged);
   EXPECT_TRUE(contains(refusal(damaged), "sparse"));
   for (const char* size : {"77777777777", "-0000000001", "0000009"}) {
-    damaged = content_of("ustar.tar");
+    damaged = fixture_content("ustar.tar");
     damaged.replace(512 + 124, 12, 12, '\0');
     damaged.replace(512 + 124, std::string(size).size(), size);
     fix_checksum(damaged, 512);
@@ -95,7 +89,7 @@ TEST(Tar, DamagedArchivesAreErrors) {
 }
 
 TEST(Tar, DamagedExtendedHeadersAreErrors) {
-  const std::string archive = content_of("pax.tar");
+  const std::string archive = fixture_content("pax.tar");
   const size_t record = archive.find(" path=");
   ASSERT_NE(record, std::string::npos);
   for (const char digit : {'9', 'x', '0'}) {
@@ -112,8 +106,8 @@ TEST(Tar, DamagedExtendedHeadersAreErrors) {
 
 // Archives without blocks of zeros at the end are read as other programs do.
 TEST(Tar, TheEndNeedsNoZeros) {
-  const std::string archive = content_of("ustar.tar");
-  EXPECT_EQ(read(archive.substr(0, archive.size() - 1024)).entries.size(), read(archive).entries.size());
+  const std::string archive = fixture_content("ustar.tar");
+  EXPECT_EQ(listing_of(archive.substr(0, archive.size() - 1024)).entries.size(), listing_of(archive).entries.size());
 }
 
 // A header with this name, type and size.
@@ -151,14 +145,14 @@ TEST(Tar, GnuHeadersHaveNoPrefix) {
     if (gnu) archive.replace(257, 8, "ustar  ", 8);
     archive.replace(345, 12, std::string("14412345670\0", 12));
     fix_checksum(archive);
-    EXPECT_EQ(paths_of(read(archive)), std::vector<std::string>{gnu ? "a.txt" : "14412345670/a.txt"});
+    EXPECT_EQ(paths_of(listing_of(archive)), std::vector<std::string>{gnu ? "a.txt" : "14412345670/a.txt"});
   }
 }
 
 TEST(Tar, PathsLeaveOutWhatPrecedesTheFirstName) {
   std::string archive;
   for (const char* name : {"./a", "/b", ".//./c", "d/./e", ".", "./", "../f", ".g"}) archive += header_of(name, '0', 0);
-  EXPECT_EQ(paths_of(read(archive)), (std::vector<std::string>{"a", "b", "c", "d/./e", "../f", ".g"}));
+  EXPECT_EQ(paths_of(listing_of(archive)), (std::vector<std::string>{"a", "b", "c", "d/./e", "../f", ".g"}));
 }
 
 TEST(Tar, LinksHaveTheContentOfAnEarlierFileAndOthersAreLeftOut) {
@@ -166,7 +160,7 @@ TEST(Tar, LinksHaveTheContentOfAnEarlierFileAndOthersAreLeftOut) {
                               header_of("c", '1', 0, "absent") + header_of("d", '2', 0, "a") + header_of("e", '3', 0) +
                               header_of("f", '6', 0) + header_of("folder", '5', 0) + header_of("old/", '\0', 0) +
                               header_of("g", '7', 1) + padded("g");
-  const TarListing listing = read(archive);
+  const TarListing listing = listing_of(archive);
   EXPECT_EQ(paths_of(listing), (std::vector<std::string>{"a", "b", "folder/", "old/", "g"}));
   EXPECT_EQ(listing.entries[1].offset, 512u);
   EXPECT_EQ(listing.entries[1].size, 3u);
@@ -180,7 +174,7 @@ TEST(Tar, AnExtendedHeaderIsThatOfTheNextFileOnly) {
                               padded("1") + header_of("b", '0', 1) + padded("2") + header_of("x", 'x', size.size()) +
                               padded(size) + header_of("c", '0', 0) + padded("12345") + header_of("x", 'L', 7) +
                               padded(std::string("gnu\0xyz", 7)) + header_of("d", '0', 0) + header_of("e", '0', 0);
-  const TarListing listing = read(archive);
+  const TarListing listing = listing_of(archive);
   EXPECT_EQ(paths_of(listing), (std::vector<std::string>{"longer", "b", "c", "gnu", "e"}));
   EXPECT_EQ(archive.substr(listing.entries[2].offset, listing.entries[2].size), "12345");
 }
@@ -218,7 +212,7 @@ TEST(Tar, EntriesFollowEachOtherInBlocksOf512) {
   std::string archive;
   for (const size_t size : {0, 1, 511, 512, 513, 1024, 1025})
     archive += header_of("f" + std::to_string(size), '0', size) + padded(std::string(size, 'x'));
-  const TarListing listing = read(archive + std::string(1024, '\0') + "what is behind the end");
+  const TarListing listing = listing_of(archive + std::string(1024, '\0') + "what is behind the end");
   uint64_t at = 0;
   const uint64_t sizes[] = {0, 1, 511, 512, 513, 1024, 1025};
   ASSERT_EQ(listing.entries.size(), 7u);
@@ -235,16 +229,16 @@ TEST(Tar, LinksAndDirectoriesHaveNoContent) {
   for (const char type : {'1', '2', '5'}) {  // their size may be that of what they refer to
     const std::string archive =
         header_of("a", '0', 1) + padded("x") + header_of("b", type, 700, "a") + header_of("c", '0', 0);
-    const std::vector<std::string> paths = paths_of(read(archive));
+    const std::vector<std::string> paths = paths_of(listing_of(archive));
     EXPECT_EQ(paths.back(), "c") << type;
   }
   const std::string device = header_of("b", '3', 3) + padded("abc") + header_of("c", '0', 0);
-  EXPECT_EQ(paths_of(read(device)), std::vector<std::string>{"c"}) << "what has content is skipped";
+  EXPECT_EQ(paths_of(listing_of(device)), std::vector<std::string>{"c"}) << "what has content is skipped";
 }
 
 TEST(Tar, ALinkMayReferToALink) {
   const TarListing listing =
-      read(header_of("a", '0', 2) + padded("ab") + header_of("b", '1', 0, "a") + header_of("c", '1', 0, "b"));
+      listing_of(header_of("a", '0', 2) + padded("ab") + header_of("b", '1', 0, "a") + header_of("c", '1', 0, "b"));
   ASSERT_EQ(paths_of(listing), (std::vector<std::string>{"a", "b", "c"}));
   EXPECT_EQ(listing.entries[2].offset, 512u);
   EXPECT_EQ(listing.entries[2].size, 2u);
@@ -253,7 +247,7 @@ TEST(Tar, ALinkMayReferToALink) {
 TEST(Tar, OfTwoFilesWithOnePathTheLastCountsInTheFirstsPlace) {
   const std::string archive = header_of("a", '0', 1) + padded("1") + header_of("b", '0', 1) + padded("2") +
                               header_of("a", '0', 2) + padded("33") + header_of("d", '5', 0) + header_of("d", '5', 0);
-  const TarListing listing = read(archive);
+  const TarListing listing = listing_of(archive);
   EXPECT_EQ(paths_of(listing), (std::vector<std::string>{"a", "b", "d/", "d/"}));
   EXPECT_EQ(archive.substr(listing.entries[0].offset, listing.entries[0].size), "33");
 }
@@ -266,12 +260,12 @@ TEST(Tar, LongNamesAndLinksAreThoseOfExtendedHeaders) {
     return header_of("././@LongLink", type, text.size() + 1) + padded(text + '\0');
   };
   const std::string file = header_of("short", '0', 1) + padded("1"), link = header_of("other", '1', 0, "elsewhere");
-  EXPECT_EQ(paths_of(read(gnu('L', target) + file + gnu('K', target) + gnu('L', name) + link)),
+  EXPECT_EQ(paths_of(listing_of(gnu('L', target) + file + gnu('K', target) + gnu('L', name) + link)),
             (std::vector<std::string>{target, name}));
-  EXPECT_EQ(
-      paths_of(read(pax("7 a=bc\n140 path=" + target + "\n") + file + pax("144 linkpath=" + target + "\n") + link)),
-      (std::vector<std::string>{target, "other"}));
-  EXPECT_EQ(paths_of(read(header_of("g", 'g', 14) + padded("14 path=global") + file)),
+  EXPECT_EQ(paths_of(listing_of(pax("7 a=bc\n140 path=" + target + "\n") + file + pax("144 linkpath=" + target + "\n") +
+                                link)),
+            (std::vector<std::string>{target, "other"}));
+  EXPECT_EQ(paths_of(listing_of(header_of("g", 'g', 14) + padded("14 path=global") + file)),
             std::vector<std::string>{"short"})
       << "a global header is skipped";
 }
@@ -279,13 +273,13 @@ TEST(Tar, LongNamesAndLinksAreThoseOfExtendedHeaders) {
 TEST(Tar, AFieldMayBeFull) {
   const std::string name(100, 'n');
   std::string archive = header_of(name, '0', 0);
-  EXPECT_EQ(paths_of(read(archive)), std::vector<std::string>{name});
+  EXPECT_EQ(paths_of(listing_of(archive)), std::vector<std::string>{name});
   archive.replace(345, 155, std::string(155, 'p'));
   fix_checksum(archive);
-  EXPECT_EQ(paths_of(read(archive)), std::vector<std::string>{std::string(155, 'p') + "/" + name});
+  EXPECT_EQ(paths_of(listing_of(archive)), std::vector<std::string>{std::string(155, 'p') + "/" + name});
   archive.replace(257, 5, "other");  // before POSIX there was no prefix
   fix_checksum(archive);
-  EXPECT_EQ(paths_of(read(archive)), std::vector<std::string>{name});
+  EXPECT_EQ(paths_of(listing_of(archive)), std::vector<std::string>{name});
 }
 
 TEST(Tar, TheErrorSaysWhatIsWrongAndWhere) {
@@ -321,7 +315,7 @@ TEST(Tar, TheErrorSaysWhatIsWrongAndWhere) {
 TEST(Tar, AnExtendedHeaderHasAtMostAMebibyte) {
   const std::string record = "1048576 comment=" + std::string(1048576 - 17, 'c') + "\n";
   ASSERT_EQ(record.size(), 1048576u);
-  EXPECT_EQ(paths_of(read(pax(record) + header_of("a", '0', 0))), std::vector<std::string>{"a"});
+  EXPECT_EQ(paths_of(listing_of(pax(record) + header_of("a", '0', 0))), std::vector<std::string>{"a"});
 }
 
 }  // namespace

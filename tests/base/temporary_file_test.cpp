@@ -23,11 +23,6 @@ namespace fs = std::filesystem;
 
 std::ptrdiff_t files_in(const fs::path& folder) { return std::distance(fs::directory_iterator(folder), {}); }
 
-std::string content(const fs::path& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 class TemporaryFileTest : public ::testing::TestWithParam<TemporaryFile::Kind> {};
 INSTANTIATE_TEST_SUITE_P(Kinds, TemporaryFileTest,
                          ::testing::Values(TemporaryFile::Kind::unnamed_if_possible, TemporaryFile::Kind::named));
@@ -38,7 +33,7 @@ TEST_P(TemporaryFileTest, BecomesANewOrReplacedFile) {
     TemporaryFile file(folder, GetParam());
     ASSERT_EQ(::write(file.descriptor(), text.data(), text.size()), static_cast<ssize_t>(text.size()));
     ASSERT_FALSE(file.link_to(target));
-    EXPECT_EQ(content(target), text);
+    EXPECT_EQ(testing::content_of(target), text);
     EXPECT_EQ(files_in(folder), 1);
   }
   EXPECT_EQ(files_in(folder), 1);
@@ -162,7 +157,7 @@ TEST_P(TemporaryFileTest, ThatHasBecomeAnotherFileIsNotRemoved) {
   ASSERT_FALSE(one.link_to(folder / "replaced"));
   ASSERT_FALSE(two.link_to(folder / "new"));
   remove_temporary_files();
-  EXPECT_EQ(content(folder / "replaced"), "1");
+  EXPECT_EQ(testing::content_of(folder / "replaced"), "1");
   EXPECT_EQ(files_in(folder), 2);
 }
 

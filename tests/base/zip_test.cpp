@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 
+#include "tests/base/contents.h"
 #include "tests/support/messages.h"
 #include "tests/support/paths.h"
 #include "vitrail/base/error.h"
@@ -17,19 +18,17 @@
 namespace vitrail {
 namespace {
 
-std::vector<std::byte> bytes_of(const std::string& name) {
+using testing::text_of;
+
+std::vector<std::byte> fixture_bytes(const std::string& name) {
   const MappedFile file(testing::fixture("base/" + name));
   return {file.bytes().begin(), file.bytes().end()};
-}
-
-std::string text_of(const std::vector<std::byte>& bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 // Python's zipfile wrote the fixtures: "stored.txt" and "deflated.txt" with known text, a folder and an empty file.
 TEST(Zip, ListsAndReadsEntriesOfPythonsZipfile) {
   for (const char* name : {"plain.zip", "zip64.zip", "commented.zip"}) {
-    const auto bytes = bytes_of(name);
+    const auto bytes = fixture_bytes(name);
     const ZipReader zip(bytes, name);
     ASSERT_EQ(zip.entries().size(), 4u) << name;
     EXPECT_EQ(zip.entries()[0].name, "stored.txt");
@@ -45,13 +44,13 @@ TEST(Zip, ListsAndReadsEntriesOfPythonsZipfile) {
 }
 
 TEST(Zip, AnEntryAboveTheMaximumSizeIsAnError) {
-  const auto bytes = bytes_of("plain.zip");
+  const auto bytes = fixture_bytes("plain.zip");
   const ZipReader zip(bytes, "plain.zip");
   EXPECT_THROW(zip.read(*zip.find("deflated.txt"), 2999), Error);
 }
 
 TEST(Zip, ASizeAboveTheMaximumDeflateRatioIsAnErrorBeforeAllocation) {
-  const auto bytes = bytes_of("plain.zip");
+  const auto bytes = fixture_bytes("plain.zip");
   const ZipReader zip(bytes, "plain.zip");
   ZipEntry bomb = *zip.find("deflated.txt");
   bomb.size = uint64_t{1} << 60;
@@ -63,7 +62,7 @@ TEST(Zip, ASizeAboveTheMaximumDeflateRatioIsAnErrorBeforeAllocation) {
 }
 
 TEST(Zip, EveryTruncationIsAnErrorThatNamesTheFile) {
-  const auto bytes = bytes_of("zip64.zip");
+  const auto bytes = fixture_bytes("zip64.zip");
   for (size_t length = 0; length < bytes.size(); ++length) {
     const std::vector<std::byte> cut(bytes.begin(), bytes.begin() + length);
     try {
@@ -78,7 +77,7 @@ TEST(Zip, EveryTruncationIsAnErrorThatNamesTheFile) {
 
 // The extra field 1 of an entry of the directory is made shorter than the values that it must hold.
 TEST(Zip, AShortZip64FieldIsAnError) {
-  auto bytes = bytes_of("zip64.zip");
+  auto bytes = fixture_bytes("zip64.zip");
   const auto at = [&](size_t i) {
     return std::to_integer<unsigned>(bytes[i]) | std::to_integer<unsigned>(bytes[i + 1]) << 8;
   };
@@ -92,7 +91,7 @@ TEST(Zip, AShortZip64FieldIsAnError) {
 
 // The end record of an archive without a comment: the directory's size is at byte 12, its offset at byte 16.
 TEST(Zip, ADirectoryBeyondTheFileIsAnErrorThatTellsItsPlace) {
-  const auto bytes = bytes_of("plain.zip");
+  const auto bytes = fixture_bytes("plain.zip");
   const size_t end = bytes.size() - 22;
   const auto with = [&](size_t field, uint32_t value) {
     std::vector<std::byte> changed = bytes;
@@ -115,7 +114,7 @@ TEST(Zip, ADirectoryBeyondTheFileIsAnErrorThatTellsItsPlace) {
 }
 
 TEST(Zip, EntriesOfOneNameAreAnError) {
-  auto bytes = bytes_of("plain.zip");
+  auto bytes = fixture_bytes("plain.zip");
   const std::string text = text_of(bytes), name = "folder/empty", other = "deflated.txt";
   std::memcpy(bytes.data() + text.rfind(name), other.data(), other.size());  // in the directory
   const std::string error = testing::error_of([&] { ZipReader(bytes, "twice.zip"); });
@@ -123,7 +122,7 @@ TEST(Zip, EntriesOfOneNameAreAnError) {
 }
 
 TEST(Zip, AnEncryptedEntryIsAnErrorThatSaysSo) {
-  auto bytes = bytes_of("plain.zip");
+  auto bytes = fixture_bytes("plain.zip");
   const size_t header = text_of(bytes).find("PK\x01\x02");
   bytes[header + 8] |= std::byte{1};  // a flag
   const ZipReader zip(bytes, "secret.zip");
@@ -134,7 +133,7 @@ TEST(Zip, AnEncryptedEntryIsAnErrorThatSaysSo) {
 // Each of both numbers of volumes is at its place in the end record.
 TEST(Zip, AnArchiveInSeveralVolumesIsAnErrorThatSaysSo) {
   for (const size_t field : {4, 6}) {
-    auto bytes = bytes_of("plain.zip");
+    auto bytes = fixture_bytes("plain.zip");
     bytes[bytes.size() - 22 + field] = std::byte{1};
     const std::string error = testing::error_of([&] { ZipReader(bytes, "volume.zip"); });
     EXPECT_TRUE(testing::contains(error, "volume.zip: expected a zip archive in one volume")) << error;
@@ -142,7 +141,7 @@ TEST(Zip, AnArchiveInSeveralVolumesIsAnErrorThatSaysSo) {
 }
 
 TEST(Zip, OtherCompressionIsAnErrorThatNamesItsMethod) {
-  const auto bytes = bytes_of("plain.zip");
+  const auto bytes = fixture_bytes("plain.zip");
   const ZipReader zip(bytes, "new.zip");
   for (const uint16_t method : {1, 9, 12, 93}) {
     ZipEntry entry = *zip.find("deflated.txt");
@@ -155,7 +154,7 @@ TEST(Zip, OtherCompressionIsAnErrorThatNamesItsMethod) {
 
 TEST(Zip, ChangedBytesGiveAnErrorOrContentButNoCrash) {
   for (const char* name : {"plain.zip", "zip64.zip"}) {
-    const auto bytes = bytes_of(name);
+    const auto bytes = fixture_bytes(name);
     for (size_t at = 0; at < bytes.size(); ++at) {
       for (const unsigned flip : {0x01u, 0x80u, 0xffu}) {
         std::vector<std::byte> changed = bytes;
@@ -171,7 +170,7 @@ TEST(Zip, ChangedBytesGiveAnErrorOrContentButNoCrash) {
 }
 
 TEST(Zip, ADamagedStoredEntryFailsItsCrc) {
-  auto bytes = bytes_of("plain.zip");
+  auto bytes = fixture_bytes("plain.zip");
   const size_t at = text_of(bytes).find("kept as it is");
   bytes[at] = std::byte{'K'};
   const ZipReader zip(bytes, "plain.zip");
@@ -242,7 +241,7 @@ class MadeZip {
   ZipReader zip_;
 };
 
-std::string error_of(const std::string& archive) {
+std::string archive_error(const std::string& archive) {
   return testing::error_of([&] { MadeZip{archive}; });
 }
 
@@ -324,7 +323,7 @@ TEST(Zip, AZip64FieldHoldsTheValuesThatTheHeaderLacks) {
   EXPECT_EQ(entry("f").size, none) << "no field";
   EXPECT_EQ(entry("g").size, none) << "behind padding";
   EXPECT_EQ(
-      error_of(archive_of({{.name = "h", .content = "x", .compressed = none, .size = none, .extra = field({1})}})),
+      archive_error(archive_of({{.name = "h", .content = "x", .compressed = none, .size = none, .extra = field({1})}})),
       "made.zip: expected a complete zip64 field, got a short one for h");
 }
 
@@ -336,33 +335,35 @@ TEST(Zip, TheEndRecordIsFoundBehindAnyComment) {
   const MadeZip inside(archive_of({{.name = "a", .content = "x"}}, "PK\5\6 is the signature, and 18 bytes follow it"));
   EXPECT_EQ(inside->entries().size(), 1u) << "a signature in the comment";
   const std::string far = archive_of({{.name = "a", .content = "x"}}, std::string(65535, 'c')) + "c";
-  EXPECT_EQ(error_of(far),
+  EXPECT_EQ(archive_error(far),
             "made.zip: expected a zip archive, got no end record: the file is truncated or of another kind");
-  EXPECT_EQ(error_of(archive_of({{.name = "a", .content = "x"}}) + "c"),
+  EXPECT_EQ(archive_error(archive_of({{.name = "a", .content = "x"}}) + "c"),
             "made.zip: expected a zip archive, got no end record: the file is truncated or of another kind");
-  EXPECT_EQ(error_of("PK"), "made.zip: expected a zip archive, got a file of 2 bytes");
-  EXPECT_EQ(error_of(std::string(21, 'x')), "made.zip: expected a zip archive, got a file of 21 bytes");
+  EXPECT_EQ(archive_error("PK"), "made.zip: expected a zip archive, got a file of 2 bytes");
+  EXPECT_EQ(archive_error(std::string(21, 'x')), "made.zip: expected a zip archive, got a file of 21 bytes");
   EXPECT_TRUE(MadeZip(archive_of({}))->entries().empty());
 }
 
 TEST(Zip, ADirectoryThatDoesNotFitIsAnErrorThatSaysWhy) {
   const std::vector<Entry> two{{.name = "a", .content = "x"}, {.name = "bc", .content = "yz"}};
   // The directory has 46 + 1 and 46 + 2 bytes, behind the local headers of 30 + 2 and 30 + 4.
-  EXPECT_EQ(error_of(archive_of(two, "", {{10, 3}})),
+  EXPECT_EQ(archive_error(archive_of(two, "", {{10, 3}})),
             "made.zip: expected zip entries that fit a directory of 95 bytes, got 3");
-  EXPECT_EQ(error_of(archive_of(two, "", {{12, 94}})),
+  EXPECT_EQ(archive_error(archive_of(two, "", {{12, 94}})),
             "made.zip: expected zip directory entries inside the directory, got one at byte 113");
-  EXPECT_EQ(error_of(archive_of(two, "", {{12, 92}})),
+  EXPECT_EQ(archive_error(archive_of(two, "", {{12, 92}})),
             "made.zip: expected a zip directory entry at byte 113, got something else");
-  EXPECT_EQ(error_of(archive_of(two, "", {{16, 65}})),
+  EXPECT_EQ(archive_error(archive_of(two, "", {{16, 65}})),
             "made.zip: expected a zip directory entry at byte 65, got something else");
-  EXPECT_EQ(error_of(archive_of(two, "", {{16, 200}})),
+  EXPECT_EQ(archive_error(archive_of(two, "", {{16, 200}})),
             "made.zip: expected a zip directory inside the file's 183 bytes, got 95 bytes at 200");
-  EXPECT_EQ(error_of(archive_of(two, "", {{16, 89}})),
+  EXPECT_EQ(archive_error(archive_of(two, "", {{16, 89}})),
             "made.zip: expected a zip directory inside the file's 183 bytes, got 95 bytes at 89");
-  EXPECT_EQ(error_of(archive_of(two, "", {{4, 1}})), "made.zip: expected a zip archive in one volume, got several");
-  EXPECT_EQ(error_of(archive_of(two, "", {{6, 256}})), "made.zip: expected a zip archive in one volume, got several");
-  EXPECT_EQ(error_of(archive_of({{.name = "a", .content = "x"}, {.name = "a", .content = "y"}})),
+  EXPECT_EQ(archive_error(archive_of(two, "", {{4, 1}})),
+            "made.zip: expected a zip archive in one volume, got several");
+  EXPECT_EQ(archive_error(archive_of(two, "", {{6, 256}})),
+            "made.zip: expected a zip archive in one volume, got several");
+  EXPECT_EQ(archive_error(archive_of({{.name = "a", .content = "x"}, {.name = "a", .content = "y"}})),
             "made.zip: expected unique names of zip entries, got \"a\" twice");
   EXPECT_EQ(MadeZip(archive_of(two, "", {{10, 1}}))->entries().size(), 1u) << "as many as the record says";
 }
@@ -427,11 +428,13 @@ TEST(Zip, AZip64EndRecordIsAtThePlaceThatItsLocatorTells) {
   EXPECT_EQ(text_of(zip->read(zip->entries()[0], 1)), "x");
   for (const uint64_t place :
        {uint64_t{0}, uint64_t{78}, uint64_t{80}, uint64_t{135}, uint64_t{136}, uint64_t{1} << 60})
-    EXPECT_EQ(error_of(with(place, 1, 47, 32)), str("made.zip: expected a zip64 end record, got none at byte ", place));
-  EXPECT_EQ(error_of(with(79, 2, 47, 32)), "made.zip: expected zip entries that fit a directory of 47 bytes, got 2");
-  EXPECT_EQ(error_of(with(79, 1, uint64_t{1} << 40, 32)),
+    EXPECT_EQ(archive_error(with(place, 1, 47, 32)),
+              str("made.zip: expected a zip64 end record, got none at byte ", place));
+  EXPECT_EQ(archive_error(with(79, 2, 47, 32)),
+            "made.zip: expected zip entries that fit a directory of 47 bytes, got 2");
+  EXPECT_EQ(archive_error(with(79, 1, uint64_t{1} << 40, 32)),
             "made.zip: expected a zip directory inside the file's 177 bytes, got 1099511627776 bytes at 32");
-  EXPECT_EQ(error_of(with(79, 1, 47, uint64_t{1} << 40)),
+  EXPECT_EQ(archive_error(with(79, 1, 47, uint64_t{1} << 40)),
             "made.zip: expected a zip directory inside the file's 177 bytes, got 47 bytes at 1099511627776");
 }
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/base/contents.h"
 #include "tests/support/paths.h"
 #include "vitrail/base/mapped_file_internal.h"
 #include "vitrail/base/zip_internal.h"
@@ -10,9 +11,7 @@
 namespace vitrail {
 namespace {
 
-std::string text_of(const std::vector<std::byte>& bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
+using testing::text_of;
 
 // read() checks the CRC of each entry.
 TEST(ZipWriter, WritesEntriesThatTheReaderGivesBack) {

@@ -7,22 +7,14 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "tests/support/paths.h"
-#include "vitrail/base/error.h"
+#include "tests/data/support.h"
 
 namespace vitrail::data {
 namespace {
 
 using Json = nlohmann::json;
 
-constexpr double kRounding = 1e-12;        // 100 operations on doubles below 1
 constexpr double kFloatRounding = 1.2e-7;  // the mean of float probabilities
-
-void expect_average(const ClassMetrics& metrics, const Json& expected) {
-  EXPECT_NEAR(metrics.precision, expected.at(0), kRounding);
-  EXPECT_NEAR(metrics.recall, expected.at(1), kRounding);
-  EXPECT_NEAR(metrics.f1, expected.at(2), kRounding);
-}
 
 TEST(ClassificationReport, EqualsScikitLearn) {
   const Json cases = Json::parse(std::ifstream(testing::fixture("data/classification_report.json")));

@@ -13,14 +13,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr double kRounding = 1e-12;  // some hundred operations on doubles below 1
-
-void expect_average(const ClassMetrics& metrics, const Json& expected) {
-  EXPECT_NEAR(metrics.precision, expected.at(0), kRounding);
-  EXPECT_NEAR(metrics.recall, expected.at(1), kRounding);
-  EXPECT_NEAR(metrics.f1, expected.at(2), kRounding);
-}
-
 MultiLabelReport report_of(const Json& set) {
   MultiLabelReport report(set.at("classes"));
   for (size_t i = 0; i < set.at("labels").size(); ++i)

@@ -13,6 +13,7 @@
 #include "tests/support/messages.h"
 #include "tests/support/paths.h"
 #include "vitrail/base/error.h"
+#include "vitrail/data/classification_report.h"
 
 namespace vitrail::data {
 
@@ -29,6 +30,15 @@ inline void place_images(const fs::path& root, const std::vector<std::string>& p
     fs::create_directories((root / path).parent_path());
     fs::copy_file(testing::fixture("data/red.png"), root / path);
   }
+}
+
+constexpr double kRounding = 1e-12;  // some hundred operations on doubles below 1
+
+// `expected`: precision, recall and F1.
+inline void expect_average(const ClassMetrics& metrics, const std::vector<double>& expected) {
+  EXPECT_NEAR(metrics.precision, expected.at(0), kRounding);
+  EXPECT_NEAR(metrics.recall, expected.at(1), kRounding);
+  EXPECT_NEAR(metrics.f1, expected.at(2), kRounding);
 }
 
 using testing::contains;

@@ -112,7 +112,7 @@ TEST(GradientReducer, AMissingGradientIsZeroAfterAPassWithIt) {
 }
 
 // Counts its all-reduces.
-class CountingCommunicator : public testing::ThreadCommunicator {
+class CountingThreadCommunicator : public testing::ThreadCommunicator {
  public:
   using ThreadCommunicator::ThreadCommunicator;
   void all_reduce_sum(float* data, int64_t n) override {
@@ -134,7 +134,7 @@ TEST(GradientReducer, ReducesDuringTheBackwardPass) {
   const std::vector<Tensor> shapes{Tensor::zeros({3}), Tensor::zeros({4}), Tensor::zeros({5})};
   const auto shared = std::make_shared<testing::ThreadCommunicator::Shared>(2);
   const auto backward = [&](int rank) {
-    const auto communicator = std::make_shared<CountingCommunicator>(shared, rank);
+    const auto communicator = std::make_shared<CountingThreadCommunicator>(shared, rank);
     GradientReducer reducer(communicator, shapes, {.bucket_bytes = 1});
     reducer.begin();
     for (size_t p = 3; p-- > 0;) {

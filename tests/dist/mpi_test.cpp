@@ -24,7 +24,9 @@
 namespace vitrail::dist {
 namespace {
 
-using testing::contains;
+using vitrail::testing::contains;
+using vitrail::testing::error_of;
+using vitrail::testing::scratch_folder;
 
 struct RunResult {
   int status;          // exit status of mpirun; 128 + n: killed by signal n
@@ -41,7 +43,7 @@ constexpr const char* kEnvironment =
 
 RunResult run_worker(const std::string& name) {
   const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
-  const std::string session = "OMPI_MCA_orte_tmpdir_base='" + testing::scratch_folder().string() + "' ";
+  const std::string session = "OMPI_MCA_orte_tmpdir_base='" + scratch_folder().string() + "' ";
   const std::string command = kEnvironment + session + "timeout 120 mpirun -n 2 '" + program +
                               "' --gtest_also_run_disabled_tests --gtest_filter=DISABLED_MpiWorker." + name +
                               " 2>&1 </dev/null";
@@ -107,7 +109,7 @@ TEST(DISABLED_MpiWorker, SumsAndBroadcasts) {
   communicator->broadcast(text.data(), text.size(), 1);
   EXPECT_EQ(text, "from rank 1 only");
   for (const int root : {-1, 2}) {
-    EXPECT_EQ(testing::error_of([&] { communicator->broadcast(text.data(), text.size(), root); }),
+    EXPECT_EQ(error_of([&] { communicator->broadcast(text.data(), text.size(), root); }),
               "broadcast: expected a process from 0 to 1, got " + std::to_string(root));
   }
   std::vector<double> doubles(30011, 0.25);
@@ -137,7 +139,7 @@ TEST_F(Mpi, AnEnvironmentOfAnotherMpiIsAnError) {
 
 TEST(DISABLED_MpiWorker, IsOfAnotherMpi) {
   const Launch launch{.rank = launch_from_environment().rank, .size = 3};
-  std::cout << testing::error_of([&] { join_mpi(launch); }) << std::endl;
+  std::cout << error_of([&] { join_mpi(launch); }) << std::endl;
 }
 
 TEST_F(Mpi, OfTheHostProgramIsNotFinalised) {

@@ -40,12 +40,12 @@ struct Bmp {
   }
 };
 
-Pixels pixels_of(const Bmp& bmp) {
+Pixels bmp_pixels(const Bmp& bmp) {
   const std::vector<uint8_t> file = bmp.file();
   return decode(std::as_bytes(std::span(file)), {.mode = ColorMode::grey}, "test").pixels;
 }
-std::string refusal(const Bmp& bmp) {
-  return testing::error_of([&] { pixels_of(bmp); });
+std::string bmp_refusal(const Bmp& bmp) {
+  return testing::error_of([&] { bmp_pixels(bmp); });
 }
 const std::vector<uint8_t> kGreys{0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100, 110, 120, 130, 140, 150};
 Bmp runs_of(int32_t width, int32_t height, const Bytes8& data, int bits = 8) {
@@ -54,64 +54,65 @@ Bmp runs_of(int32_t width, int32_t height, const Bytes8& data, int bits = 8) {
 
 TEST(Bmp, RowsAreFromTheBottomUnlessTheHeightIsNegative) {
   const Bytes8 rows{1, 2, 3, 0, 4, 5, 6, 0};  // padded to four bytes
-  EXPECT_EQ(pixels_of({3, 2, 8, 0, kGreys, rows}), (Pixels{40, 50, 60, 10, 20, 30}));
-  EXPECT_EQ(pixels_of({3, -2, 8, 0, kGreys, rows}), (Pixels{10, 20, 30, 40, 50, 60}));
+  EXPECT_EQ(bmp_pixels({3, 2, 8, 0, kGreys, rows}), (Pixels{40, 50, 60, 10, 20, 30}));
+  EXPECT_EQ(bmp_pixels({3, -2, 8, 0, kGreys, rows}), (Pixels{10, 20, 30, 40, 50, 60}));
   const Bytes8 runs{3, 1, 0, 0, 3, 2, 0, 1};
-  EXPECT_EQ(pixels_of(runs_of(3, 2, runs)), (Pixels{20, 20, 20, 10, 10, 10}));
-  EXPECT_EQ(pixels_of(runs_of(3, -2, runs)), (Pixels{10, 10, 10, 20, 20, 20}));
+  EXPECT_EQ(bmp_pixels(runs_of(3, 2, runs)), (Pixels{20, 20, 20, 10, 10, 10}));
+  EXPECT_EQ(bmp_pixels(runs_of(3, -2, runs)), (Pixels{10, 10, 10, 20, 20, 20}));
 }
 
 TEST(Bmp, ThePaddingOfTheLastRowMayLack) {
-  EXPECT_EQ(pixels_of({3, 2, 8, 0, kGreys, {1, 2, 3, 0, 4, 5, 6}}), (Pixels{40, 50, 60, 10, 20, 30}));
-  EXPECT_TRUE(testing::contains(refusal({3, 2, 8, 0, kGreys, {1, 2, 3, 0, 4, 5}}), "the end of the file"));
-  EXPECT_EQ(pixels_of({3, -1, 4, 0, kGreys, {0x12, 0x30}}), (Pixels{10, 20, 30}));
-  EXPECT_EQ(pixels_of({9, -1, 1, 0, {0, 255}, {0x80, 0x80}}), (Pixels{255, 0, 0, 0, 0, 0, 0, 0, 255}));
+  EXPECT_EQ(bmp_pixels({3, 2, 8, 0, kGreys, {1, 2, 3, 0, 4, 5, 6}}), (Pixels{40, 50, 60, 10, 20, 30}));
+  EXPECT_TRUE(testing::contains(bmp_refusal({3, 2, 8, 0, kGreys, {1, 2, 3, 0, 4, 5}}), "the end of the file"));
+  EXPECT_EQ(bmp_pixels({3, -1, 4, 0, kGreys, {0x12, 0x30}}), (Pixels{10, 20, 30}));
+  EXPECT_EQ(bmp_pixels({9, -1, 1, 0, {0, 255}, {0x80, 0x80}}), (Pixels{255, 0, 0, 0, 0, 0, 0, 0, 255}));
 }
 
 // Pillow reads such a file as a grey image, whose other indices are greys too.
 TEST(Bmp, APaletteThatBeginsAGreyRampIsAllOfIt) {
-  EXPECT_EQ(pixels_of({4, -1, 8, 0, {0, 1, 2}, {0, 2, 3, 200}}), (Pixels{0, 2, 3, 200}));
-  EXPECT_EQ(pixels_of({4, -1, 8, 0, {0, 1, 3}, {0, 2, 3, 200}}), (Pixels{0, 3, 0, 0}))
+  EXPECT_EQ(bmp_pixels({4, -1, 8, 0, {0, 1, 2}, {0, 2, 3, 200}}), (Pixels{0, 2, 3, 200}));
+  EXPECT_EQ(bmp_pixels({4, -1, 8, 0, {0, 1, 3}, {0, 2, 3, 200}}), (Pixels{0, 3, 0, 0}))
       << "black beyond another palette";
 }
 
 TEST(Bmp, ARunEndsWithItsRow) {
-  EXPECT_EQ(pixels_of(runs_of(3, -2, {5, 1, 0, 0, 2, 2, 0, 1})), (Pixels{10, 10, 10, 20, 20, 0}));
-  EXPECT_EQ(pixels_of(runs_of(2, -1, {1, 1, 200, 2, 0, 1})), (Pixels{10, 20}));
+  EXPECT_EQ(bmp_pixels(runs_of(3, -2, {5, 1, 0, 0, 2, 2, 0, 1})), (Pixels{10, 10, 10, 20, 20, 0}));
+  EXPECT_EQ(bmp_pixels(runs_of(2, -1, {1, 1, 200, 2, 0, 1})), (Pixels{10, 20}));
 }
 
 TEST(Bmp, MovesLeaveOutPixels) {
   // One pixel, a move by one to the right and one up, and two pixels.
-  EXPECT_EQ(pixels_of(runs_of(4, -3, {1, 1, 0, 2, 1, 1, 2, 3, 0, 1})), (Pixels{10, 0, 0, 0, 0, 0, 30, 30, 0, 0, 0, 0}));
-  EXPECT_EQ(pixels_of(runs_of(2, -2, {0, 0, 2, 5, 0, 1})), (Pixels{50, 50, 0, 0}))
+  EXPECT_EQ(bmp_pixels(runs_of(4, -3, {1, 1, 0, 2, 1, 1, 2, 3, 0, 1})),
+            (Pixels{10, 0, 0, 0, 0, 0, 30, 30, 0, 0, 0, 0}));
+  EXPECT_EQ(bmp_pixels(runs_of(2, -2, {0, 0, 2, 5, 0, 1})), (Pixels{50, 50, 0, 0}))
       << "the end of a row that has not begun stays there";
-  EXPECT_EQ(pixels_of(runs_of(2, -2, {1, 5, 0, 2, 0, 200, 0, 1})), (Pixels{50, 0, 0, 0})) << "beyond the image";
+  EXPECT_EQ(bmp_pixels(runs_of(2, -2, {1, 5, 0, 2, 0, 200, 0, 1})), (Pixels{50, 0, 0, 0})) << "beyond the image";
 }
 
 TEST(Bmp, LiteralsAreWords) {
-  EXPECT_EQ(pixels_of(runs_of(4, -1, {0, 3, 1, 2, 3, 0, 1, 4, 0, 1})), (Pixels{10, 20, 30, 40}));
-  EXPECT_EQ(pixels_of(runs_of(4, -1, {0, 4, 1, 2, 3, 4})), (Pixels{10, 20, 30, 40})) << "no end of the image";
-  EXPECT_EQ(pixels_of(runs_of(5, -1, {0, 5, 0x12, 0x34, 0x50, 0, 0, 1}, 4)), (Pixels{10, 20, 30, 40, 50}));
-  EXPECT_EQ(pixels_of(runs_of(5, -1, {5, 0x12, 0, 1}, 4)), (Pixels{10, 20, 10, 20, 10}));
-  EXPECT_TRUE(testing::contains(refusal(runs_of(4, -1, {0, 4, 1, 2})), "the end of the file"));
-  EXPECT_TRUE(testing::contains(refusal(runs_of(4, -1, {2, 1})), "the end of the file"));
+  EXPECT_EQ(bmp_pixels(runs_of(4, -1, {0, 3, 1, 2, 3, 0, 1, 4, 0, 1})), (Pixels{10, 20, 30, 40}));
+  EXPECT_EQ(bmp_pixels(runs_of(4, -1, {0, 4, 1, 2, 3, 4})), (Pixels{10, 20, 30, 40})) << "no end of the image";
+  EXPECT_EQ(bmp_pixels(runs_of(5, -1, {0, 5, 0x12, 0x34, 0x50, 0, 0, 1}, 4)), (Pixels{10, 20, 30, 40, 50}));
+  EXPECT_EQ(bmp_pixels(runs_of(5, -1, {5, 0x12, 0, 1}, 4)), (Pixels{10, 20, 10, 20, 10}));
+  EXPECT_TRUE(testing::contains(bmp_refusal(runs_of(4, -1, {0, 4, 1, 2})), "the end of the file"));
+  EXPECT_TRUE(testing::contains(bmp_refusal(runs_of(4, -1, {2, 1})), "the end of the file"));
 }
 
 TEST(Bmp, ChannelsHaveTheScaleOf8Bits) {
   // Without masks, 16 bits are five for each channel.
   for (int value = 0; value < 32; ++value) {
     const auto low = static_cast<uint8_t>(value << 5 | value), high = static_cast<uint8_t>(value << 2 | value >> 3);
-    EXPECT_EQ(pixels_of({1, 1, 16, 0, {}, {low, high, 0, 0}}), (Pixels{static_cast<uint8_t>(value * 255 / 31)}))
+    EXPECT_EQ(bmp_pixels({1, 1, 16, 0, {}, {low, high, 0, 0}}), (Pixels{static_cast<uint8_t>(value * 255 / 31)}))
         << value;
   }
 }
 
 TEST(Bmp, OtherKindsAreErrors) {
   for (const auto& [bits, compression] : {std::pair{2, 0U}, {8, 2U}, {4, 1U}, {8, 3U}, {24, 4U}, {24, 1U}, {0, 0U}}) {
-    const std::string message = refusal({1, 1, bits, compression, kGreys, {0, 0, 0, 0}});
+    const std::string message = bmp_refusal({1, 1, bits, compression, kGreys, {0, 0, 0, 0}});
     EXPECT_TRUE(testing::contains(message, "a BMP image of 1, 4, 8, 16, 24 or 32 bits")) << bits << message;
   }
-  EXPECT_TRUE(testing::contains(refusal({0, 1, 8, 0, kGreys, {0}}), "an image with pixels"));
+  EXPECT_TRUE(testing::contains(bmp_refusal({0, 1, 8, 0, kGreys, {0}}), "an image with pixels"));
   std::vector<uint8_t> file = Bmp{1, 1, 8, 0, kGreys, {1, 0, 0, 0}}.file();
   file[14] = 41;
   EXPECT_TRUE(testing::contains(testing::error_of([&] { decode(std::as_bytes(std::span(file)), {}, "test"); }),
@@ -178,9 +179,9 @@ TEST(Bmp, PixelsOf24BitsArePaddedToFourBytes) {
 }
 
 TEST(Bmp, RefusalsNameBitsCompressionAndHeader) {
-  EXPECT_EQ(refusal({2, 1, 2, 0, kGreys, {0, 0, 0, 0}}),
+  EXPECT_EQ(bmp_refusal({2, 1, 2, 0, kGreys, {0, 0, 0, 0}}),
             "test: expected a BMP image of 1, 4, 8, 16, 24 or 32 bits, got 2 bits with compression 0");
-  EXPECT_EQ(refusal({2, 1, 1, 1, kGreys, {0, 0, 0, 0}}),
+  EXPECT_EQ(bmp_refusal({2, 1, 1, 1, kGreys, {0, 0, 0, 0}}),
             "test: expected a BMP image of 1, 4, 8, 16, 24 or 32 bits, got 1 bits with compression 1");
   std::vector<uint8_t> file = Bmp{1, 1, 8, 0, kGreys, {1, 0, 0, 0}}.file();
   for (const uint32_t size : {0, 11, 13, 16, 39, 41, 53, 109, 125}) {
@@ -194,12 +195,12 @@ TEST(Bmp, RefusalsNameBitsCompressionAndHeader) {
 
 // Literals and runs of 4 bits have their first pixel in the high half, and moves count rows upwards.
 TEST(Bmp, RunsOfFourBitsMoveAndEndAsThoseOfEight) {
-  EXPECT_EQ(pixels_of(runs_of(4, -2, {3, 0x12, 0, 0, 0, 3, 0x34, 0x50, 0, 1}, 4)),
+  EXPECT_EQ(bmp_pixels(runs_of(4, -2, {3, 0x12, 0, 0, 0, 3, 0x34, 0x50, 0, 1}, 4)),
             (Pixels{10, 20, 10, 0, 30, 40, 50, 0}));
-  EXPECT_EQ(pixels_of(runs_of(4, -3, {1, 0x10, 0, 2, 2, 1, 1, 0x90, 0, 1}, 4)),
+  EXPECT_EQ(bmp_pixels(runs_of(4, -3, {1, 0x10, 0, 2, 2, 1, 1, 0x90, 0, 1}, 4)),
             (Pixels{10, 0, 0, 0, 0, 0, 0, 90, 0, 0, 0, 0}));
-  EXPECT_EQ(pixels_of(runs_of(3, 2, {3, 0x11, 0, 0, 3, 0x22}, 4)), (Pixels{20, 20, 20, 10, 10, 10}));
-  EXPECT_EQ(pixels_of(runs_of(3, -1, {0, 3, 1, 2, 3})), (Pixels{10, 20, 30})) << "the padding at the end may lack";
+  EXPECT_EQ(bmp_pixels(runs_of(3, 2, {3, 0x11, 0, 0, 3, 0x22}, 4)), (Pixels{20, 20, 20, 10, 10, 10}));
+  EXPECT_EQ(bmp_pixels(runs_of(3, -1, {0, 3, 1, 2, 3})), (Pixels{10, 20, 30})) << "the padding at the end may lack";
 }
 
 }  // namespace

@@ -47,9 +47,9 @@ struct Gif {
   }
 };
 
-Image read(const std::string& file) { return decode(std::as_bytes(std::span(file)), {}, "test"); }
+Image read_gif(const std::string& file) { return decode(std::as_bytes(std::span(file)), {}, "test"); }
 std::string reds(const Gif& gif) {  // '0' to '3' for the colours of the palette
-  const Image image = read(gif.file());
+  const Image image = read_gif(gif.file());
   std::string text;
   for (size_t i = 0; i < image.pixels.size(); i += 3) {
     const int red = image.pixels[i];
@@ -62,7 +62,7 @@ std::string control(int flags, int index) {
 }
 
 TEST(Gif, HasTheColoursOfItsPalette) {
-  const Image image = read(Gif().file());
+  const Image image = read_gif(Gif().file());
   EXPECT_EQ(image.width, 3);
   EXPECT_EQ(image.height, 2);
   EXPECT_EQ(image.pixels, (Pixels{10, 20, 30, 50, 60, 70, 100, 110, 120, 200, 210, 220, 10, 20, 30, 50, 60, 70}));
@@ -75,8 +75,8 @@ TEST(Gif, AFrameIsAtItsPlaceOnTheCanvas) {
   Gif larger = part;
   larger.left = 3, larger.top = 3;
   EXPECT_EQ(reds(larger), "00000000000000000012") << "the canvas grows to 5 × 4";
-  EXPECT_EQ(read(larger.file()).width, 5);
-  EXPECT_EQ(read(larger.file()).height, 4);
+  EXPECT_EQ(read_gif(larger.file()).width, 5);
+  EXPECT_EQ(read_gif(larger.file()).height, 4);
 }
 
 TEST(Gif, AroundTheFrameIsTheTransparentColour) {
@@ -103,7 +103,7 @@ TEST(Gif, InterlacedRowsComeInFourPasses) {
 }
 
 TEST(Gif, DamagedFilesAreErrors) {
-  const auto refusal = [](const std::string& file) { return testing::error_of([&] { read(file); }); };
+  const auto refusal = [](const std::string& file) { return testing::error_of([&] { read_gif(file); }); };
   const std::string whole = Gif().file();
   EXPECT_EQ(refusal(Gif().header() + ";"), "test: expected a GIF image, got a file without a frame");
   EXPECT_TRUE(refusal(Gif().header()).starts_with("test: expected a complete GIF image, got "));
@@ -119,10 +119,10 @@ TEST(Gif, DamagedFilesAreErrors) {
 TEST(Gif, APaletteThatBeginsAGreyRampIsGrey) {
   Gif gif;
   gif.palette = "\0\0\0\1\1\1\2\2\2\3\3\3"s;
-  const Image ramp = read(gif.file());
+  const Image ramp = read_gif(gif.file());
   EXPECT_EQ(ramp.pixels[9], 3);
   gif.palette = "\0\0\0\1\1\1\2\2\2\3\4\3"s;
-  EXPECT_EQ(read(gif.file()).pixels[10], 4);
+  EXPECT_EQ(read_gif(gif.file()).pixels[10], 4);
 }
 
 }  // namespace

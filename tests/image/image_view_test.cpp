@@ -8,10 +8,10 @@
 namespace vitrail::image {
 namespace {
 
-constexpr int64_t kWidth = 53, kHeight = 37;
+constexpr int64_t kViewWidth = 53, kViewHeight = 37;
 
 Image photograph(int64_t channels) {
-  Image image = make_image(kWidth, kHeight, channels);
+  Image image = make_image(kViewWidth, kViewHeight, channels);
   for (size_t i = 0; i < image.pixels.size(); ++i) image.pixels[i] = static_cast<uint8_t>(i * i / 7 + 31 * (i % 11));
   return image;
 }
@@ -22,17 +22,18 @@ struct Buffer {
   int64_t stride = 0;
   size_t first = 0;  // the offset of the window
 
-  ImageView view(PixelFormat format) const { return {bytes.data() + first, kWidth, kHeight, format, stride}; }
+  ImageView view(PixelFormat format) const { return {bytes.data() + first, kViewWidth, kViewHeight, format, stride}; }
 };
 
 Buffer buffer_of(const Image& image, PixelFormat format) {
   const int64_t channels = format == PixelFormat::grey ? 1 : format < PixelFormat::rgba ? 3 : 4;
   const bool blue_first = format == PixelFormat::bgr || format == PixelFormat::bgra;
-  Buffer buffer{.stride = kWidth * channels + 29, .first = 17};
+  Buffer buffer{.stride = kViewWidth * channels + 29, .first = 17};
   // The memory ends with the last pixel: the address sanitizer sees a read past it.
-  buffer.bytes.assign(buffer.first + static_cast<size_t>((kHeight - 1) * buffer.stride + kWidth * channels), 0xab);
-  for (int64_t y = 0; y < kHeight; ++y) {
-    for (int64_t x = 0; x < kWidth; ++x) {
+  buffer.bytes.assign(buffer.first + static_cast<size_t>((kViewHeight - 1) * buffer.stride + kViewWidth * channels),
+                      0xab);
+  for (int64_t y = 0; y < kViewHeight; ++y) {
+    for (int64_t x = 0; x < kViewWidth; ++x) {
       const uint8_t* from = image.row(y) + x * image.channels;
       uint8_t* to = buffer.bytes.data() + buffer.first + y * buffer.stride + x * channels;
       for (int64_t c = 0; c < image.channels; ++c) to[blue_first ? 2 - c : c] = from[c];

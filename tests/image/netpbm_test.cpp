@@ -18,7 +18,7 @@ using Pixels = std::vector<uint8_t>;
 Image read_netpbm(const std::string& file, ColorMode mode = ColorMode::grey) {
   return decode(std::as_bytes(std::span(file)), {.mode = mode}, "test");
 }
-std::string refusal(const std::string& file) {
+std::string netpbm_refusal(const std::string& file) {
   return testing::error_of([&] { read_netpbm(file); });
 }
 
@@ -39,9 +39,9 @@ TEST(Netpbm, BitsAreBlackOrWhiteInRowsOfWholeBytes) {
   EXPECT_EQ(read_netpbm("P1 6 2 100010#x\n000101").pixels, want);
   EXPECT_EQ(read_netpbm("P4 6 2 \x88\x14"s).pixels, want);
   EXPECT_EQ(read_netpbm("P4 9 1 \x80\x80"s).pixels, (Pixels{0, 255, 255, 255, 255, 255, 255, 255, 0}));
-  EXPECT_TRUE(testing::contains(refusal("P1 2 1 1"), "the end of the file"));
-  EXPECT_TRUE(testing::contains(refusal("P1 2 1 12"), "no bit"));
-  EXPECT_TRUE(testing::contains(refusal("P4 9 1 \x80"), "the end of the file"));
+  EXPECT_TRUE(testing::contains(netpbm_refusal("P1 2 1 1"), "the end of the file"));
+  EXPECT_TRUE(testing::contains(netpbm_refusal("P1 2 1 12"), "no bit"));
+  EXPECT_TRUE(testing::contains(netpbm_refusal("P4 9 1 \x80"), "the end of the file"));
 }
 
 // Pillow scales 8 bits to 255, with halves to even; grey of more bits to 65535, clamped at 255.
@@ -81,7 +81,7 @@ TEST(Netpbm, DamagedFilesAreErrors) {
                                                        {"P6 1 1 255 ab", "the end of the file"},
                                                        {"P5 0 1 255 ", "an image with pixels"},
                                                        {"P5 1 0 255 ", "an image with pixels"}};
-  for (const auto& [file, part] : cases) EXPECT_TRUE(testing::contains(refusal(file), part)) << file;
+  for (const auto& [file, part] : cases) EXPECT_TRUE(testing::contains(netpbm_refusal(file), part)) << file;
   for (const std::string& other : {"P0 1 1 1 a"s, "P7 1 1 1 a"s, "P51 1 1 a"s, "P5"s}) {
     EXPECT_FALSE(has_image_signature(std::as_bytes(std::span(other)))) << other;
   }
@@ -99,10 +99,12 @@ TEST(Decode, AnImageOfExactlyTheLimitIsRead) {
 }
 
 TEST(Netpbm, NumbersHave31Bits) {
-  EXPECT_EQ(refusal("P5 2147483647 1 255 "), "test: expected at most 178956970 pixels, got 2147483647×1");
-  EXPECT_EQ(refusal("P5 1 2147483647 255 "), "test: expected at most 178956970 pixels, got 1×2147483647");
-  EXPECT_EQ(refusal("P5 2147483648 1 255 "), "test: expected a complete PBM, PGM or PPM image, got a larger number");
-  EXPECT_EQ(refusal("P5 1 1 65536 a"), "test: expected a complete PBM, PGM or PPM image, got a maximum of 65536");
+  EXPECT_EQ(netpbm_refusal("P5 2147483647 1 255 "), "test: expected at most 178956970 pixels, got 2147483647×1");
+  EXPECT_EQ(netpbm_refusal("P5 1 2147483647 255 "), "test: expected at most 178956970 pixels, got 1×2147483647");
+  EXPECT_EQ(netpbm_refusal("P5 2147483648 1 255 "),
+            "test: expected a complete PBM, PGM or PPM image, got a larger number");
+  EXPECT_EQ(netpbm_refusal("P5 1 1 65536 a"),
+            "test: expected a complete PBM, PGM or PPM image, got a maximum of 65536");
 }
 
 }  // namespace

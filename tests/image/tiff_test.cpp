@@ -58,13 +58,14 @@ struct Tiff {
   }
 };
 
-constexpr uint16_t kWidth = 256, kHeight = 257, kBits = 258, kPhotometric = 262, kOrientation = 274, kSamples = 277,
-                   kPlanar = 284, kTileWidth = 322, kTileHeight = 323, kColorMap = 320, kExtra = 338, kFormat = 339;
+constexpr uint16_t kTiffWidth = 256, kTiffHeight = 257, kBits = 258, kPhotometric = 262, kOrientation = 274,
+                   kSamples = 277, kPlanar = 284, kTileWidth = 322, kTileHeight = 323, kColorMap = 320, kExtra = 338,
+                   kFormat = 339;
 
 // One strip of uncompressed samples.
 Tiff strip(uint32_t width, uint32_t height, uint32_t bits, uint32_t photometric, const Pixels& data) {
-  return {{{kWidth, {width}},
-           {kHeight, {height}},
+  return {{{kTiffWidth, {width}},
+           {kTiffHeight, {height}},
            {kBits, {bits}},
            {kPhotometric, {photometric}},
            {kSamples, {1}},
@@ -72,12 +73,12 @@ Tiff strip(uint32_t width, uint32_t height, uint32_t bits, uint32_t photometric,
           {data}};
 }
 
-Image read(const Tiff& tiff, ColorMode mode = ColorMode::grey) {
+Image read_tiff(const Tiff& tiff, ColorMode mode = ColorMode::grey) {
   const Pixels file = tiff.file();
   return decode(std::as_bytes(std::span(file)), {.mode = mode}, "test");
 }
-std::string refusal(const Tiff& tiff) {
-  return testing::error_of([&] { read(tiff); });
+std::string tiff_refusal(const Tiff& tiff) {
+  return testing::error_of([&] { read_tiff(tiff); });
 }
 
 template <class T>
@@ -92,7 +93,7 @@ TEST(Tiff, SamplesOfEachTypeAreClamped) {
   const auto grey = [](const Pixels& data, uint32_t bits, uint32_t format, uint32_t count) {
     Tiff tiff = strip(count, 1, bits, 1, data);
     tiff.tags[kFormat] = {format};
-    return read(tiff).pixels;
+    return read_tiff(tiff).pixels;
   };
   constexpr uint32_t kUnsigned = 1, kSigned = 2, kFloat = 3, kVoid = 4;
   EXPECT_EQ(grey(bytes_of<uint16_t>({0, 1, 254, 255, 256, 65535}), 16, kUnsigned, 6),
@@ -110,7 +111,7 @@ TEST(Tiff, SamplesOfEachTypeAreClamped) {
 
 TEST(Tiff, SamplesOfFewBitsAreScaledToAByteOrIndices) {
   const auto row = [](uint32_t bits, uint32_t photometric, uint32_t width, const Pixels& data) {
-    return read(strip(width, 1, bits, photometric, data)).pixels;
+    return read_tiff(strip(width, 1, bits, photometric, data)).pixels;
   };
   EXPECT_EQ(row(1, 1, 10, {0xA0, 0x40}), (Pixels{255, 0, 255, 0, 0, 0, 0, 0, 0, 255}));
   EXPECT_EQ(row(1, 0, 3, {0xA0}), (Pixels{0, 255, 0}));
@@ -121,8 +122,8 @@ TEST(Tiff, SamplesOfFewBitsAreScaledToAByteOrIndices) {
   // Indices 1, 2 and 3; the colours of 16 bits keep their high byte.  The map is of shorts.
   Tiff palette = strip(3, 1, 2, 3, {0x6C});
   palette.shorts[kColorMap] = {0x100, 0x2FF, 0x300, 0x400, 0xA00, 0xB00, 0xC00, 0xDFF, 0x1100, 0x1200, 0x1300, 0x1400};
-  EXPECT_EQ(read(palette, ColorMode::rgb).pixels, (Pixels{2, 11, 18, 3, 12, 19, 4, 13, 20}));
-  EXPECT_TRUE(testing::contains(refusal(strip(3, 1, 2, 3, {0x6C})), "test: expected a complete TIFF image, got "))
+  EXPECT_EQ(read_tiff(palette, ColorMode::rgb).pixels, (Pixels{2, 11, 18, 3, 12, 19, 4, 13, 20}));
+  EXPECT_TRUE(testing::contains(tiff_refusal(strip(3, 1, 2, 3, {0x6C})), "test: expected a complete TIFF image, got "))
       << "without its palette";
 }
 
@@ -151,8 +152,8 @@ TEST(Tiff, TilesAreCutAtTheEdges) {
   };
   for (const uint32_t channels : {1u, 3u}) {
     for (const bool is_planar : {false, true}) {
-      Tiff tiff{{{kWidth, {20}},
-                 {kHeight, {18}},
+      Tiff tiff{{{kTiffWidth, {20}},
+                 {kTiffHeight, {18}},
                  {kBits, std::vector<uint32_t>(channels, 8)},
                  {kPhotometric, {channels == 3 ? 2u : 1u}},
                  {kSamples, {channels}},
@@ -160,7 +161,7 @@ TEST(Tiff, TilesAreCutAtTheEdges) {
                  {kTileWidth, {16}},
                  {kTileHeight, {16}}},
                 tiles_of(channels, is_planar)};
-      const Image image = read(tiff, channels == 3 ? ColorMode::rgb : ColorMode::grey);
+      const Image image = read_tiff(tiff, channels == 3 ? ColorMode::rgb : ColorMode::grey);
       ASSERT_EQ(image.width, 20);
       ASSERT_EQ(image.height, 18);
       for (uint32_t y = 0; y < 18; ++y) {
@@ -170,7 +171,7 @@ TEST(Tiff, TilesAreCutAtTheEdges) {
         }
       }
       tiff.blocks.back().resize(200);
-      EXPECT_TRUE(testing::contains(refusal(tiff), "test: expected a complete TIFF image, got ")) << is_planar;
+      EXPECT_TRUE(testing::contains(tiff_refusal(tiff), "test: expected a complete TIFF image, got ")) << is_planar;
     }
   }
 }
@@ -182,7 +183,7 @@ TEST(Tiff, ColoursAreThoseWithoutAlpha) {
     tiff.tags[kSamples] = {4};
     tiff.tags[kBits] = {8, 8, 8, 8};
     tiff.tags[kExtra] = {extra};
-    return read(tiff, ColorMode::rgb).pixels;
+    return read_tiff(tiff, ColorMode::rgb).pixels;
   };
   const Pixels data{100, 50, 0, 100, 7, 8, 9, 0, 30, 60, 200, 128};
   EXPECT_EQ(colours(1, data), (Pixels{255, 127, 0, 7, 8, 9, 59, 119, 255}));
@@ -194,14 +195,14 @@ TEST(Tiff, InkIsSubtractedFromWhite) {
   Tiff tiff = strip(2, 1, 8, 5, {0, 255, 100, 0, 0, 0, 0, 51});
   tiff.tags[kSamples] = {4};
   tiff.tags[kBits] = {8, 8, 8, 8};
-  EXPECT_EQ(read(tiff, ColorMode::rgb).pixels, (Pixels{255, 0, 155, 204, 204, 204}));
+  EXPECT_EQ(read_tiff(tiff, ColorMode::rgb).pixels, (Pixels{255, 0, 155, 204, 204, 204}));
 }
 
 TEST(Tiff, ColoursOf16BitsKeepTheirHighByte) {
   Tiff tiff = strip(2, 1, 16, 2, bytes_of<uint16_t>({0x01FF, 0x8000, 0xFFFF, 0x00FF, 0x7F01, 0x1234}));
   tiff.tags[kSamples] = {3};
   tiff.tags[kBits] = {16, 16, 16};
-  EXPECT_EQ(read(tiff, ColorMode::rgb).pixels, (Pixels{1, 128, 255, 0, 127, 18}));
+  EXPECT_EQ(read_tiff(tiff, ColorMode::rgb).pixels, (Pixels{1, 128, 255, 0, 127, 18}));
 }
 
 // libtiff converts what is not read here, such as signed colours; its rows are from the top, too.
@@ -210,35 +211,35 @@ TEST(Tiff, OtherKindsAreConvertedByTheLibrary) {
   tiff.tags[kSamples] = {3};
   tiff.tags[kBits] = {8, 8, 8};
   tiff.tags[kFormat] = {2, 2, 2};
-  EXPECT_EQ(read(tiff, ColorMode::rgb).pixels, (Pixels{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}));
+  EXPECT_EQ(read_tiff(tiff, ColorMode::rgb).pixels, (Pixels{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}));
   Tiff undefined = strip(2, 1, 24, 1, {0, 0, 0, 0, 0, 0});
-  EXPECT_TRUE(testing::contains(refusal(undefined), "test: expected a complete TIFF image, got ")) << "24 bits";
+  EXPECT_TRUE(testing::contains(tiff_refusal(undefined), "test: expected a complete TIFF image, got ")) << "24 bits";
 }
 
 TEST(Tiff, TheOrientationIsApplied) {
   Tiff tiff = strip(3, 1, 8, 1, {10, 20, 30});
   tiff.tags[kOrientation] = {6};
-  const Image image = read(tiff);
+  const Image image = read_tiff(tiff);
   EXPECT_EQ(image.width, 1);
   EXPECT_EQ(image.height, 3);
   EXPECT_EQ(image.pixels, (Pixels{10, 20, 30}));
   tiff.tags[kOrientation] = {3};
-  EXPECT_EQ(read(tiff).pixels, (Pixels{30, 20, 10}));
+  EXPECT_EQ(read_tiff(tiff).pixels, (Pixels{30, 20, 10}));
 }
 
 TEST(Tiff, SizesAreCheckedBeforeMemoryIsTaken) {
   Tiff tiff = strip(1 << 20, 1 << 20, 8, 1, {1, 2, 3});
-  EXPECT_EQ(refusal(tiff), "test: expected at most 178956970 pixels, got 1048576×1048576");
+  EXPECT_EQ(tiff_refusal(tiff), "test: expected at most 178956970 pixels, got 1048576×1048576");
   tiff = strip(20, 18, 8, 1, {1, 2, 3});
   tiff.tags.erase(278);
   tiff.tags[kTileWidth] = {1 << 16}, tiff.tags[kTileHeight] = {1 << 17};
-  EXPECT_EQ(refusal(tiff), "test: expected at most 178956970 pixels, got 65536×131072") << "of a tile";
+  EXPECT_EQ(tiff_refusal(tiff), "test: expected at most 178956970 pixels, got 65536×131072") << "of a tile";
   tiff = strip(0, 3, 8, 1, {1, 2, 3});
-  EXPECT_NE(refusal(tiff), "");
+  EXPECT_NE(tiff_refusal(tiff), "");
 }
 
 TEST(Tiff, ColoursNeedTheirSamples) {
-  EXPECT_TRUE(testing::contains(refusal(strip(2, 1, 8, 2, {1, 2})), "test: expected a complete TIFF image, got "))
+  EXPECT_TRUE(testing::contains(tiff_refusal(strip(2, 1, 8, 2, {1, 2})), "test: expected a complete TIFF image, got "))
       << "one sample of three";
 }
 

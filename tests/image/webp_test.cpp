@@ -26,11 +26,11 @@ std::vector<uint8_t> animated(uint32_t width, uint32_t height, uint32_t left, ui
   put(file, "ANMF", 3, top);
   return file;
 }
-Image read(const std::vector<uint8_t>& file) { return decode(std::as_bytes(std::span(file)), {}, "test"); }
+Image read_webp(const std::vector<uint8_t>& file) { return decode(std::as_bytes(std::span(file)), {}, "test"); }
 
 TEST(AnimatedWebp, TheFirstFrameIsAtItsPlaceOnABlackCanvas) {
-  const Image frame = read(animated(14, 10, 0, 0));
-  const Image canvas = read(animated(25, 19, 3, 2));
+  const Image frame = read_webp(animated(14, 10, 0, 0));
+  const Image canvas = read_webp(animated(25, 19, 3, 2));
   ASSERT_EQ(canvas.width, 25);
   ASSERT_EQ(canvas.height, 19);
   for (int64_t y = 0; y < canvas.height; ++y) {
@@ -45,11 +45,11 @@ TEST(AnimatedWebp, TheFirstFrameIsAtItsPlaceOnABlackCanvas) {
 }
 
 TEST(AnimatedWebp, AFrameThatLeavesItsCanvasIsAnError) {
-  EXPECT_EQ(read(animated(16, 14, 1, 2)).height, 14);
+  EXPECT_EQ(read_webp(animated(16, 14, 1, 2)).height, 14);
   const std::vector<uint8_t> files[] = {animated(15, 14, 1, 2), animated(16, 13, 1, 2), animated(16, 14, 2, 2),
                                         animated(16, 14, 1, 3), animated(13, 10, 0, 0), animated(14, 9, 0, 0)};
   for (const std::vector<uint8_t>& file : files) {
-    EXPECT_TRUE(testing::contains(testing::error_of([&] { read(file); }), "a frame outside its canvas"));
+    EXPECT_TRUE(testing::contains(testing::error_of([&] { read_webp(file); }), "a frame outside its canvas"));
   }
 }
 
@@ -57,12 +57,12 @@ TEST(AnimatedWebp, AFrameOfAnotherSizeThanItsChunkSaysIsAnError) {
   for (const size_t offset : {6, 9}) {
     std::vector<uint8_t> file = animated(40, 40, 0, 0);
     put(file, "ANMF", offset, 5);
-    EXPECT_TRUE(testing::contains(testing::error_of([&] { read(file); }), "a frame outside its canvas")) << offset;
+    EXPECT_TRUE(testing::contains(testing::error_of([&] { read_webp(file); }), "a frame outside its canvas")) << offset;
   }
 }
 
 TEST(Webp, RefusalsSayWhatIsBroken) {
-  const auto refusal = [](const std::vector<uint8_t>& file) { return testing::error_of([&] { read(file); }); };
+  const auto refusal = [](const std::vector<uint8_t>& file) { return testing::error_of([&] { read_webp(file); }); };
   const auto from_text = [](const std::string& text) { return std::vector<uint8_t>(text.begin(), text.end()); };
   const std::string begin = "test: expected a complete WebP image, got ";
   std::vector<uint8_t> file = read_bytes(testing::fixture("image/decode/lossless.webp"));

@@ -4,14 +4,13 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/infer/meta.h"
 #include "tests/support/messages.h"
 
 namespace vitrail::infer {
 namespace {
 
 using ops::OpKind;
-
-Tensor meta(const Shape& shape) { return ops::symbolic_result(shape, DType::f32); }
 
 FusedOperation operation(OpKind kind, std::vector<Tensor> inputs, const Tensor& output, const Tensor& residual = {}) {
   return {{kind, std::move(inputs), {output}, {}}, residual, {}};

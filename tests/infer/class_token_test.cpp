@@ -19,7 +19,7 @@ constexpr int64_t kImages = 3, kTokens = 70, kIn = 48, kOut = 24;
 
 Tensor tokens() { return Tensor::randn({kImages, kTokens, kIn}, 1); }
 // Multiples of 1/8 with a maximum of 127/8 in each row, which int8 represents exactly.
-Tensor weight() {
+Tensor int8_exact_weight() {
   const Tensor result = Tensor::empty({kOut, kIn});
   for (int64_t i = 0; i < kOut * kIn; ++i) {
     result.data<float>()[i] = static_cast<float>(i % kIn == 0 ? 127 : i * 29 % 63 - 31) / 8;
@@ -32,7 +32,7 @@ Tensor multiplied(Precision precision, bool class_token, bool first_only) {
   const ops::Recorder recorder;
   const Tensor input = Tensor::empty({kImages, kTokens, kIn}, DType::f32, Device::meta);
   if (class_token) ops::annotate_tokens(input, {.class_token = true, .head_tokens = 1});
-  const Tensor result = ops::linear(first_only ? input.narrow(1, 0, 1) : input, weight(), Tensor());
+  const Tensor result = ops::linear(first_only ? input.narrow(1, 0, 1) : input, int8_exact_weight(), Tensor());
   PackedWeights weights(precision);
   const Program program = compile(recorder, {input}, {result}, weights, {});
   const auto workspace = Storage::allocate(program.workspace_bytes());
@@ -89,7 +89,7 @@ TEST(WeightCorrection, IsForTheTokensOfTheHeadsAndTheMeanOfTheOthers) {
     if (annotated) ops::annotate_tokens(input, {.head_tokens = kHeadTokens});
     QuantizedTensor quantized{Tensor::empty({kOut, kIn}, DType::i8), Tensor::full({kOut}, 0.125)};
     for (int64_t i = 0; i < kOut * kIn; ++i) {
-      quantized.values.data<int8_t>()[i] = static_cast<int8_t>(8 * weight().data<float>()[i]);
+      quantized.values.data<int8_t>()[i] = static_cast<int8_t>(8 * int8_exact_weight().data<float>()[i]);
     }
     QuantizedTensor of_error{Tensor::empty({kOut, kIn}, DType::i8), Tensor::full({kOut}, 5.0 / 127)};
     for (int64_t i = 0; i < kOut * kIn; ++i) {
@@ -106,7 +106,7 @@ TEST(WeightCorrection, IsForTheTokensOfTheHeadsAndTheMeanOfTheOthers) {
     std::memcpy(copy.data<float>(), workspace->data() + program.outputs()[0].offset, sizeof(float) * copy.numel());
     return copy;
   };
-  const Tensor x = tokens(), w = weight();
+  const Tensor x = tokens(), w = int8_exact_weight();
   const Tensor got = multiplied_by(Precision::int8, true), dense = multiplied_by(Precision::fp32, true);
   double squares = 0, effect = 0;
   for (int64_t i = 0; i < got.numel(); ++i) {

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <cmath>
 #include <memory>
 
 #include "tests/support/golden.h"
@@ -28,12 +27,13 @@ namespace vitrail::infer {
 namespace {
 
 using kernels::Precision;
+using testing::relative_error;
 
-constexpr int64_t kDim = 64, kHeads = 4;
+constexpr int64_t kAttentionDim = 64, kHeads = 4;
 
 nn::MultiheadAttention cross_attention() {
   RandomParams random(3);
-  return nn::MultiheadAttention({.embed_dim = kDim, .num_heads = kHeads}, ParamSource(random));
+  return nn::MultiheadAttention({.embed_dim = kAttentionDim, .num_heads = kHeads}, ParamSource(random));
 }
 
 // Queries attend to another token set; the weights, averaged over heads, are a second output.
@@ -46,17 +46,8 @@ Function attend_to_context(const nn::MultiheadAttention& layer) {
 }
 
 NamedTensors inputs_of(int64_t batch, int64_t queries, int64_t keys) {
-  return {{"queries", Tensor::randn({batch, queries, kDim}, 1)}, {"context", Tensor::randn({batch, keys, kDim}, 2)}};
-}
-
-double relative_error(const Tensor& got, const Tensor& want) {
-  double difference = 0, length = 0;
-  for (int64_t i = 0; i < want.numel(); ++i) {
-    const double g = got.data<float>()[i], w = want.data<float>()[i];
-    difference += (g - w) * (g - w);
-    length += w * w;
-  }
-  return std::sqrt(difference / length);
+  return {{"queries", Tensor::randn({batch, queries, kAttentionDim}, 1)},
+          {"context", Tensor::randn({batch, keys, kAttentionDim}, 2)}};
 }
 
 class CrossAttention : public ::testing::TestWithParam<Precision> {};
@@ -86,7 +77,7 @@ TEST_P(CrossAttention, EqualsTheEagerFunction) {
 TEST(FunctionSession, AttentionOfFewTokensFollowsThatOfManyAndPrecedesIt) {
   const auto make = [] {
     RandomParams random(3);
-    return nn::DownsampledAttention({.embedding_dim = kDim, .num_heads = kHeads, .downsample_rate = 2},
+    return nn::DownsampledAttention({.embedding_dim = kAttentionDim, .num_heads = kHeads, .downsample_rate = 2},
                                     ParamSource(random));
   };
   const nn::DownsampledAttention reference = make();
@@ -161,11 +152,11 @@ TEST(FunctionSession, RecordsOncePerInputShapes) {
 class TextEmbedding : public nn::Module {
  public:
   explicit TextEmbedding(const ParamSource& params)
-      : tokens_(
-            params.get("tokens", {11, kDim}, [](Tensor& t, uint64_t key) { t.copy_(Tensor::randn(t.shape(), key)); })),
-        positions_(params.get("positions", {6, kDim},
+      : tokens_(params.get("tokens", {11, kAttentionDim},
+                           [](Tensor& t, uint64_t key) { t.copy_(Tensor::randn(t.shape(), key)); })),
+        positions_(params.get("positions", {6, kAttentionDim},
                               [](Tensor& t, uint64_t key) { t.copy_(Tensor::randn(t.shape(), key)); })),
-        norm_(kDim, 1e-5, params.child("norm")) {}
+        norm_(kAttentionDim, 1e-5, params.child("norm")) {}
   Tensor forward(const Tensor& ids) const {
     return norm_.forward(ops::add(ops::embedding(ids, tokens_), positions_.narrow(0, 0, ids.size(1))));
   }
@@ -294,12 +285,13 @@ TEST(FunctionSession, AStridedResultIsAnErrorAndIsNotWritten) {
   nn::MultiheadAttention layer = cross_attention();
   const FunctionSession session(layer, attend_to_context(layer));
   const NamedTensors inputs = inputs_of(1, 4, 8), want = session.run(inputs);
-  const Tensor memory = Tensor::full({1, 4, 2 * kDim}, 7), weights = Tensor::zeros(want[1].tensor.shape());
-  for (const Tensor& strided : {memory.narrow(2, 0, kDim), memory.narrow(2, 0, kDim).transpose(1, 2)}) {
+  const Tensor memory = Tensor::full({1, 4, 2 * kAttentionDim}, 7), weights = Tensor::zeros(want[1].tensor.shape());
+  for (const Tensor& strided :
+       {memory.narrow(2, 0, kAttentionDim), memory.narrow(2, 0, kAttentionDim).transpose(1, 2)}) {
     const std::string message = testing::error_of([&] { session.run_into(inputs, {strided, weights}); });
     EXPECT_TRUE(testing::contains(message, "a contiguous result f32 [1, 4, 64]")) << message;
   }
-  EXPECT_TRUE(testing::close(memory, Tensor::full({1, 4, 2 * kDim}, 7), 0));
+  EXPECT_TRUE(testing::close(memory, Tensor::full({1, 4, 2 * kAttentionDim}, 7), 0));
 }
 
 TEST(FunctionSession, TakesEveryFloatingTypeAndLayout) {

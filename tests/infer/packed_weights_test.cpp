@@ -12,38 +12,39 @@
 namespace vitrail::infer {
 namespace {
 
-constexpr int64_t kOut = 5, kIn = 48, kRows = 7;
+constexpr int64_t kPackedOut = 5, kPackedIn = 48, kRows = 7;
 
 // Row 0 has the full range, row 1 a common factor, row 2 small values, row 3 zeros only, row 4 the value −128.
-QuantizedTensor weight() {
-  const Tensor values = Tensor::zeros({kOut, kIn}, DType::i8), scales = Tensor::empty({kOut});
+QuantizedTensor quantized_weight() {
+  const Tensor values = Tensor::zeros({kPackedOut, kPackedIn}, DType::i8), scales = Tensor::empty({kPackedOut});
   int8_t* const v = values.data<int8_t>();
-  for (int64_t c = 0; c < kIn; ++c) {
-    v[0 * kIn + c] = static_cast<int8_t>(c == 0 ? 127 : c * 29 % 63 - 31);
-    v[1 * kIn + c] = static_cast<int8_t>(3 * (c * 7 % 21 - 10));
-    v[2 * kIn + c] = static_cast<int8_t>(c * 5 % 7 - 3);
-    v[4 * kIn + c] = static_cast<int8_t>(c == 9 ? -128 : c % 5 - 2);
+  for (int64_t c = 0; c < kPackedIn; ++c) {
+    v[0 * kPackedIn + c] = static_cast<int8_t>(c == 0 ? 127 : c * 29 % 63 - 31);
+    v[1 * kPackedIn + c] = static_cast<int8_t>(3 * (c * 7 % 21 - 10));
+    v[2 * kPackedIn + c] = static_cast<int8_t>(c * 5 % 7 - 3);
+    v[4 * kPackedIn + c] = static_cast<int8_t>(c == 9 ? -128 : c % 5 - 2);
   }
-  for (int64_t r = 0; r < kOut; ++r) scales.data<float>()[r] = 0.013F / static_cast<float>(3 * r + 7);
+  for (int64_t r = 0; r < kPackedOut; ++r) scales.data<float>()[r] = 0.013F / static_cast<float>(3 * r + 7);
   return {values, scales};
 }
 
 Tensor multiplied(const Tensor& packed_weight) {
   PackedWeights weights(kernels::Precision::int8);
   const auto packed = weights.get(packed_weight, Tensor());
-  const Tensor x = Tensor::randn({kRows, kIn}, 1), y = Tensor::empty({kRows, kOut});
+  const Tensor x = Tensor::randn({kRows, kPackedIn}, 1), y = Tensor::empty({kRows, kPackedOut});
   const kernels::LinearRows rows{.count = kRows};
   const auto scratch = Storage::allocate(packed.weight->scratch_bytes(rows) + 1);
-  packed.weight->run({x.data<float>(), kIn}, {y.data<float>(), kOut}, rows, {}, scratch->data());
+  packed.weight->run({x.data<float>(), kPackedIn}, {y.data<float>(), kPackedOut}, rows, {}, scratch->data());
   return y;
 }
 
 // So an int8 file gives the same logits whether it is kept or dequantised and quantised again.
 TEST(PackedWeights, AQuantizedWeightGivesTheBitsOfItsDequantizedCopy) {
-  const Tensor kept = multiplied(Tensor::from_quantized(weight())), dense = multiplied(dequantize(weight()));
+  const Tensor kept = multiplied(Tensor::from_quantized(quantized_weight())),
+               dense = multiplied(dequantize(quantized_weight()));
   EXPECT_EQ(std::memcmp(kept.data<float>(), dense.data<float>(), sizeof(float) * kept.numel()), 0)
       << "first values " << kept.data<float>()[0] << " and " << dense.data<float>()[0];
-  for (int64_t r = 0; r < kRows; ++r) EXPECT_EQ(kept.data<float>()[r * kOut + 3], 0);
+  for (int64_t r = 0; r < kRows; ++r) EXPECT_EQ(kept.data<float>()[r * kPackedOut + 3], 0);
 }
 
 Tensor run(const PackedWeights::Packed& packed, const Tensor& x, int64_t out) {
@@ -96,41 +97,42 @@ TEST(PackedWeights, ExceptionsHaveTheirOwnPrecision) {
 
 // A GEMM on NEON adds two values of up to 128 · 128 in 16 bits, which do not hold the sum.
 TEST(PackedWeights, ACorrectionMayHaveTheLowestInt8) {
-  QuantizedTensor corrected = weight();
-  const QuantizedTensor lowest{Tensor::full({kOut, kIn}, -128, DType::i8), Tensor::full({kOut}, 1e-4)};
+  QuantizedTensor corrected = quantized_weight();
+  const QuantizedTensor lowest{Tensor::full({kPackedOut, kPackedIn}, -128, DType::i8),
+                               Tensor::full({kPackedOut}, 1e-4)};
   corrected.correction = std::make_shared<const QuantizedTensor>(lowest);
   PackedWeights int8(kernels::Precision::int8);
   const auto packed = int8.get(Tensor::from_quantized(corrected), {});
-  const Tensor x = Tensor::randn({kRows, kIn}, 1);
-  EXPECT_TRUE(testing::close(run({packed.correction, nullptr}, x, kOut),
-                             ops::linear(x, Tensor::full({kOut, kIn}, -128e-4), {}), 2e-2));
+  const Tensor x = Tensor::randn({kRows, kPackedIn}, 1);
+  EXPECT_TRUE(testing::close(run({packed.correction, nullptr}, x, kPackedOut),
+                             ops::linear(x, Tensor::full({kPackedOut, kPackedIn}, -128e-4), {}), 2e-2));
 }
 
 // The weight, and what it lacks of its original, which the program adds for a few rows.
 TEST(PackedWeights, ACorrectionIsPackedBesideAnInt8WeightOnly) {
   const auto corrected = [] {  // packing releases the values
-    QuantizedTensor result = weight();
+    QuantizedTensor result = quantized_weight();
     result.correction = std::make_shared<const QuantizedTensor>(
-        QuantizedTensor{Tensor::full({kOut, kIn}, 3, DType::i8), Tensor::full({kOut}, 1e-4)});
+        QuantizedTensor{Tensor::full({kPackedOut, kPackedIn}, 3, DType::i8), Tensor::full({kPackedOut}, 1e-4)});
     return result;
   };
-  const Tensor bias = Tensor::randn({kOut}, 5), x = Tensor::randn({kRows, kIn}, 1);
+  const Tensor bias = Tensor::randn({kPackedOut}, 5), x = Tensor::randn({kRows, kPackedIn}, 1);
   PackedWeights int8(kernels::Precision::int8);
   const auto packed = int8.get(Tensor::from_quantized(corrected()), bias);
   ASSERT_NE(packed.correction, nullptr);
   EXPECT_EQ(int8.bytes(), packed.weight->packed_bytes() + packed.correction->packed_bytes());
   // Both have the bias, because one of them alone is applied to a row's correction.
-  EXPECT_TRUE(testing::close(run({packed.correction, nullptr}, x, kOut),
-                             ops::linear(x, Tensor::full({kOut, kIn}, 3e-4), bias), 1e-4));
-  EXPECT_TRUE(testing::close(run(packed, x, kOut), ops::linear(x, dequantize(weight()), bias), 2e-2));
+  EXPECT_TRUE(testing::close(run({packed.correction, nullptr}, x, kPackedOut),
+                             ops::linear(x, Tensor::full({kPackedOut, kPackedIn}, 3e-4), bias), 1e-4));
+  EXPECT_TRUE(testing::close(run(packed, x, kPackedOut), ops::linear(x, dequantize(quantized_weight()), bias), 2e-2));
   PackedWeights fp32(kernels::Precision::fp32);
   const auto dense = fp32.get(Tensor::from_quantized(corrected()), bias);
   EXPECT_EQ(dense.correction, nullptr);
   EXPECT_EQ(dense.weight->arithmetic(), kernels::Arithmetic::fp32);
-  EXPECT_TRUE(testing::close(run(dense, x, kOut), ops::linear(x, dequantize(corrected()), bias), 1e-5))
+  EXPECT_TRUE(testing::close(run(dense, x, kPackedOut), ops::linear(x, dequantize(corrected()), bias), 1e-5))
       << "the correction is a part of the weight";
   PackedWeights plain(kernels::Precision::int8);
-  EXPECT_EQ(plain.get(Tensor::from_quantized(weight()), bias).correction, nullptr);
+  EXPECT_EQ(plain.get(Tensor::from_quantized(quantized_weight()), bias).correction, nullptr);
 }
 
 TEST(PackedWeights, TakeWeightsAndBiasesOfAnyTypeAndLayout) {

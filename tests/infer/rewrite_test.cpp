@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/infer/meta.h"
 #include "vitrail/ops/activation.h"
 #include "vitrail/ops/elementwise.h"
 #include "vitrail/ops/linear.h"
@@ -15,8 +16,6 @@ namespace {
 
 using kernels::Activation;
 using ops::OpKind;
-
-Tensor meta(const Shape& shape) { return ops::symbolic_result(shape, DType::f32); }
 
 // The rewritten list of what `function` records; the result is the only output unless it says otherwise.
 template <class Function>
@@ -32,14 +31,14 @@ std::vector<OpKind> kinds_of(const std::vector<FusedOperation>& list) {
   return kinds;
 }
 
-Tensor weight() { return Tensor::randn({4, 4}, 1); }
+Tensor square_weight() { return Tensor::randn({4, 4}, 1); }
 
 TEST(Rewrite, ALayerAddsTheResidualBehindIt) {
   for (const bool scaled : {false, true}) {
     const Tensor x = meta({2, 4}), h = meta({2, 4}), scale = scaled ? Tensor::randn({4}, 2) : Tensor();
     Tensor sum;
     const auto list = rewritten([&]() -> std::vector<Tensor> {
-      sum = ops::residual_add(h, ops::linear(x, weight(), {}), scale);
+      sum = ops::residual_add(h, ops::linear(x, square_weight(), {}), scale);
       return {sum};
     });
     ASSERT_EQ(kinds_of(list), std::vector<OpKind>{OpKind::linear});
@@ -55,7 +54,7 @@ TEST(Rewrite, ALayerAddsTheResidualBehindIt) {
 TEST(Rewrite, TheFusedLayerFollowsItsResidual) {
   const Tensor x = meta({2, 4});
   const auto list = rewritten([&]() -> std::vector<Tensor> {
-    const Tensor branch = ops::linear(x, weight(), {});
+    const Tensor branch = ops::linear(x, square_weight(), {});
     const Tensor residual = ops::activation(x, Activation::gelu);
     return {ops::residual_add(residual, branch)};
   });
@@ -68,24 +67,24 @@ TEST(Rewrite, ALayerDoesNotAddAResidualThatDoesNotFit) {
   const auto kinds = [](const auto& function) { return kinds_of(rewritten(function)); };
   const Kinds apart{OpKind::linear, OpKind::residual_add};
   EXPECT_EQ(kinds([&]() -> std::vector<Tensor> {
-              return {ops::residual_add(h, ops::linear(x, weight(), {}, Activation::gelu))};
+              return {ops::residual_add(h, ops::linear(x, square_weight(), {}, Activation::gelu))};
             }),
             apart)
       << "behind an activation";
   EXPECT_EQ(kinds([&]() -> std::vector<Tensor> {
-              const Tensor branch = ops::linear(x, weight(), {});
+              const Tensor branch = ops::linear(x, square_weight(), {});
               return {ops::residual_add(h, branch), branch};
             }),
             apart)
       << "the branch is an output";
   EXPECT_EQ(kinds([&]() -> std::vector<Tensor> {
-              const Tensor branch = ops::linear(x, weight(), {});
+              const Tensor branch = ops::linear(x, square_weight(), {});
               return {ops::residual_add(h, branch), ops::activation(branch, Activation::relu)};
             }),
             (Kinds{OpKind::linear, OpKind::residual_add, OpKind::activation}))
       << "the branch is read again";
   EXPECT_EQ(kinds([&]() -> std::vector<Tensor> {
-              const Tensor branch = ops::linear(x, weight(), {});
+              const Tensor branch = ops::linear(x, square_weight(), {});
               return {ops::residual_add(h.narrow(0, 0, 1), branch.narrow(0, 1, 1))};
             }),
             apart)
@@ -97,7 +96,7 @@ TEST(Rewrite, ALayerDoesNotAddAResidualThatDoesNotFit) {
   EXPECT_EQ(kinds([&]() -> std::vector<Tensor> { return {ops::residual_add(h, x)}; }), Kinds{OpKind::residual_add})
       << "an input";
   EXPECT_EQ(kinds([&]() -> std::vector<Tensor> {
-              return {ops::residual_add(h, ops::residual_add(h, ops::linear(x, weight(), {})))};
+              return {ops::residual_add(h, ops::residual_add(h, ops::linear(x, square_weight(), {})))};
             }),
             apart)
       << "a layer adds one residual";
@@ -110,7 +109,7 @@ TEST(Rewrite, OperationsThatNothingReadsAreRemoved) {
     const Tensor dead = ops::activation(used, Activation::relu);
     ops::add(dead, used);
     const Tensor residual = ops::activation(x, Activation::silu);
-    return {ops::residual_add(residual, ops::linear(used, weight(), {}))};
+    return {ops::residual_add(residual, ops::linear(used, square_weight(), {}))};
   });
   ASSERT_EQ(kinds_of(list), (std::vector<OpKind>{OpKind::activation, OpKind::activation, OpKind::linear}));
   EXPECT_EQ(list[0].op.attributes.activation, Activation::gelu) << "the order is kept";

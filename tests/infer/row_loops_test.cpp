@@ -5,17 +5,13 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/golden.h"
+#include "tests/support/tensors.h"
 
 namespace vitrail::infer {
 namespace {
 
 using testing::close;
-
-Tensor counting(const Shape& shape) {
-  const Tensor t = Tensor::empty(shape);
-  for (int64_t i = 0; i < t.numel(); ++i) t.data<float>()[i] = static_cast<float>(i);
-  return t;
-}
+using testing::counting;
 
 TEST(RowLoops, VisitEachRowOnceWithItsOffsets) {
   const ThreadCount one(1);

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <thread>
 
@@ -21,11 +20,12 @@ namespace vitrail::infer {
 namespace {
 
 using testing::model_of;
+using testing::relative_error;
 
 class SessionOfFixture : public ::testing::TestWithParam<std::string> {};
 
 // Compiled and eager execution compute the same function with a different order of operations.
-constexpr double kTolerance = 1e-5;
+constexpr double kEagerTolerance = 1e-5;
 
 TEST_P(SessionOfFixture, EqualsTheReferenceAndTheEagerModel) {
   const auto folder = testing::model_fixture(GetParam()).parent_path();
@@ -55,7 +55,7 @@ TEST_P(SessionOfFixture, AttentionMapsEqualTheEagerModels) {
       Session(model_of(GetParam())).run(input, {.output = Output::attention, .all_layers = true});
   ASSERT_EQ(compiled.size(), eager.size());
   for (size_t i = 0; i < eager.size(); ++i)
-    EXPECT_TRUE(testing::close(compiled[i], eager[i], kTolerance, kTolerance)) << i;
+    EXPECT_TRUE(testing::close(compiled[i], eager[i], kEagerTolerance, kEagerTolerance)) << i;
 }
 
 class DeadTokens : public ::testing::TestWithParam<kernels::Precision> {};
@@ -68,7 +68,7 @@ TEST_P(DeadTokens, TheirEliminationKeepsTheClsFeatures) {
   const Request cls{.output = Output::features, .tokens = Tokens::cls};
   const Tensor all = session.run(images, {.output = Output::features, .tokens = Tokens::all})[0];
   EXPECT_TRUE(testing::close(session.run(images, cls)[0], all.narrow(1, 0, 1).contiguous().view({3, all.size(2)}),
-                             kTolerance, kTolerance));
+                             kEagerTolerance, kEagerTolerance));
 
   const auto program = session.program(images.shape(), cls);
   double computed = 0;
@@ -117,17 +117,6 @@ TEST(Session, EachThreadRunsWholeImagesAndAllShareTheRemainder) {
       }
     }
   }
-}
-
-// The relative L2 error.
-double relative_error(const Tensor& got, const Tensor& want) {
-  double error = 0, norm = 0;
-  for (int64_t i = 0; i < want.numel(); ++i) {
-    const double g = got.data<float>()[i], w = want.data<float>()[i];
-    error += (g - w) * (g - w);
-    norm += w * w;
-  }
-  return std::sqrt(error / norm);
 }
 
 // Half precision has a relative error per value of at most 2⁻⁹ where bf16 is used, for all operands (AMX), for weights
@@ -394,17 +383,19 @@ TEST(Session, FeaturesAreThoseOfTheEagerModel) {
         return session.run(input,
                            {.output = Output::features, .tokens = tokens, .layer = layer, .normalize = normalize})[0];
       };
-      EXPECT_TRUE(testing::close(got(Tokens::all), all, kTolerance, kTolerance)) << layer;
-      EXPECT_TRUE(testing::close(got(Tokens::cls), all.select(1, 0).contiguous(), kTolerance, kTolerance)) << layer;
-      EXPECT_TRUE(testing::close(got(Tokens::patch), all.narrow(1, prefix, all.size(1) - prefix).contiguous(),
-                                 kTolerance, kTolerance))
+      EXPECT_TRUE(testing::close(got(Tokens::all), all, kEagerTolerance, kEagerTolerance)) << layer;
+      EXPECT_TRUE(testing::close(got(Tokens::cls), all.select(1, 0).contiguous(), kEagerTolerance, kEagerTolerance))
           << layer;
-      EXPECT_TRUE(testing::close(got(Tokens::pooled), eager.pool(all), kTolerance, kTolerance)) << layer;
+      EXPECT_TRUE(testing::close(got(Tokens::patch), all.narrow(1, prefix, all.size(1) - prefix).contiguous(),
+                                 kEagerTolerance, kEagerTolerance))
+          << layer;
+      EXPECT_TRUE(testing::close(got(Tokens::pooled), eager.pool(all), kEagerTolerance, kEagerTolerance)) << layer;
     }
   }
   for (const int64_t layer : {-2, -1, 0, 1}) {
     const Tensor map = session.run(input, {.output = Output::attention, .layer = layer})[0];
-    EXPECT_TRUE(testing::close(map, eager.attention_maps(input, layer).at(0), kTolerance, kTolerance)) << layer;
+    EXPECT_TRUE(testing::close(map, eager.attention_maps(input, layer).at(0), kEagerTolerance, kEagerTolerance))
+        << layer;
   }
 }
 

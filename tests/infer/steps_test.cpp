@@ -2,6 +2,7 @@
 // The steps that each operation becomes: their text, operations, bytes and kernels.
 #include <gtest/gtest.h>
 
+#include "tests/infer/meta.h"
 #include "tests/support/messages.h"
 #include "vitrail/infer/buffers_internal.h"
 #include "vitrail/infer/compile_internal.h"
@@ -28,8 +29,6 @@ using kernels::Activation;
 using kernels::Arithmetic;
 using ops::OpKind;
 
-Tensor meta_tensor(const Shape& shape, DType dtype = DType::f32) { return ops::symbolic_result(shape, dtype); }
-
 // The program of a function of inputs with these shapes.
 template <class Compute>
 Program program_of(const std::vector<Tensor>& inputs, const Compute& compute,
@@ -40,7 +39,7 @@ Program program_of(const std::vector<Tensor>& inputs, const Compute& compute,
   return compile(recorder, inputs, outputs, weights, {.attention = attention});
 }
 
-struct Case {
+struct StepCase {
   std::vector<Tensor> inputs;
   std::vector<Tensor> (*compute)(const std::vector<Tensor>& in);
   std::string text;
@@ -49,7 +48,7 @@ struct Case {
   bool is_loop = false;
 };
 
-void expect_last_step(const Case& each) {
+void expect_last_step(const StepCase& each) {
   const Program program = program_of(each.inputs, each.compute);
   ASSERT_FALSE(program.steps().empty()) << each.text;
   const Step& step = program.steps().back();
@@ -71,8 +70,8 @@ using Results = std::vector<Tensor>;
 using In = const std::vector<Tensor>&;
 
 TEST(Steps, StateWhatTheyReadWriteAndCompute) {
-  const Tensor x = meta_tensor({2, 3, 4}), y = meta_tensor({2, 3, 4});
-  for (const Case& each : std::vector<Case>{
+  const Tensor x = meta({2, 3, 4}), y = meta({2, 3, 4});
+  for (const StepCase& each : std::vector<StepCase>{
            {{x},
             [](In in) -> Results {
               return {ops::linear(in[0], ones({5, 4}), ones({5}))};
@@ -123,13 +122,13 @@ TEST(Steps, StateWhatTheyReadWriteAndCompute) {
             0,
             24 + 24 + 4 + 24,
             "residual add"},
-           {{meta_tensor({1, 2, 3, 4}), meta_tensor({1, 2, 5, 4})},
+           {{meta({1, 2, 3, 4}), meta({1, 2, 5, 4})},
             [](In in) -> Results { return {ops::attention(in[0], in[1], in[1], 0.5).out}; },
             "attention heads=2 input [1, 2, 3, 4] input [1, 2, 5, 4] input [1, 2, 5, 4] → %0 [1, 3, 8]",
             480,
             24 + 40 + 40 + 24,
             "attention fp32"},
-           {{meta_tensor({1, 2, 3, 4}), meta_tensor({1, 2, 5, 4})},
+           {{meta({1, 2, 3, 4}), meta({1, 2, 5, 4})},
             [](In in) -> Results {
               const auto result = ops::attention(in[0], in[1], in[1], 0.5, ones({1, 2, 3, 5}), true);
               return {result.out, result.weights};
@@ -138,7 +137,7 @@ TEST(Steps, StateWhatTheyReadWriteAndCompute) {
             480,
             24 + 40 + 40 + 30 + 24 + 30,
             "attention fp32"},
-           {{meta_tensor({1, 3, 24})},
+           {{meta({1, 3, 24})},
             [](In in) -> Results {
               return {ops::rotary(in[0], ones({1, 1, 2, 4}), 2, ops::RotaryPairs::interleaved)};
             },
@@ -146,7 +145,7 @@ TEST(Steps, StateWhatTheyReadWriteAndCompute) {
             0,
             72 + 8 + 72,
             "rotary"},
-           {{meta_tensor({1, 2, 4, 6})},
+           {{meta({1, 2, 4, 6})},
             [](In in) -> Results { return {ops::patchify(in[0], 2, 3)}; },
             "patchify 2×3 input [1, 2, 4, 6] → %0 [1, 4, 12]",
             0,
@@ -207,13 +206,13 @@ TEST(Steps, StateWhatTheyReadWriteAndCompute) {
             48,
             "copy",
             true},
-           {{meta_tensor({1, 6, 4}), meta_tensor({1, 2, 6, 3})},
+           {{meta({1, 6, 4}), meta({1, 2, 6, 3})},
             [](In in) -> Results { return {ops::merge_tokens(in[0], in[1], {}, 2, 1).x}; },
             "merge_tokens 2 input [1, 6, 4] input [1, 2, 6, 3] → %0 [1, 4, 4] %1 [1, 4] %2 [1, 4]",
             54,  // 2 · 3 for each pair of 3 and 3 tokens
             24 + 36 + 16 + 4 + 4,
             "token merging"},
-           {{meta_tensor({2, 3}, DType::i64)},
+           {{meta({2, 3}, DType::i64)},
             [](In in) -> Results { return {ops::embedding(in[0], ones({5, 4}))}; },
             "embedding input [2, 3] → %0 [2, 3, 4]",
             0,
@@ -225,7 +224,7 @@ TEST(Steps, StateWhatTheyReadWriteAndCompute) {
 }
 
 TEST(Steps, NumberTheirBuffersInTheOrderOfFirstUse) {
-  const Program program = program_of({meta_tensor({2, 4})}, [](In in) -> Results {
+  const Program program = program_of({meta({2, 4})}, [](In in) -> Results {
     const Tensor a = ops::activation(in[0], Activation::gelu), b = ops::activation(a, Activation::relu);
     return {ops::add(a, b), ops::mul(b, ones({4}))};
   });
@@ -242,7 +241,7 @@ TEST(Steps, NumberTheirBuffersInTheOrderOfFirstUse) {
 }
 
 TEST(Steps, ScratchOfTheLargestStepFollowsTheBuffers) {
-  const Tensor x = meta_tensor({7, 64});
+  const Tensor x = meta({7, 64});
   const ops::Recorder recorder;
   const Tensor hidden = ops::linear(x, ones({96, 64}), {}), y = ops::linear(hidden, ones({32, 96}), {});
   PackedWeights weights(kernels::Precision::int8);
@@ -290,9 +289,9 @@ TEST(Steps, ACustomOperationRunsTheFunctionOfThePrecision) {
   for (const bool with_half : {false, true}) {
     for (const kernels::Precision precision : {kernels::Precision::fp32, kernels::Precision::half}) {
       const Program program = program_of(
-          {meta_tensor({3})},
+          {meta({3})},
           [with_half](In in) -> Results {
-            const Tensor y = meta_tensor({3});
+            const Tensor y = meta({3});
             ops::CustomOperation step{.name = "step"};
             step.compute = [](const float* const*, float* const* out) { out[0][0] = 1; };
             if (with_half) step.compute_half = [](const float* const*, float* const* out) { out[0][0] = 2; };
@@ -332,7 +331,7 @@ TEST(Program, RunsItsStepsInOrderAndReportsEach) {
 }
 
 TEST(Compile, ErrorsNameWhatAProgramNeeds) {
-  const Tensor x = meta_tensor({2, 3, 4}), ids = meta_tensor({2, 3}, DType::i64);
+  const Tensor x = meta({2, 3, 4}), ids = meta({2, 3}, DType::i64);
   const auto message = [](const std::vector<Tensor>& inputs, const auto& compute) {
     return testing::error_of([&] { program_of(inputs, compute); });
   };
@@ -340,11 +339,11 @@ TEST(Compile, ErrorsNameWhatAProgramNeeds) {
             "compile: expected outputs that an operation computes, got another tensor");
   EXPECT_EQ(message({x}, [](In in) -> Results { return {ops::add(in[0], in[0]).transpose(0, 1)}; }),
             "compile: expected contiguous outputs, got [3, 2, 4]");
-  EXPECT_EQ(message({meta_tensor({2}, DType::bf16)}, [](In in) -> Results { return {ops::add(in[0], in[0])}; }),
+  EXPECT_EQ(message({meta({2}, DType::bf16)}, [](In in) -> Results { return {ops::add(in[0], in[0])}; }),
             "compile: expected f32 operands (integer inputs are for embedding), got bf16");
-  EXPECT_EQ(message({x, meta_tensor({2, 3, 4}, DType::i64)}, [](In in) -> Results { return {ops::add(in[0], in[1])}; }),
+  EXPECT_EQ(message({x, meta({2, 3, 4}, DType::i64)}, [](In in) -> Results { return {ops::add(in[0], in[1])}; }),
             "compile: expected f32 operands (integer inputs are for embedding), got i64");
-  EXPECT_EQ(message({x}, [](In in) -> Results { return {ops::layer_norm(in[0], meta_tensor({4}), {}, 1)}; }),
+  EXPECT_EQ(message({x}, [](In in) -> Results { return {ops::layer_norm(in[0], meta({4}), {}, 1)}; }),
             "compile: expected operations that read inputs or earlier results, got a read of [4], which nothing has "
             "written");
   EXPECT_EQ(message({ids},
@@ -352,7 +351,7 @@ TEST(Compile, ErrorsNameWhatAProgramNeeds) {
                       return {ops::embedding(in[0].transpose(0, 1), ones({5, 4}))};
                     }),
             "compile: expected an embedding of ids that are an input of the function, got [3, 2]");
-  EXPECT_EQ(message({meta_tensor({2, 3}, DType::i32)},
+  EXPECT_EQ(message({meta({2, 3}, DType::i32)},
                     [](In in) -> Results {
                       return {ops::embedding(in[0], ones({5, 4}))};
                     }),
@@ -360,7 +359,7 @@ TEST(Compile, ErrorsNameWhatAProgramNeeds) {
 }
 
 TEST(Compile, AnIdOutsideTheTableIsAnErrorOfTheRun) {
-  const Program program = program_of({meta_tensor({3}, DType::i64)}, [](In in) -> Results {
+  const Program program = program_of({meta({3}, DType::i64)}, [](In in) -> Results {
     return {ops::embedding(in[0], Tensor::from<float>({2, 2}, {1, 2, 3, 4}))};
   });
   const auto workspace = Storage::allocate(program.workspace_bytes());
@@ -376,28 +375,28 @@ TEST(Compile, AnIdOutsideTheTableIsAnErrorOfTheRun) {
 }
 
 TEST(Compile, ErrorsNameOperandsThatStepsCannotRead) {
-  const Tensor x = meta_tensor({2, 3, 4});
+  const Tensor x = meta({2, 3, 4});
   const auto message = [&](const auto& compute) { return testing::error_of([&] { program_of({x}, compute); }); };
   EXPECT_EQ(message([](In in) -> Results {
-              const Tensor heads = in[0].unsqueeze(0), y = meta_tensor({1, 3, 8});
+              const Tensor heads = in[0].unsqueeze(0), y = meta({1, 3, 8});
               const Tensor scores = ops::attention(heads, heads, heads, 1, {}, true).weights;
               ops::record(OpKind::attention, {heads, heads, heads, scores.transpose(2, 3)}, {y, Tensor()});
               return {y};
             }),
             "compile: expected an attention bias with a contiguous last axis, got [1, 2, 3, 3]");
   EXPECT_EQ(message([](In in) -> Results {
-              const Tensor y = meta_tensor({2, 3});
+              const Tensor y = meta({2, 3});
               ops::record(OpKind::mean, {in[0].transpose(1, 2)}, {y}, {.axis = 1});
               return {y};
             }),
             "compile: expected a mean over rows with a contiguous last axis, got [2, 4, 3]");
   EXPECT_EQ(message([](In in) -> Results {
-              return {ops::residual_add(in[0], ops::linear(in[0], ones({4, 4}), {}), meta_tensor({4}))};
+              return {ops::residual_add(in[0], ops::linear(in[0], ones({4, 4}), {}), meta({4}))};
             }),
             "compile: expected operands that are inputs, results of recorded operations or constants, got [4]: not "
             "recorded, or the weight of a packed layer (see retained_layers)");
   const auto custom = [](const Tensor& input) {
-    const Tensor y = meta_tensor({2});
+    const Tensor y = meta({2});
     ops::record(OpKind::custom, {input}, {y},
                 {.custom = std::make_shared<const ops::CustomOperation>(ops::CustomOperation{.name = "fft"})});
     return y;
@@ -405,7 +404,7 @@ TEST(Compile, ErrorsNameOperandsThatStepsCannotRead) {
   EXPECT_EQ(message([&](In in) -> Results { return {custom(in[0].transpose(0, 2))}; }),
             "compile: expected contiguous f32 tensors for fft, got [4, 3, 2] f32, strided");
   EXPECT_EQ(testing::error_of(
-                [&] { program_of({meta_tensor({3}, DType::i64)}, [&](In in) -> Results { return {custom(in[0])}; }); }),
+                [&] { program_of({meta({3}, DType::i64)}, [&](In in) -> Results { return {custom(in[0])}; }); }),
             "compile: expected contiguous f32 tensors for fft, got [3] i64");
 }
 

@@ -43,12 +43,12 @@ const View kViews[] = {
      }},
 };
 
-struct Case {
+struct StridedCase {
   const char* name;
   Tensor (*run)(const Tensor& view);  // a view [B, N, C]
 };
-void PrintTo(const Case& each, std::ostream* out) { *out << each.name; }
-const Case kCases[] = {
+void PrintTo(const StridedCase& each, std::ostream* out) { *out << each.name; }
+const StridedCase kStridedCases[] = {
     {"Linear",
      [](const Tensor& x) {
        return ops::linear(x, Tensor::randn({5, x.size(2)}, 7), {});
@@ -78,7 +78,7 @@ const Case kCases[] = {
      [](const Tensor& x) { return ops::merge_tokens(x, x.unsqueeze(1), ops::mean(ops::mul(x, x), 2), 1, 0).x; }},
 };
 
-class StridedOperand : public ::testing::TestWithParam<std::tuple<Case, View>> {};
+class StridedOperand : public ::testing::TestWithParam<std::tuple<StridedCase, View>> {};
 
 // Sums of at most 8 products of numbers below 10, in another order: some 1e-6.
 TEST_P(StridedOperand, GivesTheEagerResult) {
@@ -97,7 +97,7 @@ TEST_P(StridedOperand, GivesTheEagerResult) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Operations, StridedOperand,
-                         ::testing::Combine(::testing::ValuesIn(kCases), ::testing::ValuesIn(kViews)),
+                         ::testing::Combine(::testing::ValuesIn(kStridedCases), ::testing::ValuesIn(kViews)),
                          [](const auto& each) {
                            return std::string(std::get<0>(each.param).name) + "_" + std::get<1>(each.param).name;
                          });

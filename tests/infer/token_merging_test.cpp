@@ -17,7 +17,7 @@ namespace {
 using testing::input_of;
 using testing::model_of;
 
-constexpr double kTolerance = 1e-5;  // as without merging
+constexpr double kMergingTolerance = 1e-5;  // as without merging
 
 TEST(TokenMerging, LogitsEqualTheReference) {
   const testing::Golden golden = testing::read_golden(testing::fixture("infer/token_merging.safetensors"));
@@ -28,11 +28,12 @@ TEST(TokenMerging, LogitsEqualTheReference) {
     const int64_t merged = std::stoll(key.substr(dot + 1));
     const Tensor input = input_of(fixture);
     const Session session(model_of(fixture), {.merged_per_block = merged});
-    EXPECT_TRUE(testing::close(session.logits(input), want, kTolerance, kTolerance)) << key << " compiled";
+    EXPECT_TRUE(testing::close(session.logits(input), want, kMergingTolerance, kMergingTolerance))
+        << key << " compiled";
     models::VisionTransformer eager = model_of(fixture);
     eager.eval();
     eager.merge_tokens(merged);
-    EXPECT_TRUE(testing::close(eager.forward(input), want, kTolerance, kTolerance)) << key << " eager";
+    EXPECT_TRUE(testing::close(eager.forward(input), want, kMergingTolerance, kMergingTolerance)) << key << " eager";
   }
 }
 

@@ -4,12 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/infer/meta.h"
+
 namespace vitrail::infer {
 namespace {
 
 using ops::OpKind;
-
-Tensor meta(const Shape& shape) { return ops::symbolic_result(shape, DType::f32); }
 
 // Whether the result of an operation on marked tokens has them, too.
 bool keeps(OpKind kind, const Tensor& result = meta({2, 5, 6}), const ops::OpAttributes& attributes = {}) {

@@ -14,13 +14,13 @@
 namespace vitrail::kernels {
 namespace {
 
+using testing::AttentionSizes;
 using testing::Buffer;
+using testing::kEps;
+using testing::kInfinity;
 using testing::random_floats;
 
-constexpr double kEps = std::numeric_limits<float>::epsilon();
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-
-Precision precision = Precision::fp32;  // Problem takes it
+Precision precision = Precision::fp32;  // AttentionProblem takes it
 
 // On every instruction set in fp32, and in half precision where attention multiplies 16 bits.
 void for_each_kernel(const std::function<void()>& body) {
@@ -35,17 +35,13 @@ void for_each_kernel(const std::function<void()>& body) {
   });
 }
 
-struct Sizes {
-  int64_t batch, heads, queries, keys, head_dim;
-};
-
 // q, k and v as a fused projection leaves them: [B, N, 3, H, D] when queries == keys, else three [B, N, H, D].
-struct Problem {
-  Sizes s;
+struct AttentionProblem {
+  AttentionSizes s;
   std::vector<float> q, k, v, bias, out, weights;
   AttentionArgs args;
 
-  Problem(const Sizes& sizes, bool with_bias, bool with_weights, float spread = 1) : s(sizes) {
+  AttentionProblem(const AttentionSizes& sizes, bool with_bias, bool with_weights, float spread = 1) : s(sizes) {
     const int64_t width = s.heads * s.head_dim;
     out.assign(s.batch * s.queries * width, 7.0f);
     args = {.batch = s.batch, .heads = s.heads, .queries = s.queries, .keys = s.keys, .head_dim = s.head_dim};
@@ -76,7 +72,7 @@ struct Problem {
       args.weights = weights.data();
     }
   }
-  Problem(const Problem&) = delete;
+  AttentionProblem(const AttentionProblem&) = delete;
 
   static std::vector<double> wide(const float* p, int64_t n) { return {p, p + n}; }
 
@@ -129,10 +125,10 @@ struct Problem {
   bool rounds_scores() const { return rounds() && active_features().has(Feature::amx); }  // q and k, to bf16
 };
 
-void check(const Sizes& sizes, bool with_bias, bool with_weights) {
+void check(const AttentionSizes& sizes, bool with_bias, bool with_weights) {
   SCOPED_TRACE(::testing::Message() << sizes.batch << "×" << sizes.heads << " heads, " << sizes.queries << " queries, "
                                     << sizes.keys << " keys of " << sizes.head_dim);
-  Problem problem(sizes, with_bias, with_weights);
+  AttentionProblem problem(sizes, with_bias, with_weights);
   attention(problem.args);
   std::vector<double> out, weights;
   problem.expected(&out, &weights);
@@ -159,16 +155,17 @@ TEST(Attention, MatchesTheDoubleReferenceOnEmulatedAmxTiles) {
       &testing::emulated_amx, &testing::emulated_amx, &testing::emulated_amx, false, 32, 16};
   testing::for_each_isa([&](Isa isa) {
     if (!features_of(isa).has(Feature::avx512)) return;  // packs panels of its vectors
-    for (const Sizes& sizes : {Sizes{1, 2, 33, 33, 64}, Sizes{2, 1, 197, 197, 64}, Sizes{1, 3, 7, 70, 16},
-                               Sizes{1, 1, 40, 3, 256}, Sizes{1, 2, 1, 65, 64}}) {
-      Problem problem(sizes, sizes.keys % 2 == 0, sizes.keys % 3 == 0);
+    for (const AttentionSizes& sizes :
+         {AttentionSizes{1, 2, 33, 33, 64}, AttentionSizes{2, 1, 197, 197, 64}, AttentionSizes{1, 3, 7, 70, 16},
+          AttentionSizes{1, 1, 40, 3, 256}, AttentionSizes{1, 2, 1, 65, 64}}) {
+      AttentionProblem problem(sizes, sizes.keys % 2 == 0, sizes.keys % 3 == 0);
       for (std::vector<float>* values : {&problem.q, &problem.k, &problem.v}) {
         for (float& value : *values) value = static_cast<float>(BFloat16(value));
       }
       attention_in_bf16(problem.args, kEmulated);
       std::vector<double> out, weights;
       problem.expected(&out, &weights);
-      const double relative = problem.weight_error(), rounding = 2 * 5 * Problem::kBf16Error;
+      const double relative = problem.weight_error(), rounding = 2 * 5 * AttentionProblem::kBf16Error;
       testing::expect_close(problem.out, out, [&](int64_t) { return 5 * relative + rounding + 1e-7; });
       if (!problem.weights.empty()) {
         testing::expect_close(problem.weights, weights, [&](int64_t i) { return relative * weights[i] + 1e-37; });
@@ -198,7 +195,7 @@ TEST(Attention, RelativePositionsEqualTheirBias) {
          {std::array<int64_t, 3>{3, 5, 7}, {14, 14, 64}, {1, 1, 4}, {5, 33, 16}}) {
       SCOPED_TRACE(::testing::Message() << height << "×" << width << " cells, " << head_dim);
       const int64_t tokens = height * width;
-      Problem problem({1, 2, tokens, tokens, head_dim}, false, true);
+      AttentionProblem problem({1, 2, tokens, tokens, head_dim}, false, true);
       const auto rows = random_floats((2 * height - 1) * head_dim, 5, 0.25f);
       const auto columns = random_floats((2 * width - 1) * head_dim, 6, 0.25f);
       std::vector<float> bias;
@@ -240,7 +237,7 @@ TEST(Attention, EveryKeyHasItsWeight) {
     for (const auto& [keys, head_dim] : {std::pair<int64_t, int64_t>{1, 8}, {5, 3}, {16, 20}, {33, 64}, {197, 64}}) {
       for (const bool selected : {false, true}) {
         for (int64_t key = 0; key < keys; ++key) {
-          Problem problem({1, 1, 2, keys, head_dim}, false, false);
+          AttentionProblem problem({1, 1, 2, keys, head_dim}, false, false);
           std::fill(problem.q.begin(), problem.q.end(), 0.0f);
           std::fill(problem.k.begin(), problem.k.end(), 0.0f);
           std::fill(problem.v.begin(), problem.v.end(), 0.0f);
@@ -278,7 +275,7 @@ TEST(Attention, TakesMoreKeysOrMoreQueries) {
 
 TEST(Attention, FullyMaskedRowGivesZeros) {
   for_each_kernel([] {
-    Problem problem({1, 2, 9, 9, 24}, true, true);
+    AttentionProblem problem({1, 2, 9, 9, 24}, true, true);
     std::fill_n(problem.bias.data() + 9 * 9 + 4 * 9, 9, -kInfinity);  // head 1, query 4
     attention(problem.args);
     for (int64_t j = 0; j < 9; ++j) EXPECT_EQ(problem.weights[9 * 9 + 4 * 9 + j], 0.0f);
@@ -293,7 +290,7 @@ TEST(Attention, FullyMaskedRowGivesZeros) {
 
 TEST(Attention, NoKeysGiveZeros) {
   for_each_kernel([] {
-    Problem problem({1, 1, 3, 0, 5}, false, false);
+    AttentionProblem problem({1, 1, 3, 0, 5}, false, false);
     attention(problem.args);
     EXPECT_EQ(problem.out, std::vector<float>(15, 0.0f));
   });
@@ -301,7 +298,7 @@ TEST(Attention, NoKeysGiveZeros) {
 
 TEST(Attention, HugeScoresStayFinite) {
   for_each_kernel([] {
-    Problem problem({1, 1, 20, 20, 16}, false, true, 300.0f);
+    AttentionProblem problem({1, 1, 20, 20, 16}, false, true, 300.0f);
     attention(problem.args);
     for (int64_t t = 0; t < 20; ++t) {
       double sum = 0;
@@ -314,7 +311,7 @@ TEST(Attention, HugeScoresStayFinite) {
 TEST(Attention, TakesANegativeScale) {
   for_each_kernel([] {
     for (const bool with_bias : {false, true}) {
-      Problem problem({1, 2, 9, 40, 16}, with_bias, false);
+      AttentionProblem problem({1, 2, 9, 40, 16}, with_bias, false);
       problem.args.scale = -problem.args.scale;
       attention(problem.args);
       std::vector<double> out, weights;
@@ -328,16 +325,16 @@ TEST(Attention, TakesANegativeScale) {
 TEST(Attention, PropagatesNaNWhereItReaches) {
   for_each_kernel([] {
     for (const bool with_weights : {true, false}) {
-      Problem in_query({1, 1, 20, 20, 16}, true, with_weights);
+      AttentionProblem in_query({1, 1, 20, 20, 16}, true, with_weights);
       in_query.q[7 * 48 + 2] = std::numeric_limits<float>::quiet_NaN();
       attention(in_query.args);
       for (int64_t i = 0; i < 20 * 16; ++i) EXPECT_EQ(std::isnan(in_query.out[i]), i / 16 == 7) << i;
     }
-    Problem in_value({1, 1, 20, 20, 16}, false, false);
+    AttentionProblem in_value({1, 1, 20, 20, 16}, false, false);
     in_value.q[19 * 48 + 32 + 5] = std::numeric_limits<float>::quiet_NaN();
     attention(in_value.args);
     for (int64_t i = 0; i < 20 * 16; ++i) EXPECT_EQ(std::isnan(in_value.out[i]), i % 16 == 5) << i;
-    Problem in_key({1, 1, 20, 20, 16}, false, false);
+    AttentionProblem in_key({1, 1, 20, 20, 16}, false, false);
     in_key.q[19 * 48 + 16 + 5] = std::numeric_limits<float>::quiet_NaN();
     attention(in_key.args);
     for (float v : in_key.out) EXPECT_TRUE(std::isnan(v));
@@ -347,7 +344,7 @@ TEST(Attention, PropagatesNaNWhereItReaches) {
 TEST(Attention, WritesNothingOutsideItsHeads) {
   for_each_kernel([] {
     for (int64_t head_dim : {3, 16, 19}) {
-      Problem problem({1, 1, 11, 11, head_dim}, false, false);
+      AttentionProblem problem({1, 1, 11, 11, head_dim}, false, false);
       const int64_t stride = head_dim + 2;
       Buffer out(11 * stride, 1);
       std::fill_n(out.data(), 11 * stride, 9.0f);
@@ -369,14 +366,14 @@ TEST(Attention, CallsOfOtherPrecisionAndKeysPackTheirOwn) {
     if (isa != available_isas().back()) return;  // the others would put the kinds' counts of calls far apart
     const ThreadCount count(1);
     precision = Precision::half;
-    Problem narrow({1, 1, 3, 3, 8}, false, false, 2);
+    AttentionProblem narrow({1, 1, 3, 3, 8}, false, false, 2);
     precision = Precision::fp32;
-    Problem wide({1, 1, 3, 3, 8}, false, false, 1);
+    AttentionProblem wide({1, 1, 3, 3, 8}, false, false, 1);
     std::thread([&] { attention(narrow.args); }).join();
     std::thread([&] { attention(wide.args); }).join();
     const std::vector<float> want_narrow = narrow.out, want_wide = wide.out;
     int wrong = 0;
-    auto call = [&](Problem& problem, const std::vector<float>& want) {
+    auto call = [&](AttentionProblem& problem, const std::vector<float>& want) {
       attention(problem.args);
       wrong += problem.out != want;
     };
@@ -394,7 +391,7 @@ TEST(Attention, BitsDoNotDependOnThreadsAndCallersMayOverlap) {
     std::vector<float> results[3];
     auto run = [&](int threads) {
       ThreadCount count(threads);
-      Problem problem({2, 3, 67, 67, 40}, true, false);
+      AttentionProblem problem({2, 3, 67, 67, 40}, true, false);
       attention(problem.args);
       results[threads - 1] = problem.out;
     };

@@ -16,15 +16,12 @@
 namespace vitrail::kernels {
 namespace {
 
+using testing::AttentionSizes;
 using testing::Buffer;
+using testing::kActivations;
+using testing::kEps;
 using testing::random_floats;
-
-constexpr double kEps = std::numeric_limits<float>::epsilon();
-constexpr Activation kActivations[] = {Activation::none,       Activation::gelu, Activation::gelu_tanh,
-                                       Activation::quick_gelu, Activation::relu, Activation::silu,
-                                       Activation::tanh};
-
-std::vector<double> widened(const std::vector<float>& x) { return {x.begin(), x.end()}; }
+using testing::widened;
 
 TEST(Elementwise, AddsAndMultipliesOnEveryIsa) {
   testing::for_each_isa([](Isa) {
@@ -179,19 +176,15 @@ void expect_near_by_norm(const std::vector<float>& got, const std::vector<double
   EXPECT_LE(std::sqrt(apart), 0.03 * std::sqrt(size) + 1e-6);
 }
 
-struct Sizes {
-  int64_t batch, heads, queries, keys, head_dim;
-};
-
 // One attention with its gradients; q, k, v and out are [B, N, H, D], as layers have them.
-struct Problem {
-  Sizes s;
+struct AttentionGradProblem {
+  AttentionSizes s;
   int64_t width;
   std::vector<float> q, k, v, grad, bias;
   std::vector<float> grad_q, grad_k, grad_v, grad_scores;
   Precision precision = Precision::fp32;
 
-  explicit Problem(const Sizes& sizes) : s(sizes), width(sizes.heads * sizes.head_dim) {
+  explicit AttentionGradProblem(const AttentionSizes& sizes) : s(sizes), width(sizes.heads * sizes.head_dim) {
     q = random_floats(s.batch * s.queries * width, 1);
     k = random_floats(s.batch * s.keys * width, 2);
     v = random_floats(s.batch * s.keys * width, 3);
@@ -262,17 +255,18 @@ struct Problem {
 };
 
 // Below, at and above tiles of 6 and 12, panels of 8, 16 and 32, and blocks of queries.
-const std::vector<Sizes> kSizes{{1, 1, 1, 1, 1},    {2, 3, 5, 7, 3},      {1, 2, 12, 16, 8},   {2, 1, 13, 17, 9},
-                                {1, 2, 65, 65, 16}, {1, 1, 197, 197, 64}, {1, 1, 300, 150, 33}};
+const std::vector<AttentionSizes> kAttentionSizes{{1, 1, 1, 1, 1},     {2, 3, 5, 7, 3},    {1, 2, 12, 16, 8},
+                                                  {2, 1, 13, 17, 9},   {1, 2, 65, 65, 16}, {1, 1, 197, 197, 64},
+                                                  {1, 1, 300, 150, 33}};
 
 TEST(AttentionBackward, MatchesTheDoubleReferenceOnEveryIsa) {
   testing::for_each_isa([](Isa) {
-    for (const Sizes& sizes : kSizes) {
+    for (const AttentionSizes& sizes : kAttentionSizes) {
       SCOPED_TRACE(::testing::Message() << sizes.queries << " queries, " << sizes.keys << " keys of "
                                         << sizes.head_dim);
       for (const Precision precision : {Precision::fp32, Precision::half}) {
         if (precision == Precision::half && !active_features().has(Feature::avx512_bf16)) continue;
-        Problem problem(sizes);
+        AttentionGradProblem problem(sizes);
         problem.precision = precision;
         problem.run();
         problem.expect_right();
@@ -282,7 +276,7 @@ TEST(AttentionBackward, MatchesTheDoubleReferenceOnEveryIsa) {
 }
 
 TEST(AttentionBackward, ThreadsDoNotChangeABit) {
-  Problem one({2, 3, 65, 65, 16}), three({2, 3, 65, 65, 16});
+  AttentionGradProblem one({2, 3, 65, 65, 16}), three({2, 3, 65, 65, 16});
   {
     const ThreadCount count(1);
     one.run();
@@ -386,7 +380,7 @@ TEST(AttentionBackward, TakesEveryKindOfBiasAndStride) {
 
 TEST(AttentionBackward, OfAMaskedQueryIsZero) {
   testing::for_each_isa([](Isa) {
-    Problem problem({1, 1, 5, 9, 4});
+    AttentionGradProblem problem({1, 1, 5, 9, 4});
     std::fill_n(problem.bias.begin() + 2 * 9, 9, -std::numeric_limits<float>::infinity());
     problem.run();
     for (int64_t e = 0; e < 4; ++e) EXPECT_EQ(problem.grad_q[2 * 4 + e], 0) << e;
@@ -398,8 +392,8 @@ TEST(AttentionBackward, OfAMaskedQueryIsZero) {
 // Results that depend on no query or key have gradients of 0, which are written like others.
 TEST(AttentionBackward, WithoutKeysOrQueriesIsZero) {
   testing::for_each_isa([](Isa) {
-    for (const Sizes& sizes : {Sizes{2, 3, 4, 0, 5}, Sizes{2, 3, 0, 2, 5}}) {
-      Problem problem(sizes);
+    for (const AttentionSizes& sizes : {AttentionSizes{2, 3, 4, 0, 5}, AttentionSizes{2, 3, 0, 2, 5}}) {
+      AttentionGradProblem problem(sizes);
       problem.run();
       EXPECT_EQ(problem.grad_q, std::vector<float>(problem.q.size())) << sizes.keys << " keys";
       EXPECT_EQ(problem.grad_k, std::vector<float>(problem.k.size())) << sizes.keys << " keys";

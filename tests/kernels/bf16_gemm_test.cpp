@@ -12,15 +12,11 @@ namespace {
 using testing::emulated_amx;
 using testing::emulated_bf16;
 using testing::Problem;
+using testing::round_values_to_bf16;
 using testing::run;
+using testing::TestedMicrokernel;
 
-struct TestedMicrokernel {
-  DotMicrokernel run;
-  PanelLayout panel{kAvx512Columns};
-  RowBlocking rows = {};
-};
-
-std::vector<TestedMicrokernel> microkernels_of(Isa isa) {
+std::vector<TestedMicrokernel> bf16_microkernels_of(Isa isa) {
   std::vector<TestedMicrokernel> all{{emulated_bf16}, {emulated_amx, {kAvx512Columns}, kAmxRows}};
   if (features_of(isa).has(Feature::avx512_bf16)) all.push_back({bf16_microkernel()});
   if (features_of(isa).has(Feature::amx)) all.push_back({amx_bf16_microkernel(), {kAvx512Columns}, kAmxRows});
@@ -28,21 +24,17 @@ std::vector<TestedMicrokernel> microkernels_of(Isa isa) {
   return all;
 }
 
-void round(std::vector<float>& values) {
-  for (float& value : values) value = static_cast<float>(BFloat16(value));
-}
-
 // With operands that bf16 represents exactly, only the sums in fp32 are rounded.
 TEST(Bf16Gemm, EqualsTheExactGemmOfTheRoundedOperands) {
   for (const auto& [rows, in, out] : {std::array<int64_t, 3>{13, 97, 33}, {1, 1, 1}, {50, 64, 130}, {401, 1600, 40}}) {
     Problem problem(rows, in, out);
     const Problem given = problem;
-    round(problem.x);
-    round(problem.weight);
+    round_values_to_bf16(problem.x);
+    round_values_to_bf16(problem.weight);
     const std::vector<double> want = problem.expected(Activation::none);
     testing::for_each_isa([&, in = in, out = out](Isa isa) {
       if (isa == Isa::scalar) return;
-      for (const auto& [microkernel, panel, blocking] : microkernels_of(isa)) {
+      for (const auto& [microkernel, panel, blocking] : bf16_microkernels_of(isa)) {
         const auto gemm = make_bf16_gemm(given.weight.data(), given.bias.data(), out, in, microkernel, panel, blocking);
         // Twice: vdpbf16ps and tdpbf16ps round the product of a pair too.  BFMMLA rounds each pair's sum and each
         // accumulator to odd, that is by up to eps instead of eps / 2.

@@ -17,9 +17,8 @@
 namespace vitrail::kernels {
 namespace {
 
+using testing::kEps;
 using testing::random_floats;
-
-constexpr double kEps = std::numeric_limits<float>::epsilon();
 
 // Every transposition, strides, both types of result, and shapes that fill no vector.
 template <class C>

@@ -7,18 +7,17 @@
 #include <numeric>
 
 #include "tests/kernels/linear_problem.h"
-#include "vitrail/base/dtype.h"
 #include "vitrail/base/parallel.h"
 #include "vitrail/kernels/gemm/packed_gemm_internal.h"
 
 namespace vitrail::kernels {
 namespace {
 
+using testing::kEps;
 using testing::Problem;
 using testing::random_floats;
+using testing::round_values_to_bf16;
 using testing::run;
-
-constexpr double kEps = std::numeric_limits<float>::epsilon();
 
 // vpdpwssd in plain C++, which also checks that no accumulator overflows.
 void emulated_vnni(const DotMicrokernelArgs& args) {
@@ -158,20 +157,16 @@ TEST(Int16Gemm, AValueThatIsNotFiniteMakesItsRowNaNOnly) {
   }
 }
 
-void round_to_bf16(std::vector<float>& values) {
-  for (float& value : values) value = static_cast<float>(BFloat16(value));
-}
-
 // Precision::half is bf16 with AMX or 64-bit ARM's bf16, int16 with AVX-512 VNNI, elsewhere fp32 with weights rounded
 // to bf16.
 TEST(HalfPrecision, IsBf16OrInt16AndRoundsWeightsToBf16Elsewhere) {
   const Problem problem(9, 300, 40);
   const std::vector<double> exact = problem.expected(Activation::none);
   Problem rounded = problem;
-  round_to_bf16(rounded.weight);
+  round_values_to_bf16(rounded.weight);
   const std::vector<double> of_rounded = rounded.expected(Activation::none);
   Problem both_rounded = rounded;
-  round_to_bf16(both_rounded.x);
+  round_values_to_bf16(both_rounded.x);
   const std::vector<double> of_both_rounded = both_rounded.expected(Activation::none);
   testing::for_each_isa([&](Isa isa) {
     const PackedLinear linear(problem.weight.data(), problem.bias.data(), problem.out, problem.in, Precision::half);

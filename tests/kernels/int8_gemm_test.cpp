@@ -18,12 +18,13 @@
 namespace vitrail::kernels {
 namespace {
 
+using testing::kEps;
 using testing::Problem;
 using testing::random_floats;
 using testing::run;
 using testing::Scratch;
+using testing::TestedMicrokernel;
 
-constexpr double kEps = std::numeric_limits<float>::epsilon();
 constexpr double kCoarseGelu = 2.5e-4;  // relative error; the absolute one is a hundredth of it
 
 // The scale of a row of activations.
@@ -57,16 +58,10 @@ void emulated_dot(const DotMicrokernelArgs& args) {
   }
 }
 
-void emulated_amx(const DotMicrokernelArgs& args) { amx_dot<Int8Tiles<EmulatedTiles>>(args, emulated_dot<32>); }
-
-struct TestedMicrokernel {
-  DotMicrokernel run;
-  PanelLayout panel;
-  RowBlocking rows = {};
-};
+void emulated_int8_amx(const DotMicrokernelArgs& args) { amx_dot<Int8Tiles<EmulatedTiles>>(args, emulated_dot<32>); }
 
 // Those of the active instruction set, `isa`, and emulated ones.
-std::vector<TestedMicrokernel> microkernels_of(Isa isa) {
+std::vector<TestedMicrokernel> int8_microkernels_of(Isa isa) {
   const FeatureSet features = features_of(isa);
   const PanelLayout usual{int8_panel_columns()};
   const DotMicrokernel emulated = features.has(Feature::avx512) ? emulated_dot<32>
@@ -74,7 +69,7 @@ std::vector<TestedMicrokernel> microkernels_of(Isa isa) {
                                                                 : emulated_dot<8>;
   std::vector<TestedMicrokernel> all{
       {int8_microkernel(), usual}, {emulated, usual}, {emulated_dot<16, 2>, {.columns = 16, .interleaved_groups = 2}}};
-  if (features.has(Feature::avx512)) all.push_back({emulated_amx, usual, kAmxRows});
+  if (features.has(Feature::avx512)) all.push_back({emulated_int8_amx, usual, kAmxRows});
   if (features.has(Feature::avx512_vnni)) all.push_back({vnni_microkernel(), usual});
   if (features.has(Feature::amx)) all.push_back({amx_int8_microkernel(), usual, kAmxRows});
   if (features.has(Feature::neon_dotprod)) all.push_back({neon_dotprod_microkernel(), usual});
@@ -87,7 +82,7 @@ template <class Body>
 void for_each_int8_gemm(const Problem& problem, const float* bias, const Body& body) {
   testing::for_each_isa([&](Isa isa) {
     if (isa == Isa::scalar) return;
-    for (const auto& [microkernel, panel, rows] : microkernels_of(isa)) {
+    for (const auto& [microkernel, panel, rows] : int8_microkernels_of(isa)) {
       body(*make_int8_gemm(problem.weight.data(), bias, problem.out, problem.in, microkernel, panel, rows));
     }
   });
@@ -153,7 +148,7 @@ void expect_same_sums(const TestedMicrokernel& microkernel, DotMicrokernel expec
   }
 }
 
-TEST(Int8Gemm, TheAmxMicrokernelGivesTheSameSums) { expect_same_sums({emulated_amx, {32}}, emulated_dot<32>); }
+TEST(Int8Gemm, TheAmxMicrokernelGivesTheSameSums) { expect_same_sums({emulated_int8_amx, {32}}, emulated_dot<32>); }
 
 TEST(Int8Gemm, MicrokernelsOfExtensionsGiveTheSameSums) {
   testing::for_each_isa([](Isa isa) {

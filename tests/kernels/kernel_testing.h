@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Shared by the kernel tests: a loop over the instruction sets, buffers that detect a write outside them, comparisons
-// that name the worst element.
+// Shared by the kernel tests: a loop over the instruction sets, constants, buffers that detect a write outside them,
+// comparisons that name the worst element.
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <random>
 #include <vector>
 
 #include "vitrail/kernels/isa/isa.h"
+#include "vitrail/kernels/rowwise/activation.h"
 
 namespace vitrail::kernels::testing {
 
@@ -24,6 +26,17 @@ inline void for_each_isa(const std::function<void(Isa)>& body) {
   }
   force_isa(before);
 }
+
+inline constexpr double kEps = std::numeric_limits<float>::epsilon();
+inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+inline constexpr Activation kActivations[] = {Activation::none,       Activation::gelu, Activation::gelu_tanh,
+                                              Activation::quick_gelu, Activation::relu, Activation::silu,
+                                              Activation::tanh};
+
+struct AttentionSizes {
+  int64_t batch, heads, queries, keys, head_dim;
+};
 
 // Lengths around every vector width (4, 8 and 16 lanes, and their unrolled multiples), and primes.
 inline const std::vector<int64_t> kAwkwardLengths{0,  1,  2,  3,  4,  5,  7,  8,  9,   13,  15,  16,  17,  31,
@@ -61,6 +74,12 @@ inline std::vector<float> random_floats(int64_t n, uint32_t seed, float spread =
   for (float& v : values) v = normal(engine);
   return values;
 }
+
+inline std::vector<double> widened(const std::vector<float>& x) { return {x.begin(), x.end()}; }
+
+// For LayerNorm and RMSNorm: values are of order 1 and each normalised one a handful of operations away from sums of
+// `cols` terms whose error grows as √cols in practice and cols at worst; |γ·x̂| ≤ 12 in these tests.
+inline double norm_tolerance(int64_t cols) { return 12 * kEps * (4 + 0.5 * static_cast<double>(cols) / 4); }
 
 // |got[i] − want[i]| ≤ tolerance(i), with NaN equal to NaN and ∞ to ∞; a failure names the worst element.
 template <class Want>

@@ -11,23 +11,19 @@ namespace vitrail::kernels {
 namespace {
 
 using testing::Buffer;
+using testing::kEps;
+using testing::norm_tolerance;
 using testing::random_floats;
+using testing::widened;
 
-constexpr double kEps = std::numeric_limits<float>::epsilon();
-constexpr float kNormEps = 1e-6f;
+constexpr float kLayerNormEps = 1e-6f;
 
-std::vector<double> widened(const std::vector<float>& x) { return {x.begin(), x.end()}; }
-
-// Values are of order 1 and each normalised one a handful of operations away from two sums of `cols` terms whose
-// error grows as √cols in practice and cols at worst; |γ·x̂| ≤ 12 in these tests.
-double tolerance(int64_t cols) { return 12 * kEps * (4 + 0.5 * static_cast<double>(cols) / 4); }
-
-std::vector<double> reference(const std::vector<float>& x, const std::vector<float>& gamma,
-                              const std::vector<float>& beta, int64_t rows, int64_t cols) {
+std::vector<double> layer_norm_reference(const std::vector<float>& x, const std::vector<float>& gamma,
+                                         const std::vector<float>& beta, int64_t rows, int64_t cols) {
   std::vector<double> y(x.size());
   const std::vector<double> wide = widened(x), g = widened(gamma), b = widened(beta);
   scalar::layer_norm<double>(wide.data(), cols, g.empty() ? nullptr : g.data(), b.empty() ? nullptr : b.data(),
-                             kNormEps, y.data(), cols, rows, cols);
+                             kLayerNormEps, y.data(), cols, rows, cols);
   return y;
 }
 
@@ -40,10 +36,10 @@ TEST(LayerNorm, MatchesTheDoubleReferenceOnEveryIsa) {
                                  beta = random_floats(cols, 3);
         const Buffer from(x, offset), g(gamma, offset), b(beta, offset);
         Buffer to(rows * cols, offset);
-        layer_norm(from.data(), cols, g.data(), b.data(), kNormEps, to.data(), cols, rows, cols);
+        layer_norm(from.data(), cols, g.data(), b.data(), kLayerNormEps, to.data(), cols, rows, cols);
         to.check();
-        testing::expect_close(to.values(), reference(x, gamma, beta, rows, cols),
-                              [&](int64_t) { return tolerance(cols); });
+        testing::expect_close(to.values(), layer_norm_reference(x, gamma, beta, rows, cols),
+                              [&](int64_t) { return norm_tolerance(cols); });
       }
     }
   });
@@ -56,13 +52,14 @@ TEST(LayerNorm, TakesStridesNullWeightsAndItsOwnInput) {
     std::vector<float> x;
     for (int64_t r = 0; r < rows; ++r) x.insert(x.end(), &padded[r * ldx], &padded[r * ldx] + cols);
     std::vector<float> y(rows * ldy, 9.0f), dense;
-    layer_norm(padded.data(), ldx, nullptr, nullptr, kNormEps, y.data(), ldy, rows, cols);
+    layer_norm(padded.data(), ldx, nullptr, nullptr, kLayerNormEps, y.data(), ldy, rows, cols);
     for (int64_t r = 0; r < rows; ++r) {
       dense.insert(dense.end(), &y[r * ldy], &y[r * ldy] + cols);
       for (int64_t c = cols; c < ldy; ++c) EXPECT_EQ(y[r * ldy + c], 9.0f);
     }
-    testing::expect_close(dense, reference(x, {}, {}, rows, cols), [&](int64_t) { return tolerance(cols); });
-    layer_norm(x.data(), cols, nullptr, nullptr, kNormEps, x.data(), cols, rows, cols);
+    testing::expect_close(dense, layer_norm_reference(x, {}, {}, rows, cols),
+                          [&](int64_t) { return norm_tolerance(cols); });
+    layer_norm(x.data(), cols, nullptr, nullptr, kLayerNormEps, x.data(), cols, rows, cols);
     EXPECT_EQ(x, dense);
   });
 }
@@ -72,10 +69,10 @@ TEST(LayerNorm, KeepsItsPrecisionFarFromZero) {
     std::vector<float> x = random_floats(768, 5);
     for (float& v : x) v += 1000.0f;
     std::vector<float> y(x.size());
-    layer_norm(x.data(), 768, nullptr, nullptr, kNormEps, y.data(), 768, 1, 768);
+    layer_norm(x.data(), 768, nullptr, nullptr, kLayerNormEps, y.data(), 768, 1, 768);
     // The mean is off by a few ulps of 1000 (6e-5 each), the differences to it are exact.  E[x²] − mean² would be off
     // by ulps of 10⁶ (0.06).
-    testing::expect_close(y, reference(x, {}, {}, 1, 768), [](int64_t) { return 6e-4; });
+    testing::expect_close(y, layer_norm_reference(x, {}, {}, 1, 768), [](int64_t) { return 6e-4; });
   });
 }
 
@@ -83,7 +80,7 @@ TEST(LayerNorm, PropagatesNaNInItsRowOnly) {
   testing::for_each_isa([](Isa) {
     std::vector<float> x = random_floats(3 * 21, 6), y(x.size());
     x[21 + 20] = std::numeric_limits<float>::quiet_NaN();
-    layer_norm(x.data(), 21, nullptr, nullptr, kNormEps, y.data(), 21, 3, 21);
+    layer_norm(x.data(), 21, nullptr, nullptr, kLayerNormEps, y.data(), 21, 3, 21);
     for (int i = 0; i < 63; ++i) EXPECT_EQ(std::isnan(y[i]), i / 21 == 1) << i;
   });
 }
@@ -97,7 +94,7 @@ TEST(ResidualLayerNorm, AddsAndNormalisesOnEveryIsa) {
       for (const float* factor : {scale.data(), static_cast<const float*>(nullptr)}) {
         const Buffer from_x(x, 1), from_y(y, 3);
         Buffer out(rows * cols, 1), norm(rows * cols, 3);
-        residual_layer_norm(from_x.data(), from_y.data(), factor, gamma.data(), nullptr, kNormEps, out.data(),
+        residual_layer_norm(from_x.data(), from_y.data(), factor, gamma.data(), nullptr, kLayerNormEps, out.data(),
                             norm.data(), rows, cols);
         out.check();
         norm.check();
@@ -106,11 +103,11 @@ TEST(ResidualLayerNorm, AddsAndNormalisesOnEveryIsa) {
         testing::expect_close(out.values(), want, [&](int64_t i) {
           return kEps * (std::abs(want[i]) + std::abs(x[i]));  // one rounding of the product, one of the sum
         });
-        testing::expect_close(norm.values(), reference(out.values(), gamma, {}, rows, cols),
-                              [&](int64_t) { return tolerance(cols); });
+        testing::expect_close(norm.values(), layer_norm_reference(out.values(), gamma, {}, rows, cols),
+                              [&](int64_t) { return norm_tolerance(cols); });
         Buffer in_place(x, 1);
-        residual_layer_norm(in_place.data(), from_y.data(), factor, gamma.data(), nullptr, kNormEps, in_place.data(),
-                            nullptr, rows, cols);
+        residual_layer_norm(in_place.data(), from_y.data(), factor, gamma.data(), nullptr, kLayerNormEps,
+                            in_place.data(), nullptr, rows, cols);
         EXPECT_EQ(in_place.values(), out.values());
       }
     }
@@ -126,7 +123,7 @@ TEST(ResidualLayerNorm, BitsDoNotDependOnThreads) {
       ThreadCount count(threads);
       std::vector<float> out(x.size());
       norms[threads / 3].resize(x.size());
-      residual_layer_norm(x.data(), y.data(), nullptr, nullptr, nullptr, kNormEps, out.data(),
+      residual_layer_norm(x.data(), y.data(), nullptr, nullptr, nullptr, kLayerNormEps, out.data(),
                           norms[threads / 3].data(), rows, cols);
     }
     EXPECT_EQ(norms[0], norms[1]);
@@ -146,7 +143,7 @@ TEST(ResidualLayerNorm, ShiftsByBetaWithAndWithoutGamma) {
       const auto wide = widened(out), g = widened(gamma), b = widened(beta);
       scalar::layer_norm<double>(wide.data(), cols, scaled ? g.data() : nullptr, b.data(), 0.5, want.data(), cols, rows,
                                  cols);
-      testing::expect_close(norm, want, [&](int64_t) { return tolerance(cols); });
+      testing::expect_close(norm, want, [&](int64_t) { return norm_tolerance(cols); });
     }
   });
 }

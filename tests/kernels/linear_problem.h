@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the tests of GEMMs share: a problem with its expected result, and runs with scratch of the size asked for.
+// What the tests of GEMMs share: a problem with its expected result, a microkernel with its layout, and runs with
+// scratch of the size asked for.
 #include <cmath>
 #include <cstddef>
 #include <limits>
 
 #include "tests/kernels/kernel_testing.h"
+#include "vitrail/base/dtype.h"
 #include "vitrail/kernels/gemm/packed_gemm_internal.h"
 #include "vitrail/kernels/rowwise/scalar_rowwise_internal.h"
 
@@ -39,6 +41,16 @@ struct Problem {
     for (int64_t p = 0; p < in; ++p) sum += std::abs(double{x[i / out * in + p]} * weight[i % out * in + p]);
     return std::numeric_limits<float>::epsilon() / 2 * static_cast<double>(in + 2) * sum + 1e-7;
   }
+};
+
+inline void round_values_to_bf16(std::vector<float>& values) {
+  for (float& value : values) value = static_cast<float>(BFloat16(value));
+}
+
+struct TestedMicrokernel {
+  DotMicrokernel run;
+  PanelLayout panel{kAvx512Columns};
+  RowBlocking rows = {};
 };
 
 class Scratch {

@@ -18,13 +18,12 @@ namespace vitrail::kernels {
 namespace {
 
 using testing::Buffer;
+using testing::kEps;
 using testing::Problem;
 using testing::random_floats;
 using testing::Scratch;
 
-constexpr double kEps = std::numeric_limits<float>::epsilon();
-
-const std::vector<int64_t> kSizes{1, 2, 5, 6, 7, 11, 12, 13, 16, 17, 31, 33, 64, 97};
+const std::vector<int64_t> kGemmSizes{1, 2, 5, 6, 7, 11, 12, 13, 16, 17, 31, 33, 64, 97};
 
 // Runs with a scratch of the size it asks for, from an aligned address.
 void run(const PackedGemm& gemm, const float* x, int64_t ldx, float* y, int64_t ldy, int64_t rows,
@@ -47,8 +46,8 @@ void for_each_gemm(const float* weight, const float* bias, int64_t out, int64_t 
 }
 
 TEST(PackedGemm, MatchesTheDoubleReferenceAtEverySize) {
-  for (int64_t out : kSizes) {
-    for (int64_t in : kSizes) {
+  for (int64_t out : kGemmSizes) {
+    for (int64_t in : kGemmSizes) {
       const Problem problem(13, in, out);
       const std::vector<double> want = problem.expected(Activation::none);
       for_each_gemm(problem.weight.data(), problem.bias.data(), out, in, [&](const PackedGemm& gemm) {

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <limits>
 
 #include "tests/kernels/kernel_testing.h"
 #include "vitrail/kernels/gemm/linear.h"
@@ -13,7 +12,7 @@
 namespace vitrail::kernels {
 namespace {
 
-constexpr double kEps = std::numeric_limits<float>::epsilon();
+using testing::kEps;
 
 using Gemm = void (*)(bool, bool, int64_t, int64_t, int64_t, const float*, int64_t, const float*, int64_t, bool, float*,
                       int64_t);

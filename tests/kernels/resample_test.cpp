@@ -43,7 +43,7 @@ std::vector<uint8_t> random_bytes(int64_t n, uint32_t seed) {
   return bytes;
 }
 
-uint8_t reference(const uint8_t* source, int64_t step, const Weights& w, int64_t i) {
+uint8_t resample_reference(const uint8_t* source, int64_t step, const Weights& w, int64_t i) {
   int64_t sum = int64_t{1} << (kResampleBits - 1);
   for (int64_t t = 0; t < w.lengths[i]; ++t)
     sum += source[(w.firsts[i] + t) * step] * int64_t{w.weights[i * w.taps + t]};
@@ -64,7 +64,7 @@ TEST(Resample, EveryIsaGivesTheSameBytesAlongX) {
           for (int64_t y = 0; y < 3; ++y) {
             for (int64_t i = 0; i < count * channels; ++i) {
               want[y * count * channels + i] =
-                  reference(source.data() + y * stride + i % channels, channels, w, i / channels);
+                  resample_reference(source.data() + y * stride + i % channels, channels, w, i / channels);
             }
           }
           ASSERT_EQ(got, want) << channels << " channels, width " << width << " + " << padding << " bytes to " << count
@@ -84,7 +84,8 @@ TEST(Resample, EveryIsaGivesTheSameBytesAlongY) {
       std::vector<uint8_t> got(11 * bytes), want(got.size());
       resample_y({source.data(), rows, row_bytes, stride, 1}, offset, bytes, w.axis(), got.data());
       for (int64_t y = 0; y < 11; ++y) {
-        for (int64_t i = 0; i < bytes; ++i) want[y * bytes + i] = reference(source.data() + offset + i, stride, w, y);
+        for (int64_t i = 0; i < bytes; ++i)
+          want[y * bytes + i] = resample_reference(source.data() + offset + i, stride, w, y);
       }
       ASSERT_EQ(got, want) << bytes << " bytes";
     }

@@ -2,8 +2,6 @@
 // Root mean square normalisation and its gradients on every instruction set, against the scalar reference in double.
 #include "vitrail/kernels/rowwise/rms_norm.h"
 
-#include <limits>
-
 #include "tests/kernels/kernel_testing.h"
 #include "vitrail/base/parallel.h"
 #include "vitrail/kernels/rowwise/scalar_rowwise_internal.h"
@@ -12,15 +10,12 @@ namespace vitrail::kernels {
 namespace {
 
 using testing::Buffer;
+using testing::kEps;
+using testing::norm_tolerance;
 using testing::random_floats;
+using testing::widened;
 
-constexpr double kEps = std::numeric_limits<float>::epsilon();
-constexpr float kNormEps = 1e-5f;
-
-std::vector<double> widened(const std::vector<float>& x) { return {x.begin(), x.end()}; }
-
-// Values are of order 1 and a handful of operations away from a sum of `cols` terms.
-double tolerance(int64_t cols) { return 12 * kEps * (4 + 0.5 * static_cast<double>(cols) / 4); }
+constexpr float kRmsNormEps = 1e-5f;
 
 TEST(RmsNorm, MatchesTheDoubleReferenceOnEveryIsa) {
   testing::for_each_isa([](Isa) {
@@ -31,14 +26,14 @@ TEST(RmsNorm, MatchesTheDoubleReferenceOnEveryIsa) {
         const std::vector<double> wide = widened(x), wide_gamma = widened(gamma);
         const Buffer from(x, 1), g(gamma, 3);
         Buffer to(rows * cols, 1);
-        rms_norm(from.data(), cols, scaled ? g.data() : nullptr, kNormEps, to.data(), cols, rows, cols);
+        rms_norm(from.data(), cols, scaled ? g.data() : nullptr, kRmsNormEps, to.data(), cols, rows, cols);
         to.check();
         std::vector<double> want(wide.size());
         for (int64_t r = 0; r < rows; ++r) {
-          scalar::rms_norm_row<double>(wide.data() + r * cols, scaled ? wide_gamma.data() : nullptr, kNormEps,
+          scalar::rms_norm_row<double>(wide.data() + r * cols, scaled ? wide_gamma.data() : nullptr, kRmsNormEps,
                                        want.data() + r * cols, cols);
         }
-        testing::expect_close(to.values(), want, [&](int64_t) { return tolerance(cols); });
+        testing::expect_close(to.values(), want, [&](int64_t) { return norm_tolerance(cols); });
       }
     }
   });
@@ -49,13 +44,13 @@ TEST(RmsNorm, TakesStridesAndItsOwnInput) {
     const int64_t rows = 5, cols = 37, ldx = 40, ldy = 43;
     const std::vector<float> padded = random_floats(rows * ldx, 4);
     std::vector<float> y(rows * ldy, 9.0f), dense, x;
-    rms_norm(padded.data(), ldx, nullptr, kNormEps, y.data(), ldy, rows, cols);
+    rms_norm(padded.data(), ldx, nullptr, kRmsNormEps, y.data(), ldy, rows, cols);
     for (int64_t r = 0; r < rows; ++r) {
       x.insert(x.end(), &padded[r * ldx], &padded[r * ldx] + cols);
       dense.insert(dense.end(), &y[r * ldy], &y[r * ldy] + cols);
       for (int64_t c = cols; c < ldy; ++c) EXPECT_EQ(y[r * ldy + c], 9.0f);
     }
-    rms_norm(x.data(), cols, nullptr, kNormEps, x.data(), cols, rows, cols);
+    rms_norm(x.data(), cols, nullptr, kRmsNormEps, x.data(), cols, rows, cols);
     EXPECT_EQ(x, dense);
   });
 }
@@ -80,7 +75,7 @@ TEST(RmsNormBackward, MatchesTheDoubleReferenceOnEveryIsaAndAnyThreads) {
         rms_norm_backward(x.data(), gamma.data(), 1e-2f, grad.data(), rows, cols, grad_x.data(), grad_gamma.data());
         grad_x.check();
         grad_gamma.check();
-        testing::expect_close(grad_x.values(), want_x, [&](int64_t) { return 100 * tolerance(cols); });
+        testing::expect_close(grad_x.values(), want_x, [&](int64_t) { return 100 * norm_tolerance(cols); });
         testing::expect_close(grad_gamma.values(), want_gamma, [&](int64_t) { return kEps * 10 * rows; });
         sums[threads / 3] = grad_gamma.values();
       }
@@ -108,7 +103,7 @@ TEST(RmsNormBackward, TakesNullWeightsAndSums) {
           rms_norm_backward(x.data(), scaled ? gamma.data() : nullptr, 0.1f, grad.data(), rows, cols, grad_x.data(),
                             summed ? grad_gamma.data() : nullptr);
           grad_x.check();
-          testing::expect_close(grad_x.values(), want_x, [&](int64_t) { return 10 * tolerance(cols); });
+          testing::expect_close(grad_x.values(), want_x, [&](int64_t) { return 10 * norm_tolerance(cols); });
           if (summed) {
             testing::expect_close(grad_gamma.values(), want_gamma, [&](int64_t) { return kEps * 10 * rows; });
           }

@@ -13,11 +13,11 @@ using testing::random_floats;
 
 constexpr int64_t kBatch = 2, kTokens = 3, kHeads = 2, kPrefix = 1;
 
-struct Problem {
+struct RotaryProblem {
   int64_t dim;
   std::vector<float> x, table;  // a row of the table per sample, head and patch
 
-  explicit Problem(int64_t head_dim)
+  explicit RotaryProblem(int64_t head_dim)
       : dim(head_dim),
         x(random_floats(kBatch * kTokens * 3 * kHeads * dim, 1)),
         table(random_floats(kBatch * kHeads * (kTokens - kPrefix) * dim, 2)) {}
@@ -49,7 +49,7 @@ struct Problem {
 TEST(Rotary, MatchesTheDoubleReferenceOnEveryIsaAlsoInPlace) {
   testing::for_each_isa([](Isa) {
     for (const int64_t half : testing::kAwkwardLengths) {
-      const Problem problem(2 * half);
+      const RotaryProblem problem(2 * half);
       for (const RotaryPairs pairs : {RotaryPairs::halves, RotaryPairs::interleaved}) {
         for (const bool inverse : {false, true}) {
           const Buffer from(problem.x, 1), table(problem.table, 3);

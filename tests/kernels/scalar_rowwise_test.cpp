@@ -8,15 +8,16 @@
 #include <limits>
 #include <vector>
 
+#include "tests/kernels/kernel_testing.h"
 #include "vitrail/kernels/attention/scalar_attention_internal.h"
 
 namespace vitrail::kernels {
 namespace {
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN(), kInfinity = std::numeric_limits<double>::infinity();
+using testing::kActivations;
+using testing::kInfinity;
 
-constexpr Activation kAll[] = {Activation::none, Activation::gelu, Activation::gelu_tanh, Activation::quick_gelu,
-                               Activation::relu, Activation::silu, Activation::tanh};
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 // Values that Python's math module gives.
 TEST(ScalarReference, ActivationsHaveTheirValues) {
@@ -42,7 +43,7 @@ TEST(ScalarReference, ActivationsHaveTheirValues) {
 }
 
 TEST(ScalarReference, DerivativesAreSlopesAndMultiplyTheGradient) {
-  for (const Activation kind : kAll) {
+  for (const Activation kind : kActivations) {
     for (const double x : {-3.1, -1.0, -0.2, 0.3, 1.7, 4.0}) {
       constexpr double kStep = 1e-5;
       const double slope = (scalar::activate(kind, x + kStep) - scalar::activate(kind, x - kStep)) / (2 * kStep);

@@ -12,12 +12,11 @@ namespace vitrail::kernels {
 namespace {
 
 using testing::Buffer;
+using testing::kEps;
+using testing::kInfinity;
 using testing::random_floats;
 
-constexpr double kEps = std::numeric_limits<float>::epsilon();
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-
-std::vector<double> reference(const std::vector<float>& x, int64_t rows, int64_t cols) {
+std::vector<double> softmax_reference(const std::vector<float>& x, int64_t rows, int64_t cols) {
   std::vector<double> y(x.begin(), x.end());
   scalar::softmax<double>(y.data(), y.data(), rows, cols);
   return y;
@@ -25,7 +24,7 @@ std::vector<double> reference(const std::vector<float>& x, int64_t rows, int64_t
 
 // x − max is rounded (|x| < 64: 2^-19 at most, a relative error of the exponential), e^x is 2 ulp, the sum's terms are
 // positive, so its relative error is that of its terms and cols/8 roundings; the smallest results are cut to 0.
-double tolerance(double y, int64_t cols) {
+double softmax_tolerance(double y, int64_t cols) {
   return std::abs(y) * (64 * kEps / 2 + kEps * (6 + static_cast<double>(cols) / 4)) + 3e-38;
 }
 
@@ -40,8 +39,8 @@ TEST(Softmax, MatchesTheDoubleReferenceOnEveryIsa) {
         softmax(same.data(), same.data(), 4, cols);
         to.check();
         same.check();
-        const std::vector<double> want = reference(x, 4, cols);
-        testing::expect_close(to.values(), want, [&](int64_t i) { return tolerance(want[i], cols); });
+        const std::vector<double> want = softmax_reference(x, 4, cols);
+        testing::expect_close(to.values(), want, [&](int64_t i) { return softmax_tolerance(want[i], cols); });
         EXPECT_EQ(to.values(), same.values());
       }
     }
@@ -108,13 +107,14 @@ TEST(Softmax, OfScoresFarBelowZeroIsThatOfTheirDifferences) {
       for (const float shift : {-300.0f, -3e4f}) {
         std::vector<float> x(cols), e(cols);
         for (int64_t c = 0; c < cols; ++c) x[c] = shift - static_cast<float>(c % 4);
-        const std::vector<double> want = reference(x, 1, cols);
+        const std::vector<double> want = softmax_reference(x, 1, cols);
         std::vector<float> y(cols);
         softmax(x.data(), y.data(), 1, cols);
-        testing::expect_close(y, want, [&](int64_t i) { return tolerance(want[i], cols); });
+        testing::expect_close(y, want, [&](int64_t i) { return softmax_tolerance(want[i], cols); });
         const RowExponentials<float> row = exponentials(x.data(), e.data(), cols);
         EXPECT_EQ(row.max, shift) << cols;
-        for (int64_t c = 0; c < cols; ++c) EXPECT_NEAR(e[c] / row.sum, want[c], tolerance(want[c], cols)) << cols;
+        for (int64_t c = 0; c < cols; ++c)
+          EXPECT_NEAR(e[c] / row.sum, want[c], softmax_tolerance(want[c], cols)) << cols;
       }
     }
   });

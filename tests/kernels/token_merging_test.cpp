@@ -12,7 +12,7 @@ namespace {
 
 using testing::for_each_isa;
 
-constexpr int64_t kWidth = 5, kHeads = 2, kDim = 3;
+constexpr int64_t kWidth = 5, kKeyHeads = 2, kDim = 3;
 
 struct MergedRows {
   std::vector<float> rows, sizes;
@@ -25,7 +25,7 @@ MergedRows merged_by_definition(int64_t tokens, int64_t merged, int64_t prefix, 
   for (int64_t i = prefix; i < tokens; ++i) (i % 2 == 0 ? sources : destinations).push_back(i);
   const auto mean_key = [&](int64_t token) {
     std::vector<double> key(kDim);
-    for (int64_t h = 0; h < kHeads; ++h) {
+    for (int64_t h = 0; h < kKeyHeads; ++h) {
       for (int64_t e = 0; e < kDim; ++e) key[e] += keys[(h * tokens + token) * kDim + e];
     }
     return key;
@@ -80,9 +80,9 @@ void expect_definition(int64_t tokens, int64_t merged, int64_t prefix, const std
                 .width = kWidth,
                 .merged = merged,
                 .prefix = prefix,
-                .heads = kHeads,
+                .heads = kKeyHeads,
                 .head_dim = kDim,
-                .keys = {keys.data(), kHeads * tokens * kDim, tokens * kDim, kDim},
+                .keys = {keys.data(), kKeyHeads * tokens * kDim, tokens * kDim, kDim},
                 .x = x.data(),
                 .sizes = sizes.data(),
                 .out = out.data(),
@@ -97,7 +97,7 @@ TEST(TokenMergingKernel, IsItsDefinition) {
   for_each_isa([](Isa) {
     for (const int64_t prefix : {0, 1, 2, 3}) {
       for (const int64_t tokens : {6, 9, 17, 40}) {
-        std::vector<float> keys(static_cast<size_t>(kHeads * tokens * kDim));
+        std::vector<float> keys(static_cast<size_t>(kKeyHeads * tokens * kDim));
         for (size_t i = 0; i < keys.size(); ++i) keys[i] = std::sin(static_cast<float>(i * i % 97) + 0.1F);
         const int64_t max = max_mergeable(tokens, prefix);
         for (const int64_t merged : {int64_t{0}, int64_t{1}, max / 2, max}) {
@@ -112,7 +112,7 @@ TEST(TokenMergingKernel, IsItsDefinition) {
 TEST(TokenMergingKernel, OfEqualTokensTheFirstAreMerged) {
   for_each_isa([](Isa) {
     for (const int64_t prefix : {0, 1}) {
-      const std::vector<float> keys(static_cast<size_t>(kHeads * 12 * kDim), 1.0F);
+      const std::vector<float> keys(static_cast<size_t>(kKeyHeads * 12 * kDim), 1.0F);
       for (const int64_t merged : {1, 2, 4}) expect_definition(12, merged, prefix, keys);
     }
   });
@@ -132,7 +132,7 @@ TEST(TokenMergingKernel, AtMostHalfOfTheTokensBehindThePrefixDisappear) {
 TEST(TokenMergingKernel, SamplesAreMergedByTheirOwnKeys) {
   for_each_isa([](Isa) {
     constexpr int64_t kBatch = 3, kTokens = 11, kMerged = 3, kPrefix = 1, kLeft = kTokens - kMerged;
-    constexpr int64_t kToken = 3 * kHeads * kDim;
+    constexpr int64_t kToken = 3 * kKeyHeads * kDim;
     const std::vector<float> qkv = testing::random_floats(kBatch * kTokens * kToken, 1),
                              x = testing::random_floats(kBatch * kTokens * kWidth, 2);
     std::vector<float> out(kBatch * kLeft * kWidth), sizes(kBatch * kLeft), log_sizes(kBatch * kLeft);
@@ -141,18 +141,18 @@ TEST(TokenMergingKernel, SamplesAreMergedByTheirOwnKeys) {
                   .width = kWidth,
                   .merged = kMerged,
                   .prefix = kPrefix,
-                  .heads = kHeads,
+                  .heads = kKeyHeads,
                   .head_dim = kDim,
-                  .keys = {qkv.data() + kHeads * kDim, kTokens * kToken, kDim, kToken},
+                  .keys = {qkv.data() + kKeyHeads * kDim, kTokens * kToken, kDim, kToken},
                   .x = x.data(),
                   .out = out.data(),
                   .out_sizes = sizes.data(),
                   .out_log_sizes = log_sizes.data()});
     for (int64_t b = 0; b < kBatch; ++b) {
       std::vector<float> keys;
-      for (int64_t h = 0; h < kHeads; ++h) {
+      for (int64_t h = 0; h < kKeyHeads; ++h) {
         for (int64_t t = 0; t < kTokens; ++t) {
-          const auto at = qkv.begin() + (b * kTokens + t) * kToken + (kHeads + h) * kDim;
+          const auto at = qkv.begin() + (b * kTokens + t) * kToken + (kKeyHeads + h) * kDim;
           keys.insert(keys.end(), at, at + kDim);
         }
       }

@@ -10,9 +10,8 @@ namespace vitrail::kernels {
 namespace {
 
 using testing::Buffer;
+using testing::kEps;
 using testing::random_floats;
-
-constexpr double kEps = std::numeric_limits<float>::epsilon();
 
 // What a rule works on: weights, gradients, two buffers; the second, of squares, is not negative.
 struct Arrays {

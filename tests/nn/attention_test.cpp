@@ -9,7 +9,7 @@
 namespace vitrail::nn {
 namespace {
 
-AttentionConfig config_of(const LayerFixture& fixture, const std::string& name) {
+AttentionConfig attention_config_of(const LayerFixture& fixture, const std::string& name) {
   return {.dim = fixture.get<int64_t>("dim"),
           .num_heads = fixture.get<int64_t>("num_heads"),
           .head_dim = fixture.optional<int64_t>("head_dim"),
@@ -25,8 +25,9 @@ class AttentionGolden : public ::testing::TestWithParam<std::string> {};
 TEST_P(AttentionGolden, EqualsTheReference) {
   const LayerFixture fixture("attention_" + GetParam());
   for (const DType dtype : {DType::f32, DType::f64}) {
-    const Attention layer = build(
-        fixture, dtype, [&](const ParamSource& params) { return Attention(config_of(fixture, GetParam()), params); });
+    const Attention layer = build(fixture, dtype, [&](const ParamSource& params) {
+      return Attention(attention_config_of(fixture, GetParam()), params);
+    });
     const Tensor x = fixture["input"].to(dtype);
     const AttentionOutput result = layer.forward(x, {.need_weights = true});
     EXPECT_TRUE(matches(result.out, fixture["output"]));
@@ -48,8 +49,9 @@ Attention random_attention(const AttentionConfig& config) {
 
 TEST(Attention, SplitAndFusedParametersGiveTheSameOutput) {
   const LayerFixture fixture("attention_split");
-  const Attention split = build(
-      fixture, DType::f32, [&](const ParamSource& params) { return Attention(config_of(fixture, "split"), params); });
+  const Attention split = build(fixture, DType::f32, [&](const ParamSource& params) {
+    return Attention(attention_config_of(fixture, "split"), params);
+  });
   testing::Golden fused;  // qkv is query, key and value, stacked
   for (const char* part : {"weight", "bias"}) {
     const Tensor& q = fixture[std::string("query.") + part];
@@ -64,7 +66,7 @@ TEST(Attention, SplitAndFusedParametersGiveTheSameOutput) {
     fused.tensors[std::string("proj.") + part] = fixture[std::string("out.") + part];
   }
   testing::GoldenParams params(fused);
-  AttentionConfig config = config_of(fixture, "split");
+  AttentionConfig config = attention_config_of(fixture, "split");
   config.split = false;
   const Attention layer(config, ParamSource(params));
   EXPECT_TRUE(testing::close(layer.forward(fixture["input"]), split.forward(fixture["input"]), 1e-6));

@@ -6,7 +6,7 @@
 namespace vitrail::nn {
 namespace {
 
-BlockConfig config_of(const LayerFixture& fixture) {
+BlockConfig block_config_of(const LayerFixture& fixture) {
   const auto dim = fixture.get<int64_t>("dim");
   const double ratio = fixture.optional<double>("mlp_ratio").value_or(4);
   BlockConfig config;
@@ -29,7 +29,7 @@ TEST_P(BlockGolden, EqualsTheReference) {
   const LayerFixture fixture("block_" + GetParam());
   for (const DType dtype : {DType::f32, DType::f64}) {
     const Block layer =
-        build(fixture, dtype, [&](const ParamSource& params) { return Block(config_of(fixture), params); });
+        build(fixture, dtype, [&](const ParamSource& params) { return Block(block_config_of(fixture), params); });
     const Tensor x = fixture["input"].to(dtype);
     EXPECT_TRUE(matches(layer.forward(x), fixture["output"]));
     AttentionOutput attention;

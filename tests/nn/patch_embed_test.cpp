@@ -13,7 +13,7 @@ namespace {
 
 using testing::error_of;
 
-PatchEmbedConfig config_of(const LayerFixture& fixture) {
+PatchEmbedConfig patch_embed_config_of(const LayerFixture& fixture) {
   PatchEmbedConfig config{.img_size = fixture.get<std::array<int64_t, 2>>("img_size"),
                           .patch_size = fixture.get<std::array<int64_t, 2>>("patch_size"),
                           .in_chans = fixture.get<int64_t>("in_chans"),
@@ -31,8 +31,8 @@ class PatchEmbedGolden : public ::testing::TestWithParam<std::string> {};
 TEST_P(PatchEmbedGolden, EqualsTheReference) {
   const LayerFixture fixture("patch_embed_" + GetParam());
   for (const DType dtype : {DType::f32, DType::f64}) {
-    const PatchEmbed layer =
-        build(fixture, dtype, [&](const ParamSource& params) { return PatchEmbed(config_of(fixture), params); });
+    const PatchEmbed layer = build(
+        fixture, dtype, [&](const ParamSource& params) { return PatchEmbed(patch_embed_config_of(fixture), params); });
     EXPECT_TRUE(matches(layer.forward(fixture["input"].to(dtype)), fixture["output"]));
   }
 }
@@ -42,26 +42,26 @@ INSTANTIATE_TEST_SUITE_P(Fixtures, PatchEmbedGolden,
                                            "both_norms", "remainder"),
                          name_of_case);
 
-PatchEmbed random_layer(const PatchEmbedConfig& config) {
+PatchEmbed random_patch_embed(const PatchEmbedConfig& config) {
   RandomParams params(1);
   return PatchEmbed(config, ParamSource(params));
 }
 
 TEST(PatchEmbed, TheConstructorRejectsAnImageSizeThatThePatchSizeDoesNotDivide) {
   EXPECT_EQ(error_of([] {
-              random_layer({.img_size = {225, 224}, .embed_dim = 4});
+              random_patch_embed({.img_size = {225, 224}, .embed_dim = 4});
             }),
             "patch_embed: expected an image size that the patch size 16×16 divides, got 225×224");
-  EXPECT_THROW(random_layer({.img_size = {224, 225}, .embed_dim = 4}), Error);
-  EXPECT_THROW(random_layer({.img_size = {8, 8}, .embed_dim = 4, .allow_remainder = true}),
+  EXPECT_THROW(random_patch_embed({.img_size = {224, 225}, .embed_dim = 4}), Error);
+  EXPECT_THROW(random_patch_embed({.img_size = {8, 8}, .embed_dim = 4, .allow_remainder = true}),
                Error);  // smaller than a patch
-  EXPECT_THROW(random_layer({.patch_size = {0, 16}, .embed_dim = 4}), Error);
-  EXPECT_THROW(random_layer({.patch_size = {16, -16}, .embed_dim = 4}), Error);
-  EXPECT_THROW(random_layer({.patch_size = {0, 0}, .embed_dim = 4, .allow_remainder = true}), Error);
+  EXPECT_THROW(random_patch_embed({.patch_size = {0, 16}, .embed_dim = 4}), Error);
+  EXPECT_THROW(random_patch_embed({.patch_size = {16, -16}, .embed_dim = 4}), Error);
+  EXPECT_THROW(random_patch_embed({.patch_size = {0, 0}, .embed_dim = 4, .allow_remainder = true}), Error);
 }
 
 TEST(PatchEmbed, AFixedSizeRejectsOtherImages) {
-  const PatchEmbed layer = random_layer({.img_size = {32, 48}, .embed_dim = 4});
+  const PatchEmbed layer = random_patch_embed({.img_size = {32, 48}, .embed_dim = 4});
   EXPECT_EQ(layer.forward(Tensor::zeros({1, 3, 32, 48})).shape(), (Shape{1, 6, 4}));
   EXPECT_EQ(error_of([&] {
               layer.forward(Tensor::zeros({1, 3, 48, 32}));
@@ -72,7 +72,7 @@ TEST(PatchEmbed, AFixedSizeRejectsOtherImages) {
 }
 
 TEST(PatchEmbed, ADynamicSizeAcceptsAnyMultipleOfThePatchSize) {
-  const PatchEmbed layer = random_layer({.img_size = {32, 32}, .embed_dim = 4, .dynamic_img_size = true});
+  const PatchEmbed layer = random_patch_embed({.img_size = {32, 32}, .embed_dim = 4, .dynamic_img_size = true});
   EXPECT_EQ(layer.forward(Tensor::zeros({2, 3, 16, 80})).shape(), (Shape{2, 5, 4}));
   EXPECT_EQ(layer.grid_of(48, 16), (std::array<int64_t, 2>{3, 1}));
   EXPECT_THROW(layer.forward(Tensor::zeros({2, 3, 33, 32})), Error);
@@ -82,9 +82,9 @@ TEST(PatchEmbed, ADynamicSizeAcceptsAnyMultipleOfThePatchSize) {
 TEST(PatchEmbed, AFeatureMapIsTheTokensInAnotherLayout) {
   PatchEmbedConfig config{.img_size = {8, 12}, .patch_size = {4, 4}, .embed_dim = 5};
   const Tensor image = Tensor::randn({2, 3, 8, 12}, 1);
-  const Tensor tokens = random_layer(config).forward(image);
+  const Tensor tokens = random_patch_embed(config).forward(image);
   config.flatten = false;
-  const Tensor map = random_layer(config).forward(image);
+  const Tensor map = random_patch_embed(config).forward(image);
   EXPECT_EQ(map.shape(), (Shape{2, 5, 2, 3}));
   EXPECT_TRUE(testing::close(map.flatten(2).transpose(1, 2), tokens, 0));
 }

@@ -16,7 +16,7 @@
 namespace vitrail::optim {
 namespace {
 
-EmaOptions options_of(const nlohmann::json& config) {
+EmaOptions ema_options_of(const nlohmann::json& config) {
   EmaOptions o;
   o.decay = config.at("decay");
   o.warmup = config.value("warmup", o.warmup);
@@ -34,7 +34,7 @@ TEST(Ema, MatchesTimmsModelEmaV3) {
   const auto cases = nlohmann::json::parse(golden.config);
   for (const auto& [name, config] : cases.items()) {
     const Tensor weight = walk.select(0, 0).clone();
-    Ema ema({{"w", weight}}, options_of(config));
+    Ema ema({{"w", weight}}, ema_options_of(config));
     for (int64_t step = 1; step < walk.size(0); ++step) {
       weight.copy_(walk.select(0, step));
       ema.update(step);

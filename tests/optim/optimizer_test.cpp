@@ -27,7 +27,7 @@ Tensor leaf_of(const Tensor& value) {
   return leaf;
 }
 
-OptimizerOptions options_of(const nlohmann::json& config) {
+OptimizerOptions optimizer_options_of(const nlohmann::json& config) {
   OptimizerOptions options{.kind = config.at("kind")};
   options.beta1 = config.value("beta1", options.beta1);
   if (config.contains("beta2")) options.beta2 = config.at("beta2").get<double>();
@@ -43,7 +43,7 @@ std::unique_ptr<Optimizer> replay(const testing::Golden& golden, DType dtype, do
   const auto config = nlohmann::json::parse(golden.config);
   std::vector<Parameter> parameters{{"matrix", leaf_of(golden["before.matrix"].to(dtype)), 0.1, 1.0},
                                     {"vector", leaf_of(golden["before.vector"].to(dtype)), 0.0, 0.5}};
-  auto optimizer = make_optimizer(options_of(config), parameters);
+  auto optimizer = make_optimizer(optimizer_options_of(config), parameters);
   const int64_t steps = config.at("steps");
   for (int64_t step = 0; step < steps; ++step) {
     for (const Parameter& p : parameters) {

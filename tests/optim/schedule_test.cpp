@@ -16,7 +16,7 @@
 namespace vitrail::optim {
 namespace {
 
-ScheduleOptions options_of(const nlohmann::json& config) {
+ScheduleOptions schedule_options_of(const nlohmann::json& config) {
   ScheduleOptions o;
   o.kind = config.at("kind");
   o.rate = config.at("rate");
@@ -36,7 +36,7 @@ TEST(Schedule, MatchesTimmAndTorch) {
   const auto golden = testing::read_golden(testing::fixture("optim/schedules.safetensors"));
   const auto cases = nlohmann::json::parse(golden.config);
   for (const auto& [name, config] : cases.items()) {
-    const Schedule schedule(options_of(config));
+    const Schedule schedule(schedule_options_of(config));
     const Tensor expected = golden[name];
     const Tensor got = Tensor::empty(expected.shape(), DType::f64);
     for (int64_t t = 0; t < got.numel(); ++t) got.data<double>()[t] = schedule.rate(t);

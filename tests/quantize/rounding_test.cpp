@@ -25,6 +25,7 @@ namespace {
 using kernels::Precision;
 using testing::input_of;
 using testing::model_of;
+using testing::writable_model_of;
 
 TEST(ToInt8, RoundsToNearestAndRestoresADequantizedWeight) {
   const Tensor weight = Tensor::randn({5, 40}, 1);
@@ -47,13 +48,6 @@ TEST(ToInt8, ThrowsAnErrorThatNamesAnElementThatIsNotFinite) {
 
 // Quantised weights by layer.
 using Weights = std::map<std::string, QuantizedTensor>;
-
-models::VisionTransformer writable_model_of(const std::string& fixture) {
-  models::VisionTransformer model = model_of(fixture);
-  model.requires_grad(true);  // makes parameters that are a mapped file's writable
-  model.requires_grad(false);
-  return model;
-}
 
 // The L2 error of a session's logits.  `weights` replace those of their layers in the model.
 double error_of(const std::string& fixture, const models::VisionTransformer& model, const SessionOptions& options,

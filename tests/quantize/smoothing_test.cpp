@@ -26,14 +26,7 @@ namespace {
 
 using testing::input_of;
 using testing::model_of;
-
-// Makes parameters that are a mapped file's writable.
-models::VisionTransformer writable_model_of(const std::string& fixture) {
-  models::VisionTransformer model = model_of(fixture);
-  model.requires_grad(true);
-  model.requires_grad(false);
-  return model;
-}
+using testing::writable_model_of;
 
 constexpr const char* kFixtures[] = {"timm_token",       "timm_layer_scale",        "timm_swiglu",
                                      "timm_qk_norm",     "timm_no_qkv_bias",        "torch_encoder_post_norm",

@@ -111,4 +111,8 @@ double squared_error(const Tensor& got, const Tensor& want) {
   return sum;
 }
 
+double relative_error(const Tensor& got, const Tensor& want) {
+  return std::sqrt(squared_error(got, want) / squared_error(want, Tensor::zeros(want.shape())));
+}
+
 }  // namespace vitrail::testing

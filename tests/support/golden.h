@@ -30,5 +30,7 @@ Golden read_golden(const std::filesystem::path& path);
 
 // Σ (got − want)² of two f32 tensors with the same number of elements.
 double squared_error(const Tensor& got, const Tensor& want);
+// √(Σ (got − want)² / Σ want²) of such tensors.
+double relative_error(const Tensor& got, const Tensor& want);
 
 }  // namespace vitrail::testing

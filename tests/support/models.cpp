@@ -40,6 +40,13 @@ models::VisionTransformer model_of(const std::string& name, const Tensor& images
   return models::build_model(models::open_model(model_fixture(name), options_for(images)));
 }
 
+models::VisionTransformer writable_model_of(const std::string& name) {
+  models::VisionTransformer model = model_of(name);
+  model.requires_grad(true);  // makes parameters that are a mapped file's writable
+  model.requires_grad(false);
+  return model;
+}
+
 Tensor input_of(const std::string& name) {
   return read_golden(model_fixture(name).parent_path() / "golden.safetensors")["input"];
 }

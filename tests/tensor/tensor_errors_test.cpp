@@ -6,6 +6,7 @@
 
 #include "tests/support/golden.h"
 #include "tests/support/messages.h"
+#include "tests/support/tensors.h"
 #include "vitrail/base/random.h"
 #include "vitrail/tensor/affine_quantization.h"
 #include "vitrail/tensor/tensor.h"
@@ -13,13 +14,8 @@
 namespace vitrail {
 namespace {
 
+using testing::counting;
 using testing::error_of;
-
-Tensor counting(const Shape& shape) {
-  std::vector<float> values(static_cast<size_t>(shape.numel()));
-  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
-  return Tensor::from(shape, values);
-}
 
 TEST(TensorErrors, NameTheOperationTheExpectedAndTheGiven) {
   const Tensor t = counting({2, 5, 1}), swapped = counting({2, 3}).transpose(0, 1);

@@ -9,17 +9,14 @@
 #include <limits>
 
 #include "tests/support/golden.h"
+#include "tests/support/tensors.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
 
 namespace vitrail {
 namespace {
 
-Tensor counting(const Shape& shape) {
-  std::vector<float> values(shape.numel());
-  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
-  return Tensor::from(shape, values);
-}
+using testing::counting;
 
 // C++ leaves conversions beyond the range undefined.
 TEST(Tensor, ConversionsToIntegersSaturate) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/golden.h"
+#include "tests/support/tensors.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/random.h"
 #include "vitrail/tensor/tensor.h"
@@ -10,11 +11,7 @@
 namespace vitrail {
 namespace {
 
-Tensor counting(const Shape& shape) {
-  std::vector<float> values(shape.numel());
-  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
-  return Tensor::from(shape, values);
-}
+using testing::counting;
 
 int64_t random_index(RandomStream& random, int64_t n) {
   return static_cast<int64_t>(random.uniform() * static_cast<double>(n));
