@@ -4,8 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
-
+#include "tests/hub/cache_files.h"
 #include "tests/support/messages.h"
 #include "tests/support/paths.h"
 #include "vitrail/base/error.h"
@@ -20,21 +19,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const std::string kCommit(40, 'c');
-
-void write(const fs::path& path, const std::string& text) {
-  fs::create_directories(path.parent_path());
-  std::ofstream(path) << text;
-}
-
 TEST(Layout, ARevisionIsACommitOrTheOneInItsFile) {
   const Layout layout(testing::scratch_folder(), "org/name");
   EXPECT_EQ(layout.commit_of(kCommit), kCommit);
   EXPECT_FALSE(layout.commit_of("main"));
-  write(layout.ref("main"), kCommit + "\n");
+  write_file(layout.ref("main"), kCommit + "\n");
   EXPECT_EQ(layout.commit_of("main"), kCommit);
   for (const std::string& text : {std::string("../../x"), std::string(39, 'c'), std::string(41, 'c'), std::string()}) {
-    write(layout.ref("bad"), text);
+    write_file(layout.ref("bad"), text);
     EXPECT_THROW(layout.commit_of("bad"), Error) << text;
   }
 }
@@ -83,8 +75,8 @@ TEST(FileList, OtherRepliesAreErrors) {
 
 TEST(Layout, LinksHaveToStayInTheCache) {
   const fs::path cache = testing::scratch_folder(), outside = testing::scratch_folder() / "x";
-  write(outside, "x");
-  write(cache / "a" / "file", "x");
+  write_file(outside, "x");
+  write_file(cache / "a" / "file", "x");
   fs::create_symlink("a/file", cache / "inside");
   fs::create_symlink(outside, cache / "outside");
   EXPECT_NO_THROW(require_in_cache(cache / "inside", cache));
@@ -95,7 +87,7 @@ TEST(Layout, LinksHaveToStayInTheCache) {
 // A file of two bytes whose blob is in the cache.
 HubFile cached_file(const Layout& layout) {
   const HubFile file{.size = 2, .blob_id = std::string(40, 'a'), .lfs_sha256 = {}, .xet_hash = {}};
-  write(layout.blobs() / file.etag(), "ok");
+  write_file(layout.blobs() / file.etag(), "ok");
   return file;
 }
 
@@ -126,7 +118,7 @@ TEST(Snapshot, ABlobOfAnotherSizeIsDeleted) {
   const HubFile file = cached_file(layout);
   EXPECT_TRUE(has_blob(layout, file));
   for (const char* content : {"", "o", "ok!"}) {
-    write(layout.blobs() / file.etag(), content);
+    write_file(layout.blobs() / file.etag(), content);
     EXPECT_FALSE(has_blob(layout, file)) << content;
     EXPECT_FALSE(fs::exists(layout.blobs() / file.etag())) << content;
   }
@@ -150,10 +142,10 @@ TEST(Layout, HasThePathsOfHuggingfaceHub) {
 TEST(Layout, ACommitEndsAtWhiteSpace) {
   const Layout layout(testing::scratch_folder(), "org/name");
   for (const std::string end : {"", "\n", "\r\n", " comment", "\tx"}) {
-    write(layout.ref("main"), kCommit + end);
+    write_file(layout.ref("main"), kCommit + end);
     EXPECT_EQ(layout.commit_of("main"), kCommit) << end;
   }
-  write(layout.ref("main"), kCommit + "x");
+  write_file(layout.ref("main"), kCommit + "x");
   EXPECT_EQ(testing::error_of([&] { layout.commit_of("main"); }),
             layout.ref("main").string() + ": expected a commit of 40 hexadecimal digits, got other text");
   EXPECT_FALSE(layout.commit_of(std::string(39, 'c'))) << "a branch that is absent";
@@ -162,8 +154,8 @@ TEST(Layout, ACommitEndsAtWhiteSpace) {
 
 TEST(Layout, RefusalsNameBothPaths) {
   const fs::path root = testing::scratch_folder(), cache = root / "cache", beside = root / "cache2" / "file";
-  write(beside, "x");
-  write(cache / "file", "x");
+  write_file(beside, "x");
+  write_file(cache / "file", "x");
   fs::create_symlink(beside, cache / "link");
   EXPECT_EQ(testing::error_of([&] { require_in_cache(cache / "link", cache); }),
             (cache / "link").string() + ": expected a link to a file in " + cache.string() + ", got a link to " +
@@ -183,7 +175,7 @@ TEST(Snapshot, AFileOfAnotherSizeIsReplacedByALink) {
   const Layout layout(testing::scratch_folder(), "org/name");
   const HubFile file = cached_file(layout);
   const fs::path path = layout.snapshot(kCommit) / "w";
-  write(path, "cut short");
+  write_file(path, "cut short");
   EXPECT_FALSE(is_in_snapshot(layout, kCommit, "w", file));
   add_to_snapshot(layout, kCommit, "w", file, true);
   EXPECT_EQ(fs::read_symlink(path), "../../blobs/" + file.etag());

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <set>
 
+#include "tests/hub/cache_files.h"
 #include "tests/hub/hub_server.h"
 #include "tests/support/messages.h"
 #include "vitrail/hub/blob_digest_internal.h"
@@ -25,11 +26,6 @@ using Names = std::set<std::string>;
 
 const std::string kOld(40, 'a'), kNew(40, 'b');
 
-void write(const fs::path& path, const std::string& text) {
-  fs::create_directories(path.parent_path());
-  std::ofstream(path, std::ios::binary) << text;
-}
-
 HubFile file_of(const std::string& content) {
   const auto size = static_cast<int64_t>(content.size());
   const auto digest = digest_of_blob(std::string(40, 'x'), size);
@@ -45,12 +41,12 @@ class CachedModels : public ::testing::Test {
     add(kOld, "model.safetensors", "weights");
     add(kNew, "config.json", "{\"a\": 1}");
     add(kNew, "model.safetensors", "weights");
-    write(layout_.ref("main"), kNew);
-    write(layout_.ref("v1"), kOld + "\n");
+    write_file(layout_.ref("main"), kNew);
+    write_file(layout_.ref("v1"), kOld + "\n");
   }
   void add(const std::string& commit, const std::string& path, const std::string& content) {
     const HubFile file = file_of(content);
-    if (!fs::exists(layout_.blobs() / file.etag())) write(layout_.blobs() / file.etag(), content);
+    if (!fs::exists(layout_.blobs() / file.etag())) write_file(layout_.blobs() / file.etag(), content);
     add_to_snapshot(layout_, commit, path, file, true);
     trees_[commit][path] = file;
   }
@@ -73,10 +69,10 @@ class CachedModels : public ::testing::Test {
 };
 
 TEST_F(CachedModels, AreListedWithTheirRevisionsAndEachByteOnce) {
-  write(cache_ / "datasets--org--data/blobs/x", "data");
-  write(cache_ / "version.txt", "1");
-  write(layout_.blobs() / "x.incomplete", "part");
-  write(layout_.blobs() / "unused", "12345");
+  write_file(cache_ / "datasets--org--data/blobs/x", "data");
+  write_file(cache_ / "version.txt", "1");
+  write_file(layout_.blobs() / "x.incomplete", "part");
+  write_file(layout_.blobs() / "unused", "12345");
   const CachedModel model = only_model();
   EXPECT_EQ(model.repository, "org/name");
   EXPECT_EQ(model.bytes, 2 + 7 + 8 + 5) << "shared weights count once";
@@ -105,7 +101,7 @@ TEST_F(CachedModels, RemovingARevisionKeepsWhatAnotherUses) {
 }
 
 TEST_F(CachedModels, ARevisionIsNamedByItsCommitToo) {
-  write(layout_.blobs() / "x.incomplete", "part");
+  write_file(layout_.blobs() / "x.incomplete", "part");
   remove(only_model(), kNew, false);
   EXPECT_EQ(blobs(), (Names{name_of("{}"), name_of("weights"), "x.incomplete"}));
   EXPECT_FALSE(fs::exists(layout_.snapshot(kNew)));
@@ -116,7 +112,7 @@ TEST_F(CachedModels, ARevisionIsNamedByItsCommitToo) {
 }
 
 TEST_F(CachedModels, RemovingAModelDeletesItsFolderAndLocks) {
-  write(layout_.lock("x"), "");
+  write_file(layout_.lock("x"), "");
   remove(only_model(), "", false);
   EXPECT_FALSE(fs::exists(layout_.folder()));
   EXPECT_FALSE(fs::exists(layout_.lock("x").parent_path()));
@@ -125,10 +121,10 @@ TEST_F(CachedModels, RemovingAModelDeletesItsFolderAndLocks) {
 
 TEST_F(CachedModels, PruningDeletesWhatNoReferenceNeeds) {
   fs::remove(layout_.ref("v1"));
-  write(layout_.tree(kOld), "{}");
-  write(layout_.blobs() / "unused", "12345");
-  write(layout_.blobs() / "x.vitrail-partial", "part");
-  write(layout_.blobs() / "x.vitrail-etag", "t");
+  write_file(layout_.tree(kOld), "{}");
+  write_file(layout_.blobs() / "unused", "12345");
+  write_file(layout_.blobs() / "x.vitrail-partial", "part");
+  write_file(layout_.blobs() / "x.vitrail-etag", "t");
   EXPECT_EQ(prune(only_model(), true), 2 + 2 + 5 + 4 + 1);
   EXPECT_EQ(blobs().size(), 6u) << "a dry run";
   EXPECT_EQ(prune(only_model(), false), 2 + 2 + 5 + 4 + 1);
@@ -168,7 +164,7 @@ TEST_F(CachedModels, VerifyingNamesDamagedFiles) {
   const auto verified = [&] { return verify(only_model(), [&](int64_t read) { bytes += read; }); };
   EXPECT_TRUE(verified().empty());
   EXPECT_EQ(bytes, 2 + 7 + 8);
-  write(layout_.blobs() / name_of("weights"), "wEights");
+  write_file(layout_.blobs() / name_of("weights"), "wEights");
   const std::vector<DamagedFile> damaged = verified();
   ASSERT_EQ(damaged.size(), 1u);
   EXPECT_EQ(damaged[0].path, layout_.blobs() / name_of("weights"));
@@ -181,7 +177,7 @@ TEST_F(CachedModels, VerifyingNamesDamagedFiles) {
 TEST_F(CachedModels, AFileWithoutALinkIsVerifiedByTheListOfTheHub) {
   const fs::path file = layout_.snapshot(kNew) / "config.json";
   fs::remove(file);
-  write(file, "{\"a\": 2}");
+  write_file(file, "{\"a\": 2}");
   EXPECT_TRUE(verify(only_model(), [](int64_t) {}).empty()) << "without a list nothing is known";
   write_tree(layout_, kNew, trees_[kNew]);
   const std::vector<DamagedFile> damaged = verify(only_model(), [](int64_t) {});
@@ -225,7 +221,7 @@ TEST_F(CachedModels, ARevisionWithoutOneOfItsShardsIsNotFound) {
 
 TEST_F(CachedModels, AFileOfAnotherSizeThanTheHubListsIsAnError) {
   write_tree(layout_, kNew, trees_[kNew]);
-  write(layout_.blobs() / name_of("weights"), "weight");
+  write_file(layout_.blobs() / name_of("weights"), "weight");
   EXPECT_TRUE(contains(error_of([&] {
                          find_cached({"org/name", "main"});
                        }),
@@ -234,7 +230,7 @@ TEST_F(CachedModels, AFileOfAnotherSizeThanTheHubListsIsAnError) {
 
 TEST_F(CachedModels, ALinkOutOfTheCacheIsAnError) {
   const fs::path outside = testing::scratch_folder() / "x";
-  write(outside, "weights");
+  write_file(outside, "weights");
   fs::remove(layout_.snapshot(kOld) / "model.safetensors");
   fs::create_symlink(outside, layout_.snapshot(kOld) / "model.safetensors");
   EXPECT_TRUE(contains(error_of([&] { find_cached({"org/name", "v1"}); }), "a link to a file in"));
@@ -244,7 +240,7 @@ TEST(Snapshot, ABlobThatLeadsOutOfTheCacheIsAnError) {
   const Layout layout(testing::scratch_folder(), "org/name");
   const HubFile file = file_of("ok");
   const fs::path outside = testing::scratch_folder() / "x";
-  write(outside, "ok");
+  write_file(outside, "ok");
   fs::create_directories(layout.blobs());
   fs::create_symlink(outside, layout.blobs() / file.etag());
   EXPECT_TRUE(contains(error_of([&] { has_blob(layout, file); }), "a link to a file in"));
@@ -254,10 +250,10 @@ TEST(Snapshot, ABlobThatLeadsOutOfTheCacheIsAnError) {
 }
 
 TEST_F(CachedModels, AReferenceMayBeInAFolderAndEndWithWhiteSpace) {
-  write(layout_.ref("refs/pr/1"), kOld + " \r\n");
-  write(layout_.ref("v0"), kOld);
-  write(layout_.ref("long"), std::string(257, 'x'));
-  write(layout_.ref("other"), std::string(40, 'f'));
+  write_file(layout_.ref("refs/pr/1"), kOld + " \r\n");
+  write_file(layout_.ref("v0"), kOld);
+  write_file(layout_.ref("long"), std::string(257, 'x'));
+  write_file(layout_.ref("other"), std::string(40, 'f'));
   const CachedModel model = only_model();
   ASSERT_EQ(model.revisions.size(), 2u);
   EXPECT_EQ(model.revisions[0].refs, (std::vector<std::string>{"refs/pr/1", "v0", "v1"}));
@@ -267,7 +263,7 @@ TEST_F(CachedModels, AReferenceMayBeInAFolderAndEndWithWhiteSpace) {
 
 TEST_F(CachedModels, AreSortedByName) {
   for (const char* name : {"models--z--a", "models--a--z", "models--noslash", "other"})
-    write(cache_ / name / "refs/main", kOld);
+    write_file(cache_ / name / "refs/main", kOld);
   std::vector<std::string> names;
   for (const CachedModel& model : cached_models()) names.push_back(model.repository);
   EXPECT_EQ(names, (std::vector<std::string>{"a/z", "org/name", "z/a"}));
@@ -288,9 +284,9 @@ TEST_F(CachedModels, AWrongRevisionIsNamedBesideTheKnownOnes) {
 }
 
 TEST_F(CachedModels, RemovingARevisionDeletesItsTreeAndAllItsReferences) {
-  write(layout_.ref("v0"), kOld);
-  write(layout_.tree(kOld), "12345");
-  write(layout_.tree(kNew), "123456");
+  write_file(layout_.ref("v0"), kOld);
+  write_file(layout_.tree(kOld), "12345");
+  write_file(layout_.tree(kNew), "123456");
   EXPECT_EQ(remove(only_model(), kOld, false), 2 + 41 + 40 + 5);
   EXPECT_FALSE(fs::exists(layout_.ref("v0")) || fs::exists(layout_.ref("v1")) || fs::exists(layout_.tree(kOld)));
   EXPECT_TRUE(fs::exists(layout_.ref("main")) && fs::exists(layout_.tree(kNew)));
@@ -299,7 +295,7 @@ TEST_F(CachedModels, RemovingARevisionDeletesItsTreeAndAllItsReferences) {
 }
 
 TEST_F(CachedModels, RemovingAModelGivesAllItsBytes) {
-  write(layout_.lock("x"), "123");
+  write_file(layout_.lock("x"), "123");
   EXPECT_EQ(remove(only_model(), "", true), 2 + 7 + 8 + 40 + 41 + 3) << "blobs, references and locks";
   EXPECT_TRUE(fs::exists(layout_.folder()) && fs::exists(layout_.lock("x"))) << "a dry run";
   EXPECT_EQ(remove(only_model(), "", false), 2 + 7 + 8 + 40 + 41 + 3);
@@ -310,7 +306,7 @@ TEST_F(CachedModels, RemovingAModelGivesAllItsBytes) {
 TEST_F(CachedModels, AFileOfItsOwnCountsAndKeepsNoBlob) {
   const fs::path file = layout_.snapshot(kNew) / "config.json";
   fs::remove(file);
-  write(file, "{\"a\": 2345}");
+  write_file(file, "{\"a\": 2345}");
   EXPECT_EQ(only_model().bytes, 2 + 7 + 8 + 11);
   EXPECT_EQ(only_model().revisions[1].bytes, 7 + 11);
   EXPECT_EQ(prune(only_model(), false), 8);
@@ -318,11 +314,11 @@ TEST_F(CachedModels, AFileOfItsOwnCountsAndKeepsNoBlob) {
 }
 
 TEST_F(CachedModels, VerifyingReadsWhatADigestNames) {
-  write(layout_.blobs() / std::string(41, 'a'), "no digest");
-  write(layout_.blobs() / std::string(40, 'A'), "no digest");
-  write(layout_.blobs() / (std::string(40, 'a') + ".incomplete"), "no digest");
+  write_file(layout_.blobs() / std::string(41, 'a'), "no digest");
+  write_file(layout_.blobs() / std::string(40, 'A'), "no digest");
+  write_file(layout_.blobs() / (std::string(40, 'a') + ".incomplete"), "no digest");
   const std::string sha256(64, 'a');
-  write(layout_.blobs() / sha256, "abc");
+  write_file(layout_.blobs() / sha256, "abc");
   std::vector<int64_t> sizes;
   const auto damaged = verify(only_model(), [&](int64_t bytes) { sizes.push_back(bytes); });
   ASSERT_EQ(damaged.size(), 1u);
@@ -336,7 +332,7 @@ TEST_F(CachedModels, VerifyingReadsWhatADigestNames) {
 
 TEST_F(CachedModels, VerifyingNamesLinksThatLeadNowhereOrOut) {
   const fs::path outside = testing::scratch_folder() / "x", link = layout_.snapshot(kOld) / "config.json";
-  write(outside, "{}");
+  write_file(outside, "{}");
   fs::remove(link);
   fs::create_symlink(outside, link);
   fs::create_symlink("gone", layout_.snapshot(kNew) / "z");
@@ -354,13 +350,13 @@ TEST_F(CachedModels, LargeFilesAreReadToTheirEnd) {
   add(kNew, "large", content);
   EXPECT_TRUE(verify(only_model(), [](int64_t) {}).empty());
   content.back() = 'y';
-  write(layout_.snapshot(kNew) / "large", content);
+  write_file(layout_.snapshot(kNew) / "large", content);
   EXPECT_EQ(verify(only_model(), [](int64_t) {}).size(), 1u);
 }
 
 TEST_F(CachedModels, ASizeThatIsNotTheHubsSaysWhatToDo) {
   write_tree(layout_, kNew, trees_[kNew]);
-  write(layout_.blobs() / name_of("weights"), "weight");
+  write_file(layout_.blobs() / name_of("weights"), "weight");
   EXPECT_EQ(error_of([&] {
               find_cached({"org/name", "main"});
             }),
@@ -378,7 +374,7 @@ TEST_F(CachedModels, AConfigurationOfOpenClipIsOneToo) {
 
 TEST_F(CachedModels, ConfigurationsBesideTheWeightsAreChecked) {
   write_tree(layout_, kNew, trees_[kNew]);
-  write(layout_.blobs() / name_of("{\"a\": 1}"), "{\"a\": 12}");
+  write_file(layout_.blobs() / name_of("{\"a\": 1}"), "{\"a\": 12}");
   EXPECT_TRUE(contains(error_of([&] { find_cached({"org/name", "main"}); }), "config.json: expected 8 bytes"));
   add(kNew, "notes.txt", "1234");
   trees_[kNew]["notes.txt"].size = 5;

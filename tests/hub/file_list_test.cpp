@@ -3,9 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "tests/hub/cache_files.h"
 #include "tests/support/messages.h"
 #include "tests/support/paths.h"
 #include "vitrail/base/read_file.h"
@@ -16,7 +16,7 @@ namespace {
 using nlohmann::json;
 using testing::contains;
 using testing::error_of;
-const std::string kSha1(40, 'a'), kSha256(64, 'b'), kCommit(40, 'c');
+const std::string kSha1(40, 'a'), kSha256(64, 'b');
 
 json entry(const std::string& path, int64_t size = 1, const std::string& oid = kSha1) {
   return {{"type", "file"}, {"path", path}, {"size", size}, {"oid", oid}};
@@ -66,10 +66,7 @@ TEST(ListedFiles, OfSeveralPagesAreTogether) {
 
 class Trees : public ::testing::Test {
  protected:
-  void write(const std::string& text) const {
-    std::filesystem::create_directories(layout_.tree(kCommit).parent_path());
-    std::ofstream(layout_.tree(kCommit)) << text;
-  }
+  void write(const std::string& text) const { write_file(layout_.tree(kCommit), text); }
   const Layout layout_{testing::scratch_folder(), "org/name"};
 };
 

@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 using testing::contains;
 using testing::error_of;
-const std::string kCommit(40, 'a');
+const std::string kServedCommit(40, 'a');
 
 class Pulls : public HubRequests {
  protected:
@@ -31,9 +31,9 @@ class Pulls : public HubRequests {
     return {{"type", "file"}, {"path", path}, {"size", size}, {"oid", digest->hex()}};
   }
   Reply reply_to(const Request& request) {
-    const std::string api = "/api/models/org/name/", files = "/org/name/resolve/" + kCommit + "/";
-    if (request.target.starts_with(api + "revision/")) return {200, json{{"sha", kCommit}}.dump()};
-    if (request.target == api + "tree/" + kCommit + "?recursive=true" || request.target == "/second-page") {
+    const std::string api = "/api/models/org/name/", files = "/org/name/resolve/" + kServedCommit + "/";
+    if (request.target.starts_with(api + "revision/")) return {200, json{{"sha", kServedCommit}}.dump()};
+    if (request.target == api + "tree/" + kServedCommit + "?recursive=true" || request.target == "/second-page") {
       json page = json::array();
       for (const auto& [path, content] : files_) {
         const bool second = second_page_.contains(path);
@@ -76,11 +76,11 @@ class Pulls : public HubRequests {
 
 TEST_F(Pulls, BringTheNeededFilesIntoTheCache) {
   const fs::path snapshot = pull_into(cache_);
-  EXPECT_EQ(snapshot, layout_.snapshot(kCommit));
+  EXPECT_EQ(snapshot, layout_.snapshot(kServedCommit));
   EXPECT_EQ(read_text_file(snapshot / "config.json"), "{}");
   EXPECT_EQ(read_text_file(snapshot / "model.safetensors"), "weights");
   EXPECT_FALSE(fs::exists(snapshot / "README.md"));
-  EXPECT_EQ(read_text_file(layout_.ref("main")), kCommit);
+  EXPECT_EQ(read_text_file(layout_.ref("main")), kServedCommit);
   EXPECT_TRUE(read_text_file(cache_ / "CACHEDIR.TAG").starts_with("Signature: 8a477f597d28d172789f06886806bc55\n"));
   EXPECT_EQ(contents_requested(), 2u);
   pull_into(cache_);
@@ -89,20 +89,20 @@ TEST_F(Pulls, BringTheNeededFilesIntoTheCache) {
 
 TEST_F(Pulls, WhatWasDeletedIsFetchedAgain) {
   pull_into(cache_);
-  fs::remove(fs::canonical(layout_.snapshot(kCommit) / "config.json"));
+  fs::remove(fs::canonical(layout_.snapshot(kServedCommit) / "config.json"));
   pull_into(cache_);
   EXPECT_EQ(contents_requested(), 3u);
-  EXPECT_EQ(read_text_file(layout_.snapshot(kCommit) / "config.json"), "{}");
+  EXPECT_EQ(read_text_file(layout_.snapshot(kServedCommit) / "config.json"), "{}");
 }
 
 TEST_F(Pulls, ARevisionIsOnePartOfTheUrl) {
   pull_into(cache_, "refs/pr/1+x");
   EXPECT_EQ(server_.requests().at(0).target, "/api/models/org/name/revision/refs%2Fpr%2F1%2Bx");
-  EXPECT_EQ(read_text_file(layout_.ref("refs/pr/1+x")), kCommit);
+  EXPECT_EQ(read_text_file(layout_.ref("refs/pr/1+x")), kServedCommit);
 }
 
 TEST_F(Pulls, ACommitNeedsNoReference) {
-  pull_into(cache_, kCommit);
+  pull_into(cache_, kServedCommit);
   EXPECT_FALSE(fs::exists(layout_.folder() / "refs"));
 }
 
@@ -239,7 +239,7 @@ TEST_F(Pulls, AKnownCommitIsNotListedAgain) {
   EXPECT_EQ(lists(), 1u);
   pull_into(cache_, "v2");
   EXPECT_EQ(lists(), 1u);
-  EXPECT_EQ(read_text_file(layout_.ref("v2")), kCommit);
+  EXPECT_EQ(read_text_file(layout_.ref("v2")), kServedCommit);
   EXPECT_EQ(contents_requested(), 2u);
 }
 

@@ -16,7 +16,7 @@ ModelConfig parse(const std::string& json, const std::string& preprocessor = "")
   return parse_model_config(json, preprocessor, "config.json");
 }
 
-std::string error_of(const std::string& json, const std::string& preprocessor = "") {
+std::string parse_error(const std::string& json, const std::string& preprocessor = "") {
   try {
     parse(json, preprocessor);
   } catch (const Error& error) {
@@ -26,7 +26,7 @@ std::string error_of(const std::string& json, const std::string& preprocessor = 
 }
 
 void expect_error(const std::string& json, const std::string& part) {
-  EXPECT_NE(error_of(json).find(part), std::string::npos) << json << "\n" << error_of(json);
+  EXPECT_NE(parse_error(json).find(part), std::string::npos) << json << "\n" << parse_error(json);
 }
 
 TEST(Config, ErrorsNameThePathOfTheField) {
@@ -400,7 +400,7 @@ TEST(Config, AbsentFieldsOfAProcessorHaveTheDefaultsOfItsClass) {
   EXPECT_EQ(bit.resize_shortest, 256);
   EXPECT_EQ(bit.center_crop, (Size{{224, 224}}));
   EXPECT_EQ(bit.std, (std::vector<double>{0.26862954, 0.26130258, 0.27577711}));
-  EXPECT_NE(error_of(R"({"model_type": "vit"})", R"({"image_processor_type": "Owlv2ImageProcessor"})")
+  EXPECT_NE(parse_error(R"({"model_type": "vit"})", R"({"image_processor_type": "Owlv2ImageProcessor"})")
                 .find("image_processor_type: expected one of ViTImageProcessor"),
             std::string::npos);
 }
@@ -510,8 +510,8 @@ TEST(Config, TheNumberOfClassesIsThatOfTheLabels) {
   EXPECT_EQ(parse(R"({"model_type": "vit", "architectures": ["ViTModel"], "num_labels": 7})").vit.num_classes, 0);
   for (const char* map :
        {R"({"1": "a"})", R"({"0": 1})", R"({"x": "a"})", R"({"0": "a", "2": "b"})", R"({"0": "a", "00": "b"})"}) {
-    EXPECT_NE(error_of(R"({"model_type": "vit", "architectures": ["ViTForImageClassification"], "id2label": )" +
-                       std::string(map) + "}")
+    EXPECT_NE(parse_error(R"({"model_type": "vit", "architectures": ["ViTForImageClassification"], "id2label": )" +
+                          std::string(map) + "}")
                   .find("id2label: expected class indices 0 to "),
               std::string::npos)
         << map;
@@ -523,7 +523,7 @@ TEST(Config, ConvNextsEdgeOf384IsSquashedAndOneBelowCropped) {
   EXPECT_EQ(processor(type + "383}").center_crop, (std::array<int64_t, 2>{383, 383}));
   EXPECT_EQ(processor(type + "383}").resize_shortest, 437);  // int(383 / (224 / 256))
   EXPECT_EQ(processor(type + "384}").resize_to, (std::array<int64_t, 2>{384, 384}));
-  EXPECT_NE(error_of(R"({"model_type": "vit"})", "{" + type + R"(224}, "crop_pct": 0.009})").find("crop_pct"),
+  EXPECT_NE(parse_error(R"({"model_type": "vit"})", "{" + type + R"(224}, "crop_pct": 0.009})").find("crop_pct"),
             std::string::npos);
 }
 
@@ -531,7 +531,7 @@ TEST(Config, ResamplingIsPillowsNumber) {
   const char* const names[] = {"nearest", "lanczos", "bilinear", "bicubic", "box", "hamming"};
   for (int i = 0; i < 6; ++i) EXPECT_EQ(processor("\"resample\": " + std::to_string(i)).interpolation, names[i]);
   for (const char* number : {"-1", "6"}) {
-    EXPECT_NE(error_of(R"({"model_type": "vit"})", std::string("{\"resample\": ") + number + "}").find("resample"),
+    EXPECT_NE(parse_error(R"({"model_type": "vit"})", std::string("{\"resample\": ") + number + "}").find("resample"),
               std::string::npos);
   }
 }

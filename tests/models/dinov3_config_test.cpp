@@ -17,7 +17,7 @@ ModelConfig dinov3(const std::string& fields, const std::string& preprocessor = 
   return parse_model_config(R"({"model_type": "dinov3_vit")" + fields + "}", preprocessor, "config.json");
 }
 
-std::string error_of(const std::string& fields, const std::string& preprocessor = "") {
+std::string dinov3_error(const std::string& fields, const std::string& preprocessor = "") {
   return testing::error_of([&] { dinov3(fields, preprocessor); });
 }
 
@@ -36,8 +36,8 @@ TEST(Dinov3Config, AbsentFieldsHaveTransformersDefaults) {
 TEST(Dinov3Config, BiasesAreOfAllOrOfQueriesAndValuesOrAbsent) {
   EXPECT_EQ(dinov3(R"(, "key_bias": true)").vit.attn_type, AttentionType::plain);
   EXPECT_FALSE(dinov3(R"(, "query_bias": false, "value_bias": false)").vit.qkv_bias);
-  EXPECT_TRUE(testing::contains(error_of(R"(, "value_bias": false)"), "query_bias"));
-  EXPECT_TRUE(testing::contains(error_of(R"(, "proj_bias": false)"), "proj_bias"));
+  EXPECT_TRUE(testing::contains(dinov3_error(R"(, "value_bias": false)"), "query_bias"));
+  EXPECT_TRUE(testing::contains(dinov3_error(R"(, "proj_bias": false)"), "proj_bias"));
   // Each of the eight combinations of biases of q, k and v.
   for (int biases = 0; biases < 8; ++biases) {
     const bool query = (biases & 1) != 0, key = (biases & 2) != 0, value = (biases & 4) != 0;
@@ -45,7 +45,7 @@ TEST(Dinov3Config, BiasesAreOfAllOrOfQueriesAndValuesOrAbsent) {
     const std::string fields = field("query", query) + field("key", key) + field("value", value);
     const bool known = query == value && (query || !key);
     if (!known) {
-      EXPECT_TRUE(testing::contains(error_of(fields), "query_bias: expected biases of q, k and v")) << fields;
+      EXPECT_TRUE(testing::contains(dinov3_error(fields), "query_bias: expected biases of q, k and v")) << fields;
       continue;
     }
     EXPECT_EQ(dinov3(fields).vit.qkv_bias, query) << fields;
@@ -55,7 +55,7 @@ TEST(Dinov3Config, BiasesAreOfAllOrOfQueriesAndValuesOrAbsent) {
 
 TEST(Dinov3Config, AGatedMlpIsSwiGlu) {
   EXPECT_TRUE(dinov3(R"(, "use_gated_mlp": true, "hidden_act": "silu")").vit.swiglu_mlp);
-  EXPECT_TRUE(testing::contains(error_of(R"(, "use_gated_mlp": true)"), "silu with use_gated_mlp"));
+  EXPECT_TRUE(testing::contains(dinov3_error(R"(, "use_gated_mlp": true)"), "silu with use_gated_mlp"));
 }
 
 TEST(Dinov3Config, ItsProcessorResizesFloats) {
@@ -68,7 +68,7 @@ TEST(Dinov3Config, ItsProcessorResizesFloats) {
   EXPECT_TRUE(dinov3("", write_preprocessor_config(read)).preprocessing.resize_floats);
   const std::string cropping =
       R"("size": {"height": 256, "width": 256}, "do_center_crop": true, "crop_size": {"height": 224, "width": 224}, )";
-  EXPECT_TRUE(testing::contains(error_of("", name + cropping + statistics + "}"), "without a crop"));
+  EXPECT_TRUE(testing::contains(dinov3_error("", name + cropping + statistics + "}"), "without a crop"));
 }
 
 TEST(RotaryConfig, RefusesWhatNoModelHas) {

@@ -11,7 +11,7 @@ namespace {
 using Names = std::vector<std::string>;
 
 Names names(const std::string& text, size_t classes = 3) { return parse_labels(text, "names", classes); }
-std::string error(const std::string& text) {
+std::string label_error(const std::string& text) {
   return testing::error_of([&] { names(text); });
 }
 
@@ -53,11 +53,11 @@ TEST(LabelFile, EachClassOfAMapIsNamedOnce) {
   for (const char* text : {R"({"0": "a", "2": "b"})", R"({"0": "a", "00": "b"})", R"({"a": 0, "b": 0})",
                            R"({"a": 1, "b": 2})", R"({"0": "a", "1": 1})", R"({"0": ["n1"]})", R"({"x": "a"})",
                            R"({"-1": "a"})", R"({"1.0": "a"})", R"({"000000000": "a"})"}) {
-    EXPECT_TRUE(testing::contains(error(text), "names: expected each class from 0 to ")) << text;
+    EXPECT_TRUE(testing::contains(label_error(text), "names: expected each class from 0 to ")) << text;
   }
-  EXPECT_TRUE(testing::contains(error(R"({"id2label": {"5": "a"}})"), "names: id2label: expected each class"));
-  EXPECT_TRUE(testing::contains(error("[1, 2]"), "a list of names"));
-  EXPECT_TRUE(testing::contains(error("{"), "names"));
+  EXPECT_TRUE(testing::contains(label_error(R"({"id2label": {"5": "a"}})"), "names: id2label: expected each class"));
+  EXPECT_TRUE(testing::contains(label_error("[1, 2]"), "a list of names"));
+  EXPECT_TRUE(testing::contains(label_error("{"), "names"));
 }
 
 TEST(LabelFile, ANameMayBeginWithABracket) {
@@ -68,7 +68,7 @@ TEST(LabelFile, ANameMayBeginWithABracket) {
 
 TEST(LabelFile, Utf16IsAnError) {
   for (const std::string& mark : {std::string("\xff\xfe"), std::string("\xfe\xff")}) {
-    EXPECT_TRUE(testing::contains(error(mark + "cat"), "got UTF-16 (save it as UTF-8)"));
+    EXPECT_TRUE(testing::contains(label_error(mark + "cat"), "got UTF-16 (save it as UTF-8)"));
   }
 }
 

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <regex>
 
+#include "tests/models/support.h"
 #include "tests/support/golden.h"
 #include "tests/support/messages.h"
 #include "tests/support/models.h"
@@ -25,7 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 using Tensors = std::vector<std::pair<std::string, Tensor>>;
 
-std::string error_of(const fs::path& path, const LoadOptions& options = {}) {
+std::string load_error(const fs::path& path, const LoadOptions& options = {}) {
   try {
     build_model(open_model(path, options));
   } catch (const Error& error) {
@@ -37,8 +38,6 @@ std::string error_of(const fs::path& path, const LoadOptions& options = {}) {
 void expect_part(const std::string& text, const std::string& part) {
   EXPECT_NE(text.find(part), std::string::npos) << text << "\n  expected: " << part;
 }
-
-void write(const fs::path& path, const std::string& text) { std::ofstream(path, std::ios::binary) << text; }
 
 Tensors tensors_of(const std::string& fixture_name) {
   const weights::Checkpoint checkpoint = weights::Checkpoint::open(testing::model_fixture(fixture_name));
@@ -65,7 +64,7 @@ TEST(Load, ModelsUnderAPrefixGiveTheSameLogits) {
     testing::TorchSave save;
     Tensors tensors{{"criterion.weight", Tensor::zeros({3})}};
     for (const auto& [name, tensor] : tensors_of("timm_token")) tensors.emplace_back(prefix + name, tensor);
-    write(folder / "epoch=1.ckpt", save.file(testing::pickled_dict({{"state_dict", save.state_dict(tensors)}})));
+    write_file(folder / "epoch=1.ckpt", save.file(testing::pickled_dict({{"state_dict", save.state_dict(tensors)}})));
     const testing::Warnings warnings;
     expect_same_values(build_model(open_model(folder / "epoch=1.ckpt")).forward(images), expected);
     ASSERT_EQ(warnings.messages.size(), 1u);
@@ -89,7 +88,7 @@ TEST(Load, TheEncoderOfVitMaeIsAVit) {
     ASSERT_NE(config.find(from), std::string::npos) << config;
     config.replace(config.find(from), from.size(), to);
   }
-  write(folder / "config.json", config);
+  write_file(folder / "config.json", config);
   const VisionTransformer mae = build_model(open_model(folder));
   EXPECT_EQ(mae.config().num_classes, 0);
   const Tensor images = testing::input_of("hf_vit");
@@ -154,7 +153,7 @@ TEST(Load, NamesOfNoFamilyGetRulesThatMayFit) {
     tensors.emplace_back(name, tensor);
   }
   weights::write_safetensors(folder / "model.safetensors", tensors, {});
-  const std::string error = error_of(folder);
+  const std::string error = load_error(folder);
   expect_part(error, "the keys of a known family");
   std::string map = R"({"name": "proposed", "rules": [)";
   std::istringstream lines(error.substr(error.find("rules that may fit:") + 19));
@@ -163,7 +162,7 @@ TEST(Load, NamesOfNoFamilyGetRulesThatMayFit) {
     if (!line.empty()) map += (rules++ ? "," : "") + line;
   }
   EXPECT_EQ(rules, 6u) << error;  // a rule each for qkv, proj, fc1, fc2 and two norms
-  write(folder / "map.json", map + "]}");
+  write_file(folder / "map.json", map + "]}");
   const Tensor images = testing::input_of("timm_token");
   expect_same_values(build_model(open_model(folder, {.key_map = (folder / "map.json").string()})).forward(images),
                      testing::model_of("timm_token").forward(images));
@@ -179,19 +178,19 @@ TEST(Load, KeyMapsAreFoundFromWhereTheyAreNamed) {
   for (const auto& [name, tensor] : tensors_of("timm_token")) tensors.emplace_back("x_" + name, tensor);
   weights::write_safetensors(folder / "model.safetensors", tensors, {});
   const std::string map = R"~({"name": "mine", "rules": [{"from": "x_(.*)", "to": "$1"}]})~";
-  write(maps / "map.json", map);
+  write_file(maps / "map.json", map);
   const std::string relative = fs::relative(maps / "map.json", fs::current_path()).string();
   ASSERT_FALSE(fs::path(relative).is_absolute());
   for (const std::string& choice : {relative, (maps / "map.json").string(), map}) {
-    EXPECT_EQ(error_of(folder, {.key_map = choice}), "no error") << choice;
+    EXPECT_EQ(load_error(folder, {.key_map = choice}), "no error") << choice;
     EXPECT_EQ(open_model(folder, {.key_map = choice}).key_map.name(), "mine") << choice;
   }
 }
 
 TEST(Load, ATextTowerOfAnotherLibraryIsAnErrorForTextsAlone) {
   const fs::path folder = testing::scratch_folder();
-  write(folder / "open_clip_config.json",
-        R"({"model_cfg": {"embed_dim": 8, "text_cfg": {"hf_model_name": "roberta-base"},
+  write_file(folder / "open_clip_config.json",
+             R"({"model_cfg": {"embed_dim": 8, "text_cfg": {"hf_model_name": "roberta-base"},
       "vision_cfg": {"timm_model_name": "vit_tiny_patch16_224", "timm_pool": "", "timm_proj": "linear",
                      "vitrail_args": {"img_size": 32, "patch_size": 8, "embed_dim": 18, "depth": 2, "num_heads": 2}}}})");
   Tensors tensors{{"logit_scale", Tensor::zeros({1})},
@@ -221,7 +220,7 @@ TEST(Load, AnIndexOfShardsIsAModel) {
   weights::write_safetensors(folder / "1.safetensors", {all.begin(), half}, {});
   weights::write_safetensors(folder / "2.safetensors", {half, all.end()}, {});
   const fs::path index = folder / "model.safetensors.index.json";
-  write(index, R"({"weight_map": {"a": "1.safetensors", "b": "2.safetensors"}})");
+  write_file(index, R"({"weight_map": {"a": "1.safetensors", "b": "2.safetensors"}})");
   const Tensor images = testing::input_of("timm_token");
   expect_same_values(build_model(open_model(index)).forward(images), testing::model_of("timm_token").forward(images));
 }
@@ -233,7 +232,7 @@ TEST(Load, OpenClipsWeightsGoWithItsConfiguration) {
     const std::string name = entry.path().filename().string();
     fs::copy(entry.path(), folder / name);
   }
-  write(folder / "config.json", R"({"model_type": "vit"})");
+  write_file(folder / "config.json", R"({"model_type": "vit"})");
   const Tensor images = testing::input_of("open_clip");
   expect_same_values(build_model(open_model(folder)).forward(images), testing::model_of("open_clip").forward(images));
 }
@@ -273,7 +272,7 @@ TEST(Load, TheFamilyOfTheWeightsSaysHowPositionsAreInterpolated) {
   for (const auto& [fixture, architecture] : {std::pair{"dinov2_hub", "vit_small_patch14_dinov2"},
                                               std::pair{"dinov2_hub_registers", "vit_small_patch14_reg4_dinov2"}}) {
     const fs::path config = testing::scratch_folder() / "named.json";
-    write(
+    write_file(
         config,
         str("{\"architecture\": \"", architecture, "\", \"model_args\": {\"img_size\": 16, \"patch_size\": 4, ",
             "\"embed_dim\": 18, \"depth\": 2, \"num_heads\": 3, \"mlp_ratio\": 2.0, ", "\"dynamic_img_size\": true}}"));
@@ -297,8 +296,8 @@ TEST(Load, AWeightThatIsNotFiniteIsAnError) {
   broken.data<float>()[1] = std::numeric_limits<float>::quiet_NaN();
   tensors.back().second = broken;
   weights::write_safetensors(folder / "model.safetensors", tensors, {});
-  expect_part(error_of(folder), tensors.back().first);
-  expect_part(error_of(folder), "got a NaN or an infinity at element 1");
+  expect_part(load_error(folder), tensors.back().first);
+  expect_part(load_error(folder), "got a NaN or an infinity at element 1");
 }
 
 TEST(Load, PathsThatMayNotBeLookedAtAreErrors) {
@@ -311,45 +310,45 @@ TEST(Load, PathsThatMayNotBeLookedAtAreErrors) {
   const auto expect_unopened = [&](const std::string& error, const fs::path& path, const std::string& reason) {
     expect_part(error, path.string() + ": cannot be opened: " + reason);
   };
-  expect_unopened(error_of(folder / long_name), folder / long_name, "File name too long");
-  expect_unopened(error_of(long_name + "/model"), long_name + "/model", "File name too long");
-  expect_unopened(error_of(folder / "loop"), folder / "loop", "Too many levels of symbolic links");
-  expect_unopened(error_of(folder / "model"), folder / "model/config.json", "Too many levels of symbolic links");
+  expect_unopened(load_error(folder / long_name), folder / long_name, "File name too long");
+  expect_unopened(load_error(long_name + "/model"), long_name + "/model", "File name too long");
+  expect_unopened(load_error(folder / "loop"), folder / "loop", "Too many levels of symbolic links");
+  expect_unopened(load_error(folder / "model"), folder / "model/config.json", "Too many levels of symbolic links");
   for (const auto& [name, reason] : {std::pair<std::string, std::string>{long_name, "File name too long"},
                                      {(folder / "loop").string(), "Too many levels"},
                                      {(folder / "absent").string(), "No such file"}}) {
-    expect_unopened(error_of(model, {.config = name}), name, reason);
-    expect_unopened(error_of(model, {.key_map = name}), name, reason);
+    expect_unopened(load_error(model, {.config = name}), name, reason);
+    expect_unopened(load_error(model, {.key_map = name}), name, reason);
   }
 }
 
 TEST(Load, TheFolderOfATrainingRunMeansItsModel) {
   const fs::path run = testing::scratch_folder(), model = run / "model";
   fs::copy(testing::model_fixture("timm_avg").parent_path(), model, fs::copy_options::recursive);
-  write(run / "summary.json", "{}");
+  write_file(run / "summary.json", "{}");
   EXPECT_EQ(open_model(run).config.vit.embed_dim, open_model(model).config.vit.embed_dim);
   fs::copy_file(model / "config.json", run / "config.json");  // a folder with a model of its own
-  expect_part(error_of(run), "model.safetensors");
+  expect_part(load_error(run), "model.safetensors");
 }
 
 TEST(Load, MissingModelsAreNamedForWhatTheyAre) {
   for (const char* url :
        {"https://example.org/model.pth", "http://x/y", "s3://bucket/model", "HTTPS://EXAMPLE.ORG/a"}) {
-    expect_part(error_of(url), "got a URL; download the files first");
+    expect_part(load_error(url), "got a URL; download the files first");
   }
   for (const char* other : {"://x", "a b://x", "a/b://x"}) {
-    EXPECT_EQ(error_of(other).find("a URL"), std::string::npos) << other;
+    EXPECT_EQ(load_error(other).find("a URL"), std::string::npos) << other;
   }
-  expect_part(error_of("deit_tiny_patch16_224.fb_in1k"), "timm/deit_tiny_patch16_224.fb_in1k on the hub");
+  expect_part(load_error("deit_tiny_patch16_224.fb_in1k"), "timm/deit_tiny_patch16_224.fb_in1k on the hub");
   for (const char* path : {"./absent/model", "/absent/model", "a/b/c"}) {
-    EXPECT_EQ(error_of(path).find("HF_HUB_OFFLINE"), std::string::npos) << path;
+    EXPECT_EQ(load_error(path).find("HF_HUB_OFFLINE"), std::string::npos) << path;
   }
-  expect_part(error_of("vit_base_patch16_224"), "an architecture without weights");
-  expect_part(error_of("vit_bse_patch16_224"), "architectures of such a name: vit_base_patch16_224");
-  expect_part(error_of("VIT_BASE_PATCH16_22"), "vit_base_patch16_224");
+  expect_part(load_error("vit_base_patch16_224"), "an architecture without weights");
+  expect_part(load_error("vit_bse_patch16_224"), "architectures of such a name: vit_base_patch16_224");
+  expect_part(load_error("VIT_BASE_PATCH16_22"), "vit_base_patch16_224");
   const fs::path folder = testing::scratch_folder();
-  write(folder / "weights.safetensors", "x");
-  expect_part(error_of(folder / "weights.safetensor"), (folder / "weights.safetensors").string());
+  write_file(folder / "weights.safetensors", "x");
+  expect_part(load_error(folder / "weights.safetensor"), (folder / "weights.safetensors").string());
 }
 
 // Names of models and of --config are refused as those in configurations are.
@@ -359,18 +358,18 @@ TEST(Load, NamesOfFamiliesThatAreNotSupportedAreRefused) {
                                      {"resnet50", "a ResNet, which is not"},
                                      {"vit_dwee_patch16_reg1_gap_256", "a ViT with differential attention"},
                                      {"sam3", "a Segment Anything Model 3, which is not"}}) {
-    expect_part(error_of(name), str("got nothing there; the name is of ", family));
-    expect_part(error_of(model, {.config = name}), str("got \"", name, "\": ", family));
-    EXPECT_EQ(error_of(str("./folder/", name)).find("the name is of"), std::string::npos) << "a path";
-    EXPECT_EQ(error_of(str(name, ".pth")).find("the name is of"), std::string::npos) << "a file";
+    expect_part(load_error(name), str("got nothing there; the name is of ", family));
+    expect_part(load_error(model, {.config = name}), str("got \"", name, "\": ", family));
+    EXPECT_EQ(load_error(str("./folder/", name)).find("the name is of"), std::string::npos) << "a path";
+    EXPECT_EQ(load_error(str(name, ".pth")).find("the name is of"), std::string::npos) << "a file";
   }
 }
 
 TEST(Load, AnUnknownNameGivesArchitecturesOfItsFamily) {
   const fs::path model = testing::model_fixture("timm_token");
-  expect_part(error_of("vit_large_patch14_clip_384"), "architectures of such a name: vit_large_patch14_clip_224");
-  expect_part(error_of(model, {.config = "vit_large_patch14_clip_384"}), "(like vit_large_patch14_clip_224, ");
-  EXPECT_EQ(error_of("weights").find("architectures"), std::string::npos) << "a name without a word of one";
+  expect_part(load_error("vit_large_patch14_clip_384"), "architectures of such a name: vit_large_patch14_clip_224");
+  expect_part(load_error(model, {.config = "vit_large_patch14_clip_384"}), "(like vit_large_patch14_clip_224, ");
+  EXPECT_EQ(load_error("weights").find("architectures"), std::string::npos) << "a name without a word of one";
 }
 
 // transformers 5 saves the image processor of a dual model in the file of all processors.
@@ -379,11 +378,11 @@ TEST(Load, TheImageProcessorMayBeInProcessorConfig) {
   fs::copy(testing::model_fixture("hf_clip").parent_path(), folder, fs::copy_options::recursive);
   const std::string processor = read_text_file(folder / "preprocessor_config.json");
   fs::remove(folder / "preprocessor_config.json");
-  write(folder / "processor_config.json", R"({"image_processor": {"image_processor_type": "CLIPImageProcessor",
+  write_file(folder / "processor_config.json", R"({"image_processor": {"image_processor_type": "CLIPImageProcessor",
                                               "image_mean": [0.1, 0.2, 0.3]}})");
   EXPECT_EQ(open_model(folder).config.preprocessing.mean, (std::vector<double>{0.1, 0.2, 0.3}));
-  write(folder / "processor_config.json", R"({"processor_class": "CLIPProcessor"})");
-  write(folder / "preprocessor_config.json", processor);
+  write_file(folder / "processor_config.json", R"({"processor_class": "CLIPProcessor"})");
+  write_file(folder / "preprocessor_config.json", processor);
   EXPECT_EQ(open_model(folder).config.preprocessing.mean,
             open_model(testing::model_fixture("hf_clip")).config.preprocessing.mean);
 }
@@ -435,16 +434,16 @@ TEST(CheckWeights, GivesTheErrorOfBuildingTheModelWithoutReadingIt) {
 
 TEST(Load, AFileOfAnotherProgramIsNamedWithoutAConfiguration) {
   const fs::path file = testing::scratch_folder() / "model.gguf";
-  write(file, "GGUF" + std::string(40, '\0'));
-  expect_part(error_of(file), "got a GGUF or ggml file");
+  write_file(file, "GGUF" + std::string(40, '\0'));
+  expect_part(load_error(file), "got a GGUF or ggml file");
 }
 
 TEST(Load, AGridThatDoesNotFitIsAnErrorOfTheFile) {
   const fs::path folder = testing::scratch_folder(), model = testing::fixture("models/timm_token");
   fs::copy(model, folder, fs::copy_options::recursive);
   const std::string config = read_text_file(model / "config.json");
-  write(folder / "config.json", std::regex_replace(config, std::regex("\"img_size\": 32"), "\"img_size\": 33"));
-  const std::string message = error_of(folder);
+  write_file(folder / "config.json", std::regex_replace(config, std::regex("\"img_size\": 32"), "\"img_size\": 33"));
+  const std::string message = load_error(folder);
   EXPECT_TRUE(message.starts_with((folder / "model.safetensors").string() + ": patch_embed: expected ")) << message;
 }
 
@@ -452,15 +451,15 @@ TEST(Load, ImageSizesAreMultiplesOfThePatch) {
   const fs::path model = testing::fixture("models/timm_token");
   const int64_t patch = open_model(model).config.vit.patch_size[0];
   for (const int64_t side : {int64_t{0}, patch + 1, int64_t{1} << 20, int64_t{-8}}) {
-    expect_part(error_of(model, {.image_size = {{side, patch}}}), str("multiples of the patch size ", patch));
-    expect_part(error_of(model, {.image_size = {{patch, side}}}), "timm_token");
-    expect_part(error_of(model, {.image_size = {{patch, side}}}), ": image size: ");
+    expect_part(load_error(model, {.image_size = {{side, patch}}}), str("multiples of the patch size ", patch));
+    expect_part(load_error(model, {.image_size = {{patch, side}}}), "timm_token");
+    expect_part(load_error(model, {.image_size = {{patch, side}}}), ": image size: ");
   }
-  EXPECT_EQ(error_of(model, {.image_size = {{2 * patch, 3 * patch}}}), "no error");
+  EXPECT_EQ(load_error(model, {.image_size = {{2 * patch, 3 * patch}}}), "no error");
   // The nearest sizes are said, and none is below a patch.
   for (const auto& [side, below] :
        {std::pair{patch + 1, patch}, {1, patch}, {0, patch}, {-8, patch}, {3 * patch - 1, 2 * patch}}) {
-    expect_part(error_of(model, {.image_size = {{side, patch}}}),
+    expect_part(load_error(model, {.image_size = {{side, patch}}}),
                 str("got ", side, " (near are ", below, " and ", below + patch, ")"));
   }
 }

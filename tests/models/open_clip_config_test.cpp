@@ -13,15 +13,15 @@ using Pair = std::array<int64_t, 2>;
 using kernels::Activation;
 using testing::error_of;
 
-ModelConfig parse(const std::string& vision, const std::string& text = "", const std::string& model = "",
-                  const std::string& preprocessing = "") {
+ModelConfig open_clip(const std::string& vision, const std::string& text = "", const std::string& model = "",
+                      const std::string& preprocessing = "") {
   return parse_model_config("{\"model_cfg\": {" + model + "\"vision_cfg\": {" + vision + "}, \"text_cfg\": {" + text +
                                 "}}, \"preprocess_cfg\": {" + preprocessing + "}}",
                             "", "file");
 }
 
 TEST(OpenClipConfig, AbsentFieldsHaveItsDefaults) {
-  const ModelConfig config = parse("");
+  const ModelConfig config = open_clip("");
   EXPECT_EQ(config.architecture, "open_clip");
   EXPECT_EQ(config.key_map, "");
   const Config& vit = config.vit;
@@ -56,10 +56,10 @@ TEST(OpenClipConfig, AbsentFieldsHaveItsDefaults) {
 }
 
 TEST(OpenClipConfig, FieldsOfItsOwnTowerAreRead) {
-  const Config vit = parse(R"("image_size": [32, 48], "patch_size": 8, "width": 60, "layers": 3, "head_width": 20,
+  const Config vit = open_clip(R"("image_size": [32, 48], "patch_size": 8, "width": 60, "layers": 3, "head_width": 20,
       "mlp_ratio": 2.5, "ls_init_value": 0.5, "patch_dropout": 0.25, "no_ln_pre": true, "pool_type": "avg",
       "act_kwargs": {"approximate": "tanh"}, "norm_kwargs": {"eps": 0.125})",
-                           "", R"("embed_dim": 44, )")
+                               "", R"("embed_dim": 44, )")
                          .vit;
   EXPECT_EQ(vit.img_size, (Pair{32, 48}));
   EXPECT_EQ(vit.patch_size, (Pair{8, 8}));
@@ -74,42 +74,42 @@ TEST(OpenClipConfig, FieldsOfItsOwnTowerAreRead) {
   EXPECT_EQ(vit.act_layer, Activation::gelu_tanh);
   EXPECT_EQ(vit.norm_eps, 0.125);
   EXPECT_EQ(vit.num_classes, 44);
-  EXPECT_EQ(parse(R"("act_kwargs": {"approximate": "none"})").vit.act_layer, Activation::gelu);
+  EXPECT_EQ(open_clip(R"("act_kwargs": {"approximate": "none"})").vit.act_layer, Activation::gelu);
   // Rounded down, as int() of Python.
-  EXPECT_EQ(parse(R"("width": 64, "mlp_ratio": 4.9231)").vit.mlp_hidden, 315);
+  EXPECT_EQ(open_clip(R"("width": 64, "mlp_ratio": 4.9231)").vit.mlp_hidden, 315);
 }
 
 TEST(OpenClipConfig, QuickGeluIsOfBothTowers) {
-  const ModelConfig quick = parse("", "", R"("quick_gelu": true, )");
+  const ModelConfig quick = open_clip("", "", R"("quick_gelu": true, )");
   EXPECT_EQ(quick.vit.act_layer, Activation::quick_gelu);
   EXPECT_EQ(quick.text->act_layer, Activation::quick_gelu);
-  EXPECT_EQ(parse("", "", R"("quick_gelu": false, )").vit.act_layer, Activation::gelu);
-  EXPECT_EQ(error_of([] { parse(R"("act_kwargs": {"approximate": "tanh"})", "", R"("quick_gelu": true, )"); }),
+  EXPECT_EQ(open_clip("", "", R"("quick_gelu": false, )").vit.act_layer, Activation::gelu);
+  EXPECT_EQ(error_of([] { open_clip(R"("act_kwargs": {"approximate": "tanh"})", "", R"("quick_gelu": true, )"); }),
             "file: model_cfg: vision_cfg: act_kwargs: expected null, got {\"approximate\":\"tanh\"}");
 }
 
 TEST(OpenClipConfig, TextsHaveTheirWidthAndLoss) {
-  const TextTransformerConfig text = *parse("", R"("width": 60, "mlp_ratio": 1.5, "norm_kwargs": {"eps": 0.125},
+  const TextTransformerConfig text = *open_clip("", R"("width": 60, "mlp_ratio": 1.5, "norm_kwargs": {"eps": 0.125},
       "act_kwargs": {"approximate": "tanh"})",
-                                            R"("embed_dim": 44, "init_logit_bias": -10, )")
+                                                R"("embed_dim": 44, "init_logit_bias": -10, )")
                                           .text;
   EXPECT_EQ(text.mlp_hidden, 90);
   EXPECT_EQ(text.norm_eps, 0.125);
   EXPECT_EQ(text.act_layer, Activation::gelu_tanh);
   EXPECT_EQ(text.output_dim, 44);
   EXPECT_EQ(text.loss, DualLoss::sigmoid);
-  EXPECT_EQ(parse("", R"("width": 512, "proj_type": "none")").text->output_dim, 0) << "the token is the embedding";
-  EXPECT_EQ(parse("", R"("width": 60, "proj_type": "linear")").text->output_dim, 512);
-  EXPECT_EQ(error_of([] { parse("", R"("width": 60, "proj_type": "none")"); }),
+  EXPECT_EQ(open_clip("", R"("width": 512, "proj_type": "none")").text->output_dim, 0) << "the token is the embedding";
+  EXPECT_EQ(open_clip("", R"("width": 60, "proj_type": "linear")").text->output_dim, 512);
+  EXPECT_EQ(error_of([] { open_clip("", R"("width": 60, "proj_type": "none")"); }),
             "file: model_cfg: text_cfg: width: expected 512, as embed_dim, without a projection, got 60");
-  EXPECT_EQ(error_of([] { parse("", R"("proj_type": "mlp")"); }),
+  EXPECT_EQ(error_of([] { open_clip("", R"("proj_type": "mlp")"); }),
             "file: model_cfg: text_cfg: proj_type: expected one of \"linear\", \"none\", got \"mlp\"");
-  EXPECT_EQ(error_of([] { parse("", R"("pool_type": "mean")"); }),
+  EXPECT_EQ(error_of([] { open_clip("", R"("pool_type": "mean")"); }),
             "file: model_cfg: text_cfg: pool_type: expected argmax, eos or last, got \"mean\"");
   for (const char* clean : {"lower", "whitespace"}) {
-    EXPECT_FALSE(parse("", str(R"("tokenizer_kwargs": {"clean": ")", clean, "\"}")).text->canonical_texts);
+    EXPECT_FALSE(open_clip("", str(R"("tokenizer_kwargs": {"clean": ")", clean, "\"}")).text->canonical_texts);
   }
-  EXPECT_EQ(error_of([] { parse("", R"("tokenizer_kwargs": {"clean": "all"})"); }),
+  EXPECT_EQ(error_of([] { open_clip("", R"("tokenizer_kwargs": {"clean": "all"})"); }),
             "file: model_cfg: text_cfg: tokenizer_kwargs: clean: expected one of \"lower\", \"whitespace\", "
             "\"canonicalize\", got \"all\"");
 }
@@ -121,7 +121,7 @@ TEST(OpenClipConfig, OptionsThatAreNotSupportedMayHaveTheirDefaults) {
     for (const bool vision : {true, false}) {
       const auto parsed = [&](const char* value) {
         const std::string field = str("\"", option, "\": ", value);
-        return vision ? parse(field) : parse("", field);
+        return vision ? open_clip(field) : open_clip("", field);
       };
       EXPECT_NO_THROW(parsed("false"));
       EXPECT_NO_THROW(parsed("null"));
@@ -129,19 +129,19 @@ TEST(OpenClipConfig, OptionsThatAreNotSupportedMayHaveTheirDefaults) {
                                                        option, ": expected false, got true"));
     }
   }
-  EXPECT_EQ(error_of([] { parse("", R"("ls_init_value": 0.5)"); }),
+  EXPECT_EQ(error_of([] { open_clip("", R"("ls_init_value": 0.5)"); }),
             "file: model_cfg: text_cfg: ls_init_value: expected null, got 0.5");
-  EXPECT_EQ(error_of([] { parse("", R"("final_ln_after_pool": true)"); }),
+  EXPECT_EQ(error_of([] { open_clip("", R"("final_ln_after_pool": true)"); }),
             "file: model_cfg: text_cfg: final_ln_after_pool: expected false, got true");
-  EXPECT_EQ(error_of([] { parse(R"("pool_type": "argmax")"); }),
+  EXPECT_EQ(error_of([] { open_clip(R"("pool_type": "argmax")"); }),
             "file: model_cfg: vision_cfg: pool_type: expected one of \"tok\", \"avg\", got \"argmax\"");
   EXPECT_EQ(
-      error_of([] { parse(R"("layers": [3, 4])"); }),
+      error_of([] { open_clip(R"("layers": [3, 4])"); }),
       "file: model_cfg: vision_cfg: layers: expected the depth of a Vision Transformer, got the stages of a ResNet");
 }
 
 TEST(OpenClipConfig, AttentionalPoolsAreThoseOfCoCa) {
-  const ModelConfig coca = parse(R"("attentional_pool": true)", R"("embed_cls": true)", R"("embed_dim": 96, )");
+  const ModelConfig coca = open_clip(R"("attentional_pool": true)", R"("embed_cls": true)", R"("embed_dim": 96, )");
   EXPECT_EQ(coca.key_map, "open_clip_coca");
   EXPECT_EQ(coca.vit.global_pool, GlobalPool::map);
   EXPECT_TRUE(coca.vit.pool_include_prefix);
@@ -150,20 +150,20 @@ TEST(OpenClipConfig, AttentionalPoolsAreThoseOfCoCa) {
   EXPECT_EQ(coca.vit.attn_pool_mlp_ratio, 0);
   EXPECT_EQ(coca.vit.attn_pool_num_heads, 8);
   EXPECT_EQ(coca.vit.attn_pool_dim, 96);
-  EXPECT_EQ(parse(R"("attentional_pool": false)").vit.global_pool, GlobalPool::token);
-  EXPECT_EQ(parse(R"("attentional_pool": null)").vit.global_pool, GlobalPool::token);
-  EXPECT_EQ(error_of([] { parse(R"("attentional_pool": true, "pool_type": "avg")"); }),
+  EXPECT_EQ(open_clip(R"("attentional_pool": false)").vit.global_pool, GlobalPool::token);
+  EXPECT_EQ(open_clip(R"("attentional_pool": null)").vit.global_pool, GlobalPool::token);
+  EXPECT_EQ(error_of([] { open_clip(R"("attentional_pool": true, "pool_type": "avg")"); }),
             "file: model_cfg: vision_cfg: pool_type: expected \"tok\", got \"avg\"");
-  EXPECT_EQ(error_of([] { parse(R"("attentional_pool": true, "final_ln_after_pool": true)"); }),
+  EXPECT_EQ(error_of([] { open_clip(R"("attentional_pool": true, "final_ln_after_pool": true)"); }),
             "file: model_cfg: vision_cfg: final_ln_after_pool: expected false, got true");
-  const ModelConfig after = parse(R"("final_ln_after_pool": true)");
+  const ModelConfig after = open_clip(R"("final_ln_after_pool": true)");
   EXPECT_EQ(after.vit.fc_norm, true);
   EXPECT_EQ(after.key_map, "open_clip_fc_norm");
 }
 
 TEST(OpenClipConfig, TowersOfTimmHaveTheirArguments) {
   const auto timm = [](const std::string& fields) {
-    return parse(R"("timm_model_name": "vit_base_patch16_224", )" + fields, "", R"("embed_dim": 44, )");
+    return open_clip(R"("timm_model_name": "vit_base_patch16_224", )" + fields, "", R"("embed_dim": 44, )");
   };
   const ModelConfig config = timm(R"("timm_drop_path": 0.25, "patch_dropout": 0.125, "image_size": 224,
       "vitrail_args": {"depth": 3})");
@@ -192,7 +192,7 @@ TEST(OpenClipConfig, TowersOfTimmHaveTheirArguments) {
   EXPECT_EQ(own.num_classes, 44);
   // A pooling behind a model with a norm behind its own pooling keeps it.
   const auto norm_of = [](const std::string& name) {
-    return parse(str(R"("timm_model_name": ")", name, R"(", "timm_pool": "avg")")).vit.fc_norm;
+    return open_clip(str(R"("timm_model_name": ")", name, R"(", "timm_pool": "avg")")).vit.fc_norm;
   };
   EXPECT_EQ(norm_of("vit_base_patch16_224"), false);
   EXPECT_EQ(norm_of("vit_base_patch16_reg4_gap_256"), true);
@@ -215,21 +215,23 @@ TEST(OpenClipConfig, NeedsBothTowersAndKnownModes) {
   EXPECT_EQ(error(R"({"model_cfg": {"vision_cfg": {}}})"),
             "file: model_cfg: text_cfg: expected the tower's options, got none");
   EXPECT_EQ(
-      error_of([] { parse("", "", "", R"("resize_mode": "stretch")"); }),
+      error_of([] { open_clip("", "", "", R"("resize_mode": "stretch")"); }),
       "file: preprocess_cfg: resize_mode: expected one of \"shortest\", \"squash\", \"longest\", got \"stretch\"");
-  EXPECT_EQ(parse("", "", "", R"("resize_mode": "longest")").preprocessing.crop_mode, "border");
-  EXPECT_EQ(parse("").preprocessing.rule, ResizeRule::timm);
+  EXPECT_EQ(open_clip("", "", "", R"("resize_mode": "longest")").preprocessing.crop_mode, "border");
+  EXPECT_EQ(open_clip("").preprocessing.rule, ResizeRule::timm);
 }
 
 // open_clip/transform.py: CenterCropOrPad(image_size, fill=fill_color), whose default is 0.
 TEST(OpenClipConfig, ThePaddingHasItsOwnColour) {
-  const auto fill_color = [](const std::string& fields) { return parse("", "", "", fields).preprocessing.fill_color; };
+  const auto fill_color = [](const std::string& fields) {
+    return open_clip("", "", "", fields).preprocessing.fill_color;
+  };
   EXPECT_EQ(fill_color(R"("resize_mode": "longest")"), 0);
   EXPECT_EQ(fill_color(R"("resize_mode": "longest", "fill_color": 255)"), 255);
   EXPECT_EQ(fill_color(R"("fill_color": 255)"), std::nullopt) << "only this mode pads";
   EXPECT_EQ(error_of([&] { fill_color(R"("resize_mode": "longest", "fill_color": 256)"); }),
             "file: fill_color: expected a value of a pixel, 0 to 255, got 256");
-  const ModelConfig config = parse("", "", "", R"("resize_mode": "longest", "fill_color": 9)");
+  const ModelConfig config = open_clip("", "", "", R"("resize_mode": "longest", "fill_color": 9)");
   const ModelConfig again = parse_model_config(write_model_config(config), "", "file");
   EXPECT_EQ(again.preprocessing.crop_mode, "border");
   EXPECT_EQ(again.preprocessing.fill_color, 9);
@@ -238,13 +240,13 @@ TEST(OpenClipConfig, ThePaddingHasItsOwnColour) {
 // Products that would overflow.
 TEST(OpenClipConfig, WidthsHaveLimits) {
   for (const char* value : {"0", "1048577", "9223372036854775807"}) {
-    EXPECT_EQ(error_of([&] { parse("", "", str("\"embed_dim\": ", value, ", ")); }),
+    EXPECT_EQ(error_of([&] { open_clip("", "", str("\"embed_dim\": ", value, ", ")); }),
               str("file: model_cfg: embed_dim: expected 1 to 1048576, got ", value));
   }
   for (const char* tower : {"vision_cfg", "text_cfg"}) {
     const bool vision = std::string(tower) == "vision_cfg";
     const std::string error =
-        error_of([&] { parse(vision ? R"("mlp_ratio": 1e308)" : "", vision ? "" : R"("mlp_ratio": 1e308)"); });
+        error_of([&] { open_clip(vision ? R"("mlp_ratio": 1e308)" : "", vision ? "" : R"("mlp_ratio": 1e308)"); });
     EXPECT_TRUE(error.starts_with(str("file: model_cfg: ", tower, ": mlp_ratio: expected a hidden width"))) << error;
   }
 }

@@ -2,8 +2,7 @@
 // What opening a model takes from its folder, its options and its weights.
 #include <gtest/gtest.h>
 
-#include <fstream>
-
+#include "tests/models/support.h"
 #include "tests/support/golden.h"
 #include "tests/support/messages.h"
 #include "tests/support/models.h"
@@ -20,8 +19,6 @@ namespace fs = std::filesystem;
 using Pair = std::array<int64_t, 2>;
 using testing::contains;
 using testing::error_of;
-
-void write(const fs::path& path, const std::string& text) { std::ofstream(path, std::ios::binary) << text; }
 
 fs::path copy_of(const std::string& fixture) {
   const fs::path folder = testing::scratch_folder() / "copy";
@@ -103,7 +100,7 @@ TEST(ImageSize, IsAMultipleOfThePatchUpToALimit) {
 // A model that ignores a remainder takes any side.
 TEST(ImageSize, OfAModelWithARemainderIsAny) {
   const fs::path file = testing::scratch_folder() / "config.json";
-  write(file, R"({"architecture": "vit_tiny_patch16_224", "model_args": {"allow_remainder": true}})");
+  write_file(file, R"({"architecture": "vit_tiny_patch16_224", "model_args": {"allow_remainder": true}})");
   EXPECT_EQ(read_config(file.string(), Pair{17, 33}).preprocessing.input_size, (Pair{17, 33}));
   EXPECT_THROW(read_config(file.string(), Pair{0, 33}), Error);
 }
@@ -127,7 +124,7 @@ TEST(OpenModel, OptionsReplaceWhatFilesSay) {
   EXPECT_TRUE(contains(error_of([&] { open_model(model, options); }), "--crop-pct: expected a fraction"));
   // A preset fills in the size of the images that the model was trained on.
   const fs::path folder = copy_of("timm_token");
-  write(folder / "config.json", R"({"architecture": "vit_tiny_patch16_224", "num_classes": 10, "model_args":
+  write_file(folder / "config.json", R"({"architecture": "vit_tiny_patch16_224", "num_classes": 10, "model_args":
       {"img_size": 32, "patch_size": 8, "embed_dim": 18, "depth": 2, "num_heads": 2}})");
   options = {};
   options.preprocessing.preset = "cifar10";
@@ -159,12 +156,12 @@ TEST(OpenModel, KeyMapsOfTheConfigurationAreInTheModelsFolder) {
   weights::write_safetensors(folder / "model.safetensors", tensors, {});
   const std::string config = read_text_file(folder / "config.json");
   const auto with_map = [&](const std::string& map) {
-    write(folder / "config.json", config.substr(0, config.rfind('}')) + ", \"key_map\": " + map + "}");
+    write_file(folder / "config.json", config.substr(0, config.rfind('}')) + ", \"key_map\": " + map + "}");
     return open_model(folder).key_map.name();
   };
   const std::string rules = R"~({"name": "mine", "rules": [{"from": "x_(.*)", "to": "$1"}]})~";
   EXPECT_EQ(with_map(rules), "mine");
-  write(folder / "map.json", rules);
+  write_file(folder / "map.json", rules);
   EXPECT_EQ(with_map("\"map.json\""), "mine");
   EXPECT_EQ(with_map("\"" + (folder / "map.json").string() + "\""), "mine");
   EXPECT_EQ(with_map("\"huggingface_vit\""), "huggingface_vit") << "a built-in name";
@@ -176,14 +173,14 @@ TEST(OpenModel, ProcessorsOfTwoFormsHaveTheirOrder) {
   const fs::path folder = copy_of("hf_vit");
   const auto mean = [&] { return open_model(folder).config.preprocessing.mean; };
   const auto before = mean();
-  write(folder / "processor_config.json", R"({"image_processor": {"image_processor_type": "ViTImageProcessor",
+  write_file(folder / "processor_config.json", R"({"image_processor": {"image_processor_type": "ViTImageProcessor",
                                               "image_mean": [0.1, 0.2, 0.3]}})");
   EXPECT_EQ(mean(), (std::vector<double>{0.1, 0.2, 0.3}));
   for (const char* other : {R"({"image_processor": "x"})", R"({"image_processor": null})", "[1]", "{}"}) {
-    write(folder / "processor_config.json", other);
+    write_file(folder / "processor_config.json", other);
     EXPECT_EQ(mean(), before) << other;
   }
-  write(folder / "processor_config.json", "{");
+  write_file(folder / "processor_config.json", "{");
   EXPECT_TRUE(error_of([&] {
                 open_model(folder);
               }).starts_with((folder / "processor_config.json").string() + ": expected JSON"));
@@ -195,7 +192,7 @@ TEST(BuildModel, ErrorsHaveTheFileInFrontOnce) {
   const auto error_with = [&](const std::string& from, const std::string& to) {
     std::string changed = config;
     changed.replace(changed.find(from), from.size(), to);
-    write(folder / "config.json", changed);
+    write_file(folder / "config.json", changed);
     const std::string message = error_of([&] { build_model(open_model(folder)); });
     EXPECT_EQ(error_of([&] { check_weights(open_model(folder)); }), message);
     return message;

@@ -2,6 +2,7 @@
 // Messages, presets and limits of preprocessing.
 #include <gtest/gtest.h>
 
+#include "tests/models/support.h"
 #include "tests/support/messages.h"
 #include "vitrail/models/preprocessing.h"
 
@@ -11,45 +12,36 @@ namespace {
 using Numbers = std::vector<double>;
 using Pair = std::array<int64_t, 2>;
 
-std::string error_of(const Preprocessing& settings, int64_t channels = 3, const std::string& where = "") {
-  try {
-    check_preprocessing(settings, channels, where);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
-
 TEST(Preprocessing, MessagesNameTheOptionOrTheField) {
-  EXPECT_EQ(error_of({.mean = Numbers{0.5, -0.5, 0.5}}), "--mean: expected numbers from 0 to 1, got 0.5,-0.5,0.5");
-  EXPECT_EQ(error_of({.std = Numbers{0.5, 0.5, 0}}), "--std: expected numbers above 0 and up to 1, got 0.5,0.5,0");
-  EXPECT_EQ(error_of({.mean = Numbers{2, 0, 1}}, 3, "file"),
+  EXPECT_EQ(refusal({.mean = Numbers{0.5, -0.5, 0.5}}), "--mean: expected numbers from 0 to 1, got 0.5,-0.5,0.5");
+  EXPECT_EQ(refusal({.std = Numbers{0.5, 0.5, 0}}), "--std: expected numbers above 0 and up to 1, got 0.5,0.5,0");
+  EXPECT_EQ(refusal({.mean = Numbers{2, 0, 1}}, 3, "file"),
             "file: mean: expected numbers from 0 to 1, got 2,0,1, which is for pixels from 0 to 255: divide by 255: "
             "0.00784314,0,0.00392157");
-  EXPECT_EQ(error_of({.mean = Numbers{256, 0, 1}}), "--mean: expected numbers from 0 to 1, got 256,0,1");
-  EXPECT_EQ(error_of({.mean = Numbers{0.5, 0.5}}), "--mean: expected 1 or 3 numbers, one per channel, got 2: 0.5,0.5");
-  EXPECT_EQ(error_of({.mean = Numbers{}}), "--mean: expected 1 or 3 numbers, one per channel, got 0");
-  EXPECT_EQ(error_of({.std = Numbers{0.5, 0.5}}, 1), "--std: expected 1 number, got 2: 0.5,0.5");
-  EXPECT_EQ(error_of({.std = Numbers{0.5, 0.5, 0.5}}, 4),
+  EXPECT_EQ(refusal({.mean = Numbers{256, 0, 1}}), "--mean: expected numbers from 0 to 1, got 256,0,1");
+  EXPECT_EQ(refusal({.mean = Numbers{0.5, 0.5}}), "--mean: expected 1 or 3 numbers, one per channel, got 2: 0.5,0.5");
+  EXPECT_EQ(refusal({.mean = Numbers{}}), "--mean: expected 1 or 3 numbers, one per channel, got 0");
+  EXPECT_EQ(refusal({.std = Numbers{0.5, 0.5}}, 1), "--std: expected 1 number, got 2: 0.5,0.5");
+  EXPECT_EQ(refusal({.std = Numbers{0.5, 0.5, 0.5}}, 4),
             "--std: expected 1 or 4 numbers, one per channel, got 3: 0.5,0.5,0.5");
-  EXPECT_EQ(error_of({.std = Numbers(4, 0.5)}, 4), "");
-  EXPECT_EQ(error_of({.crop_pct = 90}), "--crop-pct: expected a fraction from 0.01 to 1, got 90 (90 % is 0.9)");
-  EXPECT_EQ(error_of({.crop_pct = 100}, 3, "file"),
+  EXPECT_EQ(refusal({.std = Numbers(4, 0.5)}, 4), "");
+  EXPECT_EQ(refusal({.crop_pct = 90}), "--crop-pct: expected a fraction from 0.01 to 1, got 90 (90 % is 0.9)");
+  EXPECT_EQ(refusal({.crop_pct = 100}, 3, "file"),
             "file: crop_pct: expected a fraction from 0.01 to 1, got 100 (100 % is 1)");
-  EXPECT_EQ(error_of({.crop_pct = 101}), "--crop-pct: expected a fraction from 0.01 to 1, got 101");
-  EXPECT_EQ(error_of({.crop_pct = 0}), "--crop-pct: expected a fraction from 0.01 to 1, got 0");
-  EXPECT_EQ(error_of({.input_size = {{224, 0}}}), "--image-size: expected sizes from 1 to 65536, got 0");
-  EXPECT_EQ(error_of({.resize_shortest = 65537}, 3, "file"),
+  EXPECT_EQ(refusal({.crop_pct = 101}), "--crop-pct: expected a fraction from 0.01 to 1, got 101");
+  EXPECT_EQ(refusal({.crop_pct = 0}), "--crop-pct: expected a fraction from 0.01 to 1, got 0");
+  EXPECT_EQ(refusal({.input_size = {{224, 0}}}), "--image-size: expected sizes from 1 to 65536, got 0");
+  EXPECT_EQ(refusal({.resize_shortest = 65537}, 3, "file"),
             "file: size: shortest_edge: expected sizes from 1 to 65536, got 65537");
-  EXPECT_EQ(error_of({.resize_longest = 0}, 3, "file"),
+  EXPECT_EQ(refusal({.resize_longest = 0}, 3, "file"),
             "file: size: longest_edge: expected sizes from 1 to 65536, got 0");
-  EXPECT_EQ(error_of({.fill_color = -1}, 3, "file"), "file: fill_color: expected a value of a pixel, 0 to 255, got -1");
-  EXPECT_EQ(error_of({.fill_color = 255}, 3, "file"), "");
+  EXPECT_EQ(refusal({.fill_color = -1}, 3, "file"), "file: fill_color: expected a value of a pixel, 0 to 255, got -1");
+  EXPECT_EQ(refusal({.fill_color = 255}, 3, "file"), "");
 }
 
 TEST(Preprocessing, TheBrightestPixelFollowsTheRescaling) {
   const auto with = [](double factor, const Numbers& mean, ResizeRule rule = ResizeRule::huggingface) {
-    return error_of({.mean = mean, .rule = rule, .rescale_factor = factor}, 3, "file");
+    return refusal({.mean = mean, .rule = rule, .rescale_factor = factor}, 3, "file");
   };
   EXPECT_EQ(with(1.0 / 255, {1}), "");
   EXPECT_EQ(with(0.00392156862745098, {1}), "") << "with a rounding error";
@@ -62,14 +54,14 @@ TEST(Preprocessing, TheBrightestPixelFollowsTheRescaling) {
   EXPECT_EQ(with(1.5, {0.5}), "file: rescale_factor: expected a number above 0 and up to 1, got 1.5");
   EXPECT_EQ(with(0, {0.5}, ResizeRule::timm), "") << "timm has none";
   // No normalisation: mean 0 and std 1, whatever the range.
-  EXPECT_EQ(error_of({.mean = Numbers{0}, .std = Numbers{1}, .rule = ResizeRule::huggingface, .rescale_factor = 1e-3}),
+  EXPECT_EQ(refusal({.mean = Numbers{0}, .std = Numbers{1}, .rule = ResizeRule::huggingface, .rescale_factor = 1e-3}),
             "");
-  EXPECT_NE(
-      error_of({.mean = Numbers{0.1}, .std = Numbers{1}, .rule = ResizeRule::huggingface, .rescale_factor = 1e-3}), "");
-  EXPECT_NE(error_of({.mean = Numbers{0, 0, 0},
-                      .std = Numbers{1, 1, 0.9},
-                      .rule = ResizeRule::huggingface,
-                      .rescale_factor = 1e-3}),
+  EXPECT_NE(refusal({.mean = Numbers{0.1}, .std = Numbers{1}, .rule = ResizeRule::huggingface, .rescale_factor = 1e-3}),
+            "");
+  EXPECT_NE(refusal({.mean = Numbers{0, 0, 0},
+                     .std = Numbers{1, 1, 0.9},
+                     .rule = ResizeRule::huggingface,
+                     .rescale_factor = 1e-3}),
             "");
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "tests/models/support.h"
 #include "vitrail/base/error.h"
 #include "vitrail/models/model_config.h"
 
@@ -14,22 +15,13 @@ namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN(), kInfinity = std::numeric_limits<double>::infinity();
 
-std::string error_of(const Preprocessing& settings, int64_t channels = 3, const std::string& where = "") {
-  try {
-    check_preprocessing(settings, channels, where);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
-
 TEST(Preprocessing, ValuesOfPublishedModelsAreAccepted) {
   const std::vector<double> means[] = {{0.485, 0.456, 0.406}, {0.5, 0.5, 0.5}, {0, 0, 0}, {1, 1, 1}, {0.1307}};
   const std::vector<double> stds[] = {{0.229, 0.224, 0.225}, {0.5, 0.5, 0.5}, {1, 1, 1}, {0.3081}, {1.0 / 255}};
-  for (const auto& mean : means) EXPECT_EQ(error_of({.mean = mean}), "");
-  for (const auto& std : stds) EXPECT_EQ(error_of({.std = std}), "");
-  for (const double crop : {0.01, 0.875, 1.0}) EXPECT_EQ(error_of({.crop_pct = crop}), "");
-  EXPECT_EQ(error_of({}), "");
+  for (const auto& mean : means) EXPECT_EQ(refusal({.mean = mean}), "");
+  for (const auto& std : stds) EXPECT_EQ(refusal({.std = std}), "");
+  for (const double crop : {0.01, 0.875, 1.0}) EXPECT_EQ(refusal({.crop_pct = crop}), "");
+  EXPECT_EQ(refusal({}), "");
 }
 
 TEST(Preprocessing, ValuesOutOfRangeAreErrors) {
@@ -37,42 +29,40 @@ TEST(Preprocessing, ValuesOutOfRangeAreErrors) {
     for (const size_t at : {0, 1, 2}) {
       std::vector<double> mean{0.5, 0.5, 0.5}, std = mean;
       mean[at] = std[at] = bad;
-      EXPECT_NE(error_of({.mean = mean}).find("--mean: expected numbers from 0 to 1"), std::string::npos) << bad;
-      EXPECT_NE(error_of({.std = std}).find("--std: expected numbers above 0 and up to 1"), std::string::npos) << bad;
+      EXPECT_NE(refusal({.mean = mean}).find("--mean: expected numbers from 0 to 1"), std::string::npos) << bad;
+      EXPECT_NE(refusal({.std = std}).find("--std: expected numbers above 0 and up to 1"), std::string::npos) << bad;
     }
   }
-  EXPECT_NE(error_of({.std = std::vector<double>{0.5, 0, 0.5}}), "");
+  EXPECT_NE(refusal({.std = std::vector<double>{0.5, 0, 0.5}}), "");
   for (const double bad : {0.0, -1.0, 0.009, 1.01, 90.0, 100.0, kNan, kInfinity}) {
-    EXPECT_NE(error_of({.crop_pct = bad}).find("--crop-pct: expected a fraction from 0.01 to 1"), std::string::npos);
+    EXPECT_NE(refusal({.crop_pct = bad}).find("--crop-pct: expected a fraction from 0.01 to 1"), std::string::npos);
   }
-  EXPECT_NE(error_of({.crop_pct = 90}).find("(90 % is 0.9)"), std::string::npos);
+  EXPECT_NE(refusal({.crop_pct = 90}).find("(90 % is 0.9)"), std::string::npos);
   for (const int64_t side : {int64_t{0}, int64_t{-1}, int64_t{1} << 40}) {
-    EXPECT_NE(error_of({.input_size = {{224, side}}}), "");
-    EXPECT_NE(error_of({.rule = ResizeRule::huggingface, .resize_shortest = side}), "");
+    EXPECT_NE(refusal({.input_size = {{224, side}}}), "");
+    EXPECT_NE(refusal({.rule = ResizeRule::huggingface, .resize_shortest = side}), "");
   }
 }
 
 TEST(Preprocessing, ValuesForPixelsTo255AreRecognised) {
-  EXPECT_NE(error_of({.mean = {{123.675, 116.28, 103.53}}}).find("divide by 255: 0.485,0.456,0.406"),
-            std::string::npos);
-  EXPECT_NE(error_of({.std = {{58.395, 57.12, 57.375}}}).find("divide by 255: 0.229,0.224,0.225"), std::string::npos);
-  EXPECT_EQ(error_of({.mean = {{-1, 0, 0}}}).find("255"), std::string::npos);
+  EXPECT_NE(refusal({.mean = {{123.675, 116.28, 103.53}}}).find("divide by 255: 0.485,0.456,0.406"), std::string::npos);
+  EXPECT_NE(refusal({.std = {{58.395, 57.12, 57.375}}}).find("divide by 255: 0.229,0.224,0.225"), std::string::npos);
+  EXPECT_EQ(refusal({.mean = {{-1, 0, 0}}}).find("255"), std::string::npos);
   // A processor that does not rescale has pixels from 0 to 255.
-  EXPECT_EQ(error_of({.mean = {{123.675, 116.28, 103.53}},
-                      .std = {{58.395, 57.12, 57.375}},
-                      .rule = ResizeRule::huggingface,
-                      .rescale_factor = 1}),
+  EXPECT_EQ(refusal({.mean = {{123.675, 116.28, 103.53}},
+                     .std = {{58.395, 57.12, 57.375}},
+                     .rule = ResizeRule::huggingface,
+                     .rescale_factor = 1}),
             "");
 }
 
 TEST(Preprocessing, TheNumberOfValuesIsOneOrTheChannels) {
-  EXPECT_EQ(error_of({.mean = {{0.5}}}), "");
-  EXPECT_NE(error_of({.mean = {{0.5, 0.5}}}).find("expected 1 or 3 numbers, one per channel, got 2"),
-            std::string::npos);
-  EXPECT_NE(error_of({.std = {{0.5, 0.5, 0.5, 0.5}}}), "");
-  EXPECT_NE(error_of({.mean = std::vector<double>{}}), "");
-  EXPECT_NE(error_of({.mean = {{0.5, 0.5}}}, 1), "");
-  EXPECT_EQ(error_of({.mean = {{0.5, 0.5, 0.5}}}, 1), "") << "values of RGB for a greyscale model";
+  EXPECT_EQ(refusal({.mean = {{0.5}}}), "");
+  EXPECT_NE(refusal({.mean = {{0.5, 0.5}}}).find("expected 1 or 3 numbers, one per channel, got 2"), std::string::npos);
+  EXPECT_NE(refusal({.std = {{0.5, 0.5, 0.5, 0.5}}}), "");
+  EXPECT_NE(refusal({.mean = std::vector<double>{}}), "");
+  EXPECT_NE(refusal({.mean = {{0.5, 0.5}}}, 1), "");
+  EXPECT_EQ(refusal({.mean = {{0.5, 0.5, 0.5}}}, 1), "") << "values of RGB for a greyscale model";
 }
 
 TEST(Preprocessing, FieldsOfConfigurationFilesAreChecked) {
@@ -195,20 +185,20 @@ TEST(Preprocessing, MissingSettingsAreNamedByTheirOptions) {
 }
 
 TEST(Preprocessing, LimitsAreInclusive) {
-  EXPECT_EQ(error_of({.crop_pct = 0.01}), "");
-  EXPECT_EQ(error_of({.crop_pct = 1}), "");
-  EXPECT_NE(error_of({.crop_pct = 0.0099}), "");
-  EXPECT_NE(error_of({.crop_pct = 1.0001}), "");
+  EXPECT_EQ(refusal({.crop_pct = 0.01}), "");
+  EXPECT_EQ(refusal({.crop_pct = 1}), "");
+  EXPECT_NE(refusal({.crop_pct = 0.0099}), "");
+  EXPECT_NE(refusal({.crop_pct = 1.0001}), "");
   for (const int64_t side : {1, 65536}) {
-    EXPECT_EQ(error_of({.input_size = {{side, 1}}}), "");
-    EXPECT_EQ(error_of({.resize_to = {{1, side}}}), "");
-    EXPECT_EQ(error_of({.resize_shortest = side}), "");
+    EXPECT_EQ(refusal({.input_size = {{side, 1}}}), "");
+    EXPECT_EQ(refusal({.resize_to = {{1, side}}}), "");
+    EXPECT_EQ(refusal({.resize_shortest = side}), "");
   }
   for (const int64_t side : {0, 65537}) {
-    EXPECT_NE(error_of({.input_size = {{side, 1}}}), "");
-    EXPECT_NE(error_of({.resize_to = {{1, side}}}), "");
-    EXPECT_NE(error_of({.center_crop = {{1, side}}}), "");
-    EXPECT_NE(error_of({.resize_shortest = side}), "");
+    EXPECT_NE(refusal({.input_size = {{side, 1}}}), "");
+    EXPECT_NE(refusal({.resize_to = {{1, side}}}), "");
+    EXPECT_NE(refusal({.center_crop = {{1, side}}}), "");
+    EXPECT_NE(refusal({.resize_shortest = side}), "");
   }
 }
 

@@ -19,7 +19,7 @@ Preprocessing read_processor(const std::string& fields, int64_t channels = 3) {
   return read_preprocessor(Json::parse("{" + fields + "}"), vit, "file");
 }
 
-std::string error(const std::string& fields) {
+std::string processor_error(const std::string& fields) {
   return error_of([&] { read_processor(fields); });
 }
 
@@ -130,30 +130,30 @@ TEST(ProcessorConfig, ConvNextsCropIsOfItsFraction) {
   EXPECT_EQ(read_processor(type + R"("size": {"height": 10, "width": 20})").resize_to, (Size{{10, 20}}));
   EXPECT_FALSE(read_processor(type + R"("size": {"shortest_edge": 100, "longest_edge": 120})").resize_longest)
       << "its resize ignores the limit";
-  EXPECT_EQ(error(type + R"("size": 100, "crop_pct": 1.5)"), "file: crop_pct: expected 0.01 to 1, got 1.5");
-  EXPECT_EQ(error(type + R"("size": 100, "crop_pct": 0)"), "file: crop_pct: expected 0.01 to 1, got 0");
+  EXPECT_EQ(processor_error(type + R"("size": 100, "crop_pct": 1.5)"), "file: crop_pct: expected 0.01 to 1, got 1.5");
+  EXPECT_EQ(processor_error(type + R"("size": 100, "crop_pct": 0)"), "file: crop_pct: expected 0.01 to 1, got 0");
 }
 
 TEST(ProcessorConfig, ErrorsNameTheirFields) {
-  EXPECT_EQ(error(R"("image_processor_type": "Owlv2ImageProcessor")"),
+  EXPECT_EQ(processor_error(R"("image_processor_type": "Owlv2ImageProcessor")"),
             "file: image_processor_type: expected one of ViTImageProcessor, DeiTImageProcessor, BeitImageProcessor, "
             "SiglipImageProcessor, BlipImageProcessor, BitImageProcessor, CLIPImageProcessor, "
             "ChineseCLIPImageProcessor, ConvNextImageProcessor, DINOv3ViTImageProcessor, Tipsv2ImageProcessor; without "
             "the file, give --mean, --std and --interpolation, got \"Owlv2ImageProcessor\"");
-  EXPECT_TRUE(error(R"("feature_extractor_type": "XFeatureExtractor")")
+  EXPECT_TRUE(processor_error(R"("feature_extractor_type": "XFeatureExtractor")")
                   .starts_with("file: feature_extractor_type: expected one of ViTImageProcessor"));
-  EXPECT_EQ(error(R"("size": {"longest_edge": 5})"),
+  EXPECT_EQ(processor_error(R"("size": {"longest_edge": 5})"),
             "file: size: expected height and width, or shortest_edge, got {\"longest_edge\":5}");
-  EXPECT_EQ(error(R"("size": {"height": 5})"),
+  EXPECT_EQ(processor_error(R"("size": {"height": 5})"),
             "file: size: expected height and width, or shortest_edge, got {\"height\":5}");
   for (const char* number : {"-1", "6"}) {
-    EXPECT_EQ(error(str("\"resample\": ", number)),
+    EXPECT_EQ(processor_error(str("\"resample\": ", number)),
               str("file: resample: expected a value of Pillow's Image.Resampling, 0 to 5, got ", number));
   }
   const std::string dinov3 = R"("image_processor_type": "DINOv3ViTImageProcessor", )";
   for (const char* fields :
        {R"("do_resize": false)", R"("size": {"shortest_edge": 5})", R"("do_center_crop": true, "crop_size": 5)"}) {
-    EXPECT_EQ(error(dinov3 + fields),
+    EXPECT_EQ(processor_error(dinov3 + fields),
               "file: do_center_crop: expected a resize to one size without a crop, as DINOv3's processor does, got "
               "another geometry");
   }

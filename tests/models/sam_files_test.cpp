@@ -6,6 +6,7 @@
 #include <fstream>
 #include <span>
 
+#include "tests/models/support.h"
 #include "tests/support/golden.h"
 #include "tests/support/messages.h"
 #include "tests/support/paths.h"
@@ -13,30 +14,14 @@
 #include "vitrail/base/digest_internal.h"
 #include "vitrail/models/load.h"
 #include "vitrail/models/sam/sam.h"
-#include "vitrail/weights/safetensors.h"
 
 namespace vitrail::models {
 namespace {
 
 namespace fs = std::filesystem;
 using testing::error_of;
-using Tensors = std::map<std::string, Tensor>;
 
 fs::path file_of(const std::string& name) { return testing::fixture("sam/" + name); }
-
-Tensors tensors_of(const std::string& name) {
-  const auto checkpoint = open_weights(file_of(name));
-  Tensors tensors;
-  for (const std::string& key : checkpoint->names()) tensors[key] = checkpoint->tensor(key);
-  return tensors;
-}
-
-fs::path saved(const Tensors& tensors, const std::string& config = "") {
-  const fs::path path = testing::scratch_folder() / "model.safetensors";
-  weights::write_safetensors(path, {tensors.begin(), tensors.end()});
-  if (!config.empty()) std::ofstream(path.parent_path() / "config.json") << config;
-  return path;
-}
 
 std::string sha256_of(const std::string& text) { return sha256(std::as_bytes(std::span(text))); }
 
@@ -47,8 +32,8 @@ TEST(SamFiles, KeyMapsAreChosenByTheNames) {
   EXPECT_EQ(name(file_of("transformers/model.safetensors")), "huggingface_sam");
   EXPECT_EQ(name(file_of("mobile/model.pth")), "mobile_sam");
   EXPECT_EQ(name(file_of("timm_encoder/model.safetensors")), "timm_sam");
-  Tensors encoder;
-  for (const auto& [key, tensor] : tensors_of("windows/model.pth")) {
+  SamTensors encoder;
+  for (const auto& [key, tensor] : sam_tensors("windows/model.pth")) {
     if (key.starts_with("image_encoder.")) encoder[key.substr(14)] = tensor;
   }
   EXPECT_EQ(name(saved(encoder)), "sam_encoder");
@@ -56,7 +41,7 @@ TEST(SamFiles, KeyMapsAreChosenByTheNames) {
 
 TEST(SamFiles, AreKnownByTheirDecoderOrTheirEncoder) {
   const auto known = [](const std::vector<std::string>& names) {
-    Tensors tensors;
+    SamTensors tensors;
     for (const std::string& name : names) tensors[name] = Tensor::zeros({1, 2});
     return is_segment_anything(saved(tensors));
   };
@@ -73,7 +58,7 @@ TEST(SamFiles, AreKnownByTheirDecoderOrTheirEncoder) {
 
 // A setting of config.json is that of the model which has it.
 TEST(SamFiles, SettingsAreThoseOfTheirModel) {
-  const Tensors windows = tensors_of("windows/model.pth");
+  const SamTensors windows = sam_tensors("windows/model.pth");
   const std::string ours = R"({"architecture": "segment_anything", "image_size": 96, "preprocessing": "medsam",
                                "norm_eps": 1e-4, "mask_decoder_config": {"num_attention_heads": 4}})";
   const SamConfig config = load_sam(saved(windows, ours)).config();
@@ -87,21 +72,21 @@ TEST(SamFiles, SettingsAreThoseOfTheirModel) {
       << "an option goes before the file";
   EXPECT_EQ(load_sam(saved(windows), {.preprocessing = SamPreprocessing::medsam}).config().preprocessing,
             SamPreprocessing::medsam);
-  const SamConfig mobile = load_sam(saved(tensors_of("mobile/model.pth"), ours)).config();
+  const SamConfig mobile = load_sam(saved(sam_tensors("mobile/model.pth"), ours)).config();
   EXPECT_EQ(mobile.encoder.image_size(), 96);
   EXPECT_EQ(mobile.decoder.num_heads, 8);
-  const SamConfig transformers = load_sam(saved(tensors_of("transformers/model.safetensors"), ours)).config();
+  const SamConfig transformers = load_sam(saved(sam_tensors("transformers/model.safetensors"), ours)).config();
   EXPECT_EQ(transformers.decoder.num_heads, 4);
   EXPECT_NE(transformers.encoder.image_size(), 96);
   // Those of timm have an ε of their own.
-  const SamConfig timm = load_sam(saved(tensors_of("timm_encoder/model.safetensors"), ours)).config();
+  const SamConfig timm = load_sam(saved(sam_tensors("timm_encoder/model.safetensors"), ours)).config();
   EXPECT_EQ(timm.encoder.norm_eps, 1e-5);
   EXPECT_EQ(timm.preprocessing, SamPreprocessing::medsam);
 }
 
 // What transformers' files may change, with the names and defaults of its classes.
 TEST(SamFiles, TransformersHasItsOwnNames) {
-  const Tensors tensors = tensors_of("transformers/model.safetensors");
+  const SamTensors tensors = sam_tensors("transformers/model.safetensors");
   const auto load = [&](const std::string& vision, const std::string& other = "") {
     return load_sam(saved(tensors, "{\"vision_config\": {" + vision + "}" + other + "}"));
   };
@@ -138,7 +123,7 @@ TEST(SamFiles, TransformersHasItsOwnNames) {
 
 // Its processor's mean, standard deviation and steps are fixed here.
 TEST(SamFiles, TransformersProcessorIsThatOfSegmentAnything) {
-  const fs::path path = saved(tensors_of("transformers/model.safetensors"));
+  const fs::path path = saved(sam_tensors("transformers/model.safetensors"));
   const auto error = [&](const std::string& fields, const SamLoadOptions& options = {}) {
     std::ofstream(path.parent_path() / "preprocessor_config.json") << "{" << fields << "}";
     const std::string message = error_of([&] { load_sam(path, options); });
@@ -165,10 +150,10 @@ TEST(SamFiles, TransformersProcessorIsThatOfSegmentAnything) {
 
 // Tables of embeddings name the model by this text, which therefore stays as it is.
 TEST(SamFiles, ADigestIsThatOfALineForEachTensor) {
-  const Tensors tensors{{"image_encoder.neck.0.weight", Tensor::from<float>({2, 1, 1, 1}, {1, 2})},
-                        {"image_encoder.blocks.0.attn.rel_pos_h", Tensor::from<float>({1, 2}, {3, 4})},
-                        {"mask_decoder.iou_token.weight", Tensor::from<float>({1, 2}, {5, 6})},
-                        {"mask_decoder.embedding_encoder.0.bias", Tensor::from<float>({2}, {7, 8})}};
+  const SamTensors tensors{{"image_encoder.neck.0.weight", Tensor::from<float>({2, 1, 1, 1}, {1, 2})},
+                           {"image_encoder.blocks.0.attn.rel_pos_h", Tensor::from<float>({1, 2}, {3, 4})},
+                           {"mask_decoder.iou_token.weight", Tensor::from<float>({1, 2}, {5, 6})},
+                           {"mask_decoder.embedding_encoder.0.bias", Tensor::from<float>({2}, {7, 8})}};
   std::string text;
   for (const auto& [name, shape] :
        {std::pair<std::string, std::string>{"image_encoder.blocks.0.attn.rel_pos_h", "[1, 2]"},
@@ -181,7 +166,7 @@ TEST(SamFiles, ADigestIsThatOfALineForEachTensor) {
 
 // Settings other than Segment Anything's are part of the digest.
 TEST(SamFiles, DigestsIncludeOtherSettings) {
-  const Tensors tensors = tensors_of("windows/model.pth");
+  const SamTensors tensors = sam_tensors("windows/model.pth");
   const std::string digest = sam_encoder_digest(saved(tensors));
   const SamLoadOptions medsam{.preprocessing = SamPreprocessing::medsam};
   EXPECT_EQ(sam_encoder_digest(saved(tensors), medsam), sha256_of(digest + "medsam"));
@@ -196,7 +181,7 @@ TEST(SamFiles, DigestsIncludeOtherSettings) {
 }
 
 TEST(SamFiles, ErrorsNameTheSetting) {
-  const Tensors tensors = tensors_of("windows/model.pth");
+  const SamTensors tensors = sam_tensors("windows/model.pth");
   const auto error_with = [&](const std::string& settings) {
     const fs::path path = saved(tensors, R"({"architecture": "segment_anything", )" + settings + "}");
     const std::string error = error_of([&] { load_sam(path); });

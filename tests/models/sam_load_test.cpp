@@ -5,32 +5,17 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tests/models/support.h"
 #include "tests/support/golden.h"
 #include "tests/support/messages.h"
 #include "tests/support/paths.h"
 #include "vitrail/models/load.h"
 #include "vitrail/models/sam/sam.h"
-#include "vitrail/weights/safetensors.h"
 
 namespace vitrail::models {
 namespace {
 
 using testing::contains;
-
-using Tensors = std::map<std::string, Tensor>;
-
-Tensors tensors_of(const std::string& fixture) {
-  const auto checkpoint = open_weights(testing::fixture("sam/" + fixture));
-  Tensors tensors;
-  for (const std::string& name : checkpoint->names()) tensors[name] = checkpoint->tensor(name);
-  return tensors;
-}
-
-std::filesystem::path saved(const Tensors& tensors) {
-  const auto path = testing::scratch_folder() / "model.safetensors";
-  weights::write_safetensors(path, {tensors.begin(), tensors.end()});
-  return path;
-}
 
 TEST(SamConfig, IsReadFromShapes) {
   const SamConfig config = load_sam(testing::fixture("sam/padded_windows/model.pth")).config();
@@ -51,13 +36,13 @@ TEST(SamConfig, IsReadFromShapes) {
 // Every parameter is read, under its official name.
 TEST(SamLoad, GivesTheTensorsOfTheFile) {
   const Sam sam = load_sam(testing::fixture("sam/windows/model.pth"));
-  const Tensors tensors = tensors_of("windows/model.pth");
+  const SamTensors tensors = sam_tensors("windows/model.pth");
   EXPECT_EQ(sam.named_parameters().size(), tensors.size());
   for (const auto& [name, tensor] : tensors) EXPECT_EQ(sam.parameter(name).shape(), tensor.shape()) << name;
 }
 
 TEST(SamLoad, ReportsAllWrongKeysAtOnce) {
-  Tensors tensors = tensors_of("windows/model.pth");
+  SamTensors tensors = sam_tensors("windows/model.pth");
   tensors.erase("image_encoder.blocks.1.norm1.bias");
   tensors.erase("prompt_encoder.no_mask_embed.weight");
   tensors["mask_decoder.obj_token.weight"] = Tensor::zeros({1, 16});
@@ -71,7 +56,7 @@ TEST(SamLoad, ReportsAllWrongKeysAtOnce) {
 
 // Only what is missing is reported: extents that it would show come from other tensors.
 TEST(SamLoad, ReportsMissingPositionsAlone) {
-  Tensors tensors = tensors_of("padded_windows/model.pth");
+  SamTensors tensors = sam_tensors("padded_windows/model.pth");
   tensors.erase("image_encoder.pos_embed");
   const std::string message = testing::error_of([&] { load_sam(saved(tensors)); });
   EXPECT_TRUE(contains(message, "missing (1):\n    image_encoder.pos_embed [1, 10, 10, 32]")) << message;
@@ -80,7 +65,7 @@ TEST(SamLoad, ReportsMissingPositionsAlone) {
 
 // With the prompt encoder, the mask decoder has been lost.
 TEST(SamLoad, NeedsAMaskDecoderUnlessItIsAnImageEncoderAlone) {
-  Tensors encoder = tensors_of("windows/model.pth");
+  SamTensors encoder = sam_tensors("windows/model.pth");
   std::erase_if(encoder, [](const auto& entry) { return entry.first.starts_with("mask_decoder."); });
   EXPECT_TRUE(contains(testing::error_of([&] { load_sam(saved(encoder)); }), "without a mask decoder"));
   std::erase_if(encoder, [](const auto& entry) { return entry.first.starts_with("prompt_encoder."); });
@@ -88,7 +73,7 @@ TEST(SamLoad, NeedsAMaskDecoderUnlessItIsAnImageEncoderAlone) {
   EXPECT_FALSE(sam.config().has_decoder);
   EXPECT_EQ(sam.config().encoder.norm_eps, kSamNormEps);
   EXPECT_EQ(sam.named_parameters().size(), encoder.size());
-  Tensors without_prefix;
+  SamTensors without_prefix;
   for (const auto& [name, tensor] : encoder) without_prefix[name.substr(name.find('.') + 1)] = tensor;
   EXPECT_EQ(load_sam(saved(without_prefix)).named_parameters().size(), encoder.size());
   without_prefix.erase("neck.1.bias");
@@ -99,12 +84,12 @@ TEST(SamLoad, NeedsAMaskDecoderUnlessItIsAnImageEncoderAlone) {
 
 // Shapes that would divide by zero or overflow.
 TEST(SamLoad, RefusesShapesOfNoModel) {
-  Tensors tensors = tensors_of("windows/model.pth");
+  SamTensors tensors = sam_tensors("windows/model.pth");
   tensors["image_encoder.blocks.0.attn.rel_pos_h"] = Tensor::zeros({13, 7});
   testing::error_of([&] { load_sam(saved(tensors)); });
   tensors["image_encoder.blocks.0.attn.rel_pos_h"] = Tensor::zeros({13, 0});
   testing::error_of([&] { load_sam(saved(tensors)); });
-  tensors = tensors_of("windows/model.pth");
+  tensors = sam_tensors("windows/model.pth");
   tensors["mask_decoder.iou_token.weight"] = Tensor::zeros({1, 12});
   EXPECT_TRUE(contains(testing::error_of([&] { load_sam(saved(tensors)); }), "width"));
 }
@@ -159,14 +144,14 @@ TEST(SamLoad, ReadsTheDecodersHeadsFromConfigJson) {
 }
 
 TEST(SamLoad, HqSamNeedsAGlobalBlock) {
-  Tensors tensors = tensors_of("windows/model.pth");
+  SamTensors tensors = sam_tensors("windows/model.pth");
   tensors["mask_decoder.hf_token.weight"] = Tensor::zeros({1, 16});
   EXPECT_TRUE(contains(testing::error_of([&] { load_sam(saved(tensors)); }), "a global block, which HQ-SAM reads"));
 }
 
 TEST(SamLoad, ReadsTheSizeOfMobileSamFromConfigJson) {
   EXPECT_EQ(load_sam(testing::fixture("sam/mobile/model.pth")).config().encoder.grid, 6);
-  const auto path = saved(tensors_of("mobile/model.pth"));
+  const auto path = saved(sam_tensors("mobile/model.pth"));
   EXPECT_EQ(load_sam(path).config().encoder.image_size(), 1024);
   std::ofstream(path.parent_path() / "config.json") << R"({"image_size": 100})";
   EXPECT_TRUE(contains(testing::error_of([&] { load_sam(path); }), "an image size that 16 divides, got 100"));
@@ -187,7 +172,7 @@ TEST(SamLoad, ReadsTheStagesOfMobileSamFromShapes) {
 // Its convolutions then have biases instead of batch normalisation.
 TEST(SamLoad, ReadsAMobileSamThatWasSaved) {
   const Sam sam = load_sam(testing::fixture("sam/mobile/model.pth"));
-  Tensors tensors;
+  SamTensors tensors;
   for (const nn::NamedTensor& parameter : sam.named_parameters()) tensors[parameter.name] = parameter.tensor;
   const auto path = saved(tensors);
   std::ofstream(path.parent_path() / "config.json") << R"({"image_size": 96})";
@@ -198,22 +183,22 @@ TEST(SamLoad, ReadsAMobileSamThatWasSaved) {
 
 TEST(SamLoad, RefusesShapesOfNoTinyViT) {
   const std::string attention = "image_encoder.layers.1.blocks.0.attn.";
-  Tensors tensors = tensors_of("mobile/model.pth");
+  SamTensors tensors = sam_tensors("mobile/model.pth");
   tensors[attention + "attention_biases"] = Tensor::zeros({2, 24});
   EXPECT_TRUE(contains(testing::error_of([&] { load_sam(saved(tensors)); }), "2 heads, 24 biases"));
   tensors[attention + "attention_biases"] = Tensor::zeros({5, 25});
   EXPECT_TRUE(contains(testing::error_of([&] { load_sam(saved(tensors)); }), "width 24, 5 heads"));
-  tensors = tensors_of("mobile/model.pth");
+  tensors = sam_tensors("mobile/model.pth");
   tensors.erase("image_encoder.layers.1.downsample.conv1.c.weight");
   EXPECT_TRUE(contains(testing::error_of([&] { load_sam(saved(tensors)); }), "all but the last merge patches"));
-  tensors = tensors_of("mobile/model.pth");
+  tensors = sam_tensors("mobile/model.pth");
   tensors.erase("image_encoder.layers.1.blocks.0.local_conv.bn.running_var");
   EXPECT_TRUE(contains(testing::error_of([&] { load_sam(saved(tensors)); }), "local_conv.bn.running_var"));
 }
 
 // The digest is of the encoder alone: a decoder that was trained further has the same embeddings.
 TEST(SamLoad, TheEncodersDigestIsThatOfItsTensors) {
-  Tensors tensors = tensors_of("windows/model.pth");
+  SamTensors tensors = sam_tensors("windows/model.pth");
   const std::string digest = sam_encoder_digest(testing::fixture("sam/windows/model.pth"));
   EXPECT_EQ(digest.size(), 64u);
   EXPECT_EQ(sam_encoder_digest(saved(tensors)), digest) << "in another format";
@@ -228,13 +213,13 @@ TEST(SamLoad, TheEncodersDigestIsThatOfItsTensors) {
 
 // HQ-SAM's features of an image are made by layers that belong to its decoder.
 TEST(SamLoad, TheEncodersDigestIncludesTheLayersOfHqSamsFeatures) {
-  const Tensors tensors = tensors_of("high_quality/model.pth");
+  const SamTensors tensors = sam_tensors("high_quality/model.pth");
   const std::string digest = sam_encoder_digest(saved(tensors));
   for (const auto& [name, in_digest] :
        {std::pair("image_encoder.neck.0.weight", true), std::pair("mask_decoder.compress_vit_feat.0.bias", true),
         std::pair("mask_decoder.embedding_encoder.3.bias", true), std::pair("mask_decoder.hf_token.weight", false),
         std::pair("mask_decoder.hf_mlp.layers.0.bias", false)}) {
-    Tensors changed = tensors;
+    SamTensors changed = tensors;
     ASSERT_TRUE(changed.contains(name)) << name;
     changed[name] = Tensor::full(tensors.at(name).shape(), 0.5);
     EXPECT_EQ(sam_encoder_digest(saved(changed)) != digest, in_digest) << name;
@@ -243,8 +228,8 @@ TEST(SamLoad, TheEncodersDigestIncludesTheLayersOfHqSamsFeatures) {
 
 // DistributedDataParallel and training scripts put prefixes in front of the names.
 TEST(SamLoad, IgnoresPrefixesOfTrainingScripts) {
-  Tensors wrapped;
-  for (const auto& [name, tensor] : tensors_of("windows/model.pth")) wrapped["module.net." + name] = tensor;
+  SamTensors wrapped;
+  for (const auto& [name, tensor] : sam_tensors("windows/model.pth")) wrapped["module.net." + name] = tensor;
   EXPECT_EQ(load_sam(saved(wrapped)).config().decoder.dim, 16);
 }
 

@@ -13,39 +13,40 @@ namespace {
 using testing::contains;
 using testing::error_of;
 
-ModelConfig parse(const std::string& json, const std::string& family_args = "", const std::string& preprocessor = "") {
+ModelConfig parse_timm(const std::string& json, const std::string& family_args = "",
+                       const std::string& preprocessor = "") {
   return parse_model_config(json, preprocessor, "file", family_args);
 }
 
-std::string error(const std::string& json) {
-  return error_of([&] { parse(json); });
+std::string timm_error(const std::string& json) {
+  return error_of([&] { parse_timm(json); });
 }
 
 nlohmann::ordered_json written(const std::string& json) {
-  return nlohmann::ordered_json::parse(write_model_config(parse(json)));
+  return nlohmann::ordered_json::parse(write_model_config(parse_timm(json)));
 }
 
 // Architecture, the weights' family, the file's own fields, vitrail_args and model_args: later ones have precedence.
 TEST(TimmConfig, LaterSourcesHavePrecedence) {
   const std::string name = R"("architecture": "vit_tiny_patch16_224")";
-  EXPECT_EQ(parse("{" + name + "}").vit.depth, 12);
-  EXPECT_EQ(parse("{" + name + "}", R"({"depth": 5})").vit.depth, 5);
-  EXPECT_EQ(parse("{" + name + R"(, "vitrail_args": {"depth": 6}})", R"({"depth": 5})").vit.depth, 6);
-  EXPECT_EQ(parse("{" + name + R"(, "model_args": {"depth": 7}, "vitrail_args": {"depth": 6}})").vit.depth, 7);
-  EXPECT_EQ(parse("{" + name + R"(, "num_classes": 3})", R"({"num_classes": 5})").vit.num_classes, 3);
-  EXPECT_EQ(parse("{" + name + R"(, "num_classes": 3, "model_args": {"num_classes": 4}})").vit.num_classes, 4);
-  EXPECT_EQ(parse("{" + name + R"(, "global_pool": "avg"})", R"({"global_pool": "map"})").vit.global_pool,
+  EXPECT_EQ(parse_timm("{" + name + "}").vit.depth, 12);
+  EXPECT_EQ(parse_timm("{" + name + "}", R"({"depth": 5})").vit.depth, 5);
+  EXPECT_EQ(parse_timm("{" + name + R"(, "vitrail_args": {"depth": 6}})", R"({"depth": 5})").vit.depth, 6);
+  EXPECT_EQ(parse_timm("{" + name + R"(, "model_args": {"depth": 7}, "vitrail_args": {"depth": 6}})").vit.depth, 7);
+  EXPECT_EQ(parse_timm("{" + name + R"(, "num_classes": 3})", R"({"num_classes": 5})").vit.num_classes, 3);
+  EXPECT_EQ(parse_timm("{" + name + R"(, "num_classes": 3, "model_args": {"num_classes": 4}})").vit.num_classes, 4);
+  EXPECT_EQ(parse_timm("{" + name + R"(, "global_pool": "avg"})", R"({"global_pool": "map"})").vit.global_pool,
             GlobalPool::avg);
-  EXPECT_EQ(parse("{" + name + R"(, "global_pool": "avg", "model_args": {"global_pool": ""}})").vit.global_pool,
+  EXPECT_EQ(parse_timm("{" + name + R"(, "global_pool": "avg", "model_args": {"global_pool": ""}})").vit.global_pool,
             GlobalPool::none);
-  EXPECT_EQ(parse(R"({"architecture": "vit"})").vit.embed_dim, 768) << "the defaults";
-  EXPECT_EQ(parse("{" + name + "}").vit.embed_dim, 192);
+  EXPECT_EQ(parse_timm(R"({"architecture": "vit"})").vit.embed_dim, 768) << "the defaults";
+  EXPECT_EQ(parse_timm("{" + name + "}").vit.embed_dim, 192);
 }
 
 // timm/models/_builder.py, _update_default_model_kwargs().
 TEST(TimmConfig, PretrainedCfgDeterminesWhatItsArgumentsDoNot) {
   const auto vit = [](const std::string& fields) {
-    return parse(R"({"architecture": "vit_tiny_patch16_224", )" + fields + "}").vit;
+    return parse_timm(R"({"architecture": "vit_tiny_patch16_224", )" + fields + "}").vit;
   };
   const std::string input = R"("pretrained_cfg": {"input_size": [1, 32, 48])";
   using Size = std::array<int64_t, 2>;
@@ -66,38 +67,42 @@ TEST(TimmConfig, PretrainedCfgDeterminesWhatItsArgumentsDoNot) {
 
 TEST(TimmConfig, ErrorsNameTheirFields) {
   const std::string vit = R"({"architecture": "vit", )";
-  EXPECT_EQ(error(vit + R"("input_size": [224, 224]})"),
+  EXPECT_EQ(timm_error(vit + R"("input_size": [224, 224]})"),
             "file: input_size: expected [channels, height, width], got 2 numbers");
-  EXPECT_EQ(error(vit + R"("pretrained_cfg": {"input_size": [3, -1, 224]}})"),
+  EXPECT_EQ(timm_error(vit + R"("pretrained_cfg": {"input_size": [3, -1, 224]}})"),
             "file: pretrained_cfg: input_size: expected sizes from 1 to 65536, got -1");
-  EXPECT_EQ(error(vit + R"("label_names": {"a": 1}})"), "file: label_names: expected an array of strings, got object");
-  EXPECT_EQ(error(vit + R"("label_names": ["a", 1]})"), "file: label_names: expected an array of strings, got number");
-  EXPECT_EQ(error(vit + R"("int8": {"kept": [1]}})"), "file: int8: kept: expected an array of strings, got number");
-  EXPECT_EQ(error(vit + R"("num_classes": 2, "label_names": ["a"]})"),
+  EXPECT_EQ(timm_error(vit + R"("label_names": {"a": 1}})"),
+            "file: label_names: expected an array of strings, got object");
+  EXPECT_EQ(timm_error(vit + R"("label_names": ["a", 1]})"),
+            "file: label_names: expected an array of strings, got number");
+  EXPECT_EQ(timm_error(vit + R"("int8": {"kept": [1]}})"),
+            "file: int8: kept: expected an array of strings, got number");
+  EXPECT_EQ(timm_error(vit + R"("num_classes": 2, "label_names": ["a"]})"),
             "file: expected 2 label names, as num_classes requires, got 1");
-  EXPECT_EQ(error(vit + R"("model_args": {"depth": -1}})"), "file: depth: expected a value from 0 to 4096, got -1");
+  EXPECT_EQ(timm_error(vit + R"("model_args": {"depth": -1}})"),
+            "file: depth: expected a value from 0 to 4096, got -1");
   EXPECT_TRUE(
-      error(R"({"architecture": "vit_tiny_patch16_24"})")
+      timm_error(R"({"architecture": "vit_tiny_patch16_24"})")
           .starts_with("file: architecture: expected \"vit\" or a registered name (like vit_tiny_patch16_224, "));
-  EXPECT_TRUE(contains(error(R"({"architecture": "vit_tiny_patch16_24"})"), ", got \"vit_tiny_patch16_24\""));
-  EXPECT_EQ(error("{}"),
+  EXPECT_TRUE(contains(timm_error(R"({"architecture": "vit_tiny_patch16_24"})"), ", got \"vit_tiny_patch16_24\""));
+  EXPECT_EQ(timm_error("{}"),
             "file: expected \"architecture\" (timm), \"model_type\" (Hugging Face) or \"model_cfg\" "
             "(OpenCLIP), got none of them");
   EXPECT_TRUE(error_of([] {
-                parse(R"({"architecture": "vit"})", R"({"dept": 1})");
+                parse_timm(R"({"architecture": "vit"})", R"({"dept": 1})");
               }).starts_with("model_args of the key map: expected one of the keys "));
 }
 
 TEST(TimmConfig, KeyMapsAreNamesPathsOrRules) {
-  EXPECT_EQ(parse(R"({"architecture": "vit"})").key_map, "");
-  EXPECT_EQ(parse(R"({"architecture": "vit", "key_map": "maps/own.json"})").key_map, "maps/own.json");
-  EXPECT_EQ(parse(R"({"architecture": "vit", "key_map": {"name": "own"}})").key_map, R"({"name":"own"})");
-  EXPECT_EQ(parse(R"({"architecture": "vit", "key_map": null})").key_map, "");
+  EXPECT_EQ(parse_timm(R"({"architecture": "vit"})").key_map, "");
+  EXPECT_EQ(parse_timm(R"({"architecture": "vit", "key_map": "maps/own.json"})").key_map, "maps/own.json");
+  EXPECT_EQ(parse_timm(R"({"architecture": "vit", "key_map": {"name": "own"}})").key_map, R"({"name":"own"})");
+  EXPECT_EQ(parse_timm(R"({"architecture": "vit", "key_map": null})").key_map, "");
 }
 
 TEST(TimmConfig, DescriptionsNeedLabels) {
   const auto descriptions = [](const std::string& fields) {
-    return parse(R"({"architecture": "vit", "num_classes": 2, )" + fields + "}").descriptions;
+    return parse_timm(R"({"architecture": "vit", "num_classes": 2, )" + fields + "}").descriptions;
   };
   using Names = std::vector<std::string>;
   EXPECT_EQ(descriptions(R"("label_descriptions": {"a": "an a"})"), Names{});
@@ -109,15 +114,16 @@ TEST(TimmConfig, DescriptionsNeedLabels) {
 // A processor of transformers beside a file of timm, unless that has steps of its own.
 TEST(TimmConfig, AConvertedModelKeepsItsProcessor) {
   const std::string processor = R"({"image_processor_type": "BlipImageProcessor"})";
-  EXPECT_EQ(parse(R"({"architecture": "vit"})", "", processor).preprocessing.rule, ResizeRule::huggingface);
-  EXPECT_EQ(parse(R"({"architecture": "vit", "crop_pct": 0.5})", "", processor).preprocessing.rule, ResizeRule::timm);
-  EXPECT_EQ(error_of([] { parse(R"({"architecture": "vit"})", "", R"({"resample": 9})"); }),
+  EXPECT_EQ(parse_timm(R"({"architecture": "vit"})", "", processor).preprocessing.rule, ResizeRule::huggingface);
+  EXPECT_EQ(parse_timm(R"({"architecture": "vit", "crop_pct": 0.5})", "", processor).preprocessing.rule,
+            ResizeRule::timm);
+  EXPECT_EQ(error_of([] { parse_timm(R"({"architecture": "vit"})", "", R"({"resample": 9})"); }),
             "file (preprocessor_config.json): resample: expected a value of Pillow's Image.Resampling, 0 to 5, got 9");
 }
 
 TEST(TimmConfig, ProblemTypesAreTwo) {
   const auto type = [](const std::string& name) {
-    return parse(R"({"architecture": "vit", "problem_type": ")" + name + "\"}").problem_type;
+    return parse_timm(R"({"architecture": "vit", "problem_type": ")" + name + "\"}").problem_type;
   };
   EXPECT_EQ(type("single_label_classification"), ProblemType::single_label);
   EXPECT_EQ(type("multi_label_classification"), ProblemType::multi_label);
@@ -215,7 +221,7 @@ TEST(WriteConfig, HiddenWidthsAreRatiosOfTimm) {
 }
 
 TEST(WriteConfig, OtherFieldsAreWrittenWhereTheyAreSet) {
-  ModelConfig config = parse(R"({"architecture": "vit", "num_classes": 2})");
+  ModelConfig config = parse_timm(R"({"architecture": "vit", "num_classes": 2})");
   config.labels = {"a", "b"};
   config.descriptions = {"an a", "a b"};
   config.int8 = Int8Config{{"blocks.0.mlp.fc1"}};

@@ -21,12 +21,12 @@
 namespace vitrail::models {
 namespace {
 
-using Config = TextTransformerConfig;
+using TextConfig = TextTransformerConfig;
 using Names = std::vector<std::string>;
 using testing::close;
 using testing::error_of;
 
-Config small() {
+TextConfig small_text() {
   return {.vocab_size = 9,
           .context_length = 5,
           .embed_dim = 4,
@@ -37,12 +37,12 @@ Config small() {
           .output_dim = 3};
 }
 
-TextTransformer tower_of(const Config& config, DType dtype = DType::f32) {
+TextTransformer tower_of(const TextConfig& config, DType dtype = DType::f32) {
   RandomParams params(1, dtype);
   return TextTransformer(config, ParamSource(params));
 }
 
-Names names_of(const Config& config) {
+Names names_of(const TextConfig& config) {
   Names names;
   const TextTransformer tower = tower_of(config);
   for (const nn::NamedTensor& p : tower.named_parameters()) {
@@ -58,7 +58,7 @@ TEST(CausalMask, HidesLaterTokens) {
 }
 
 TEST(TextTransformer, DefaultsAreClips) {
-  const Config config;
+  const TextConfig config;
   EXPECT_EQ(config.vocab_size, 49408);
   EXPECT_EQ(config.context_length, 77);
   EXPECT_EQ(config.act_layer, kernels::Activation::quick_gelu);
@@ -73,31 +73,31 @@ TEST(TextTransformer, DefaultsAreClips) {
 TEST(TextTransformer, FieldsHaveLimits) {
   struct Field {
     const char* name;
-    int64_t Config::*member;
+    int64_t TextConfig::*member;
     int64_t max;
   };
-  const Field fields[] = {{"vocab_size", &Config::vocab_size, int64_t{1} << 24},
-                          {"context_length", &Config::context_length, 1 << 16},
-                          {"embed_dim", &Config::embed_dim, 1 << 20},
-                          {"depth", &Config::depth, 4096},
-                          {"num_heads", &Config::num_heads, 1 << 20},
-                          {"mlp_hidden", &Config::mlp_hidden, 1 << 24},
-                          {"output_dim", &Config::output_dim, 1 << 20}};
+  const Field fields[] = {{"vocab_size", &TextConfig::vocab_size, int64_t{1} << 24},
+                          {"context_length", &TextConfig::context_length, 1 << 16},
+                          {"embed_dim", &TextConfig::embed_dim, 1 << 20},
+                          {"depth", &TextConfig::depth, 4096},
+                          {"num_heads", &TextConfig::num_heads, 1 << 20},
+                          {"mlp_hidden", &TextConfig::mlp_hidden, 1 << 24},
+                          {"output_dim", &TextConfig::output_dim, 1 << 20}};
   for (const Field& field : fields) {
     for (const int64_t value : {int64_t{-1}, field.max + 1}) {
-      Config config = small();
+      TextConfig config = small_text();
       config.*field.member = value;
       EXPECT_EQ(error_of([&] { tower_of(config); }),
                 str("text tower: ", field.name, ": expected a value from 1 to ", field.max, ", got ", value));
     }
   }
-  Config config = small();
+  TextConfig config = small_text();
   config.depth = 0;
   EXPECT_EQ(error_of([&] { tower_of(config); }), "text tower: depth: expected a value from 1 to 4096, got 0");
 }
 
 TEST(TextTransformer, ParametersAreThoseOfItsOptions) {
-  Config config = small();
+  TextConfig config = small_text();
   EXPECT_EQ(names_of(config),
             (Names{"token_embedding.weight", "positional_embedding", "norm.weight", "norm.bias", "proj.weight"}));
   config.projection_bias = true;
@@ -107,7 +107,7 @@ TEST(TextTransformer, ParametersAreThoseOfItsOptions) {
   const TextTransformer tower = tower_of(config);
   EXPECT_EQ(tower.parameter("token_embedding.weight").shape(), (Shape{9, 4}));
   EXPECT_EQ(tower.parameter("positional_embedding").shape(), (Shape{6, 4}));
-  EXPECT_EQ(tower_of(small()).parameter("positional_embedding").shape(), (Shape{5, 4}));
+  EXPECT_EQ(tower_of(small_text()).parameter("positional_embedding").shape(), (Shape{5, 4}));
   EXPECT_EQ(tower.parameter("cls_emb").shape(), (Shape{4}));
   EXPECT_EQ(tower.parameter("proj.weight").shape(), (Shape{3, 4}));
   EXPECT_EQ(tower.parameter("blocks.1.attn.qkv.bias").shape(), (Shape{12}));
@@ -117,7 +117,7 @@ TEST(TextTransformer, ParametersAreThoseOfItsOptions) {
 
 // Without a projection the pooled token is the embedding.
 TEST(TextTransformer, AWidthOfZeroIsTheIdentity) {
-  Config config = small();
+  TextConfig config = small_text();
   config.output_dim = 0;
   const TextTransformer tower = tower_of(config);
   EXPECT_EQ(tower.config().output_dim, 4);
@@ -130,7 +130,7 @@ TEST(TextTransformer, AWidthOfZeroIsTheIdentity) {
 // Embeddings, blocks with the mask, norm, pooled row, projection.
 TEST(TextTransformer, IsItsFormula) {
   for (const bool causal : {true, false}) {
-    Config config = small();
+    TextConfig config = small_text();
     config.causal = causal;
     config.norm_eps = 0.25;
     const TextTransformer tower = tower_of(config, DType::f64);
@@ -167,7 +167,7 @@ TEST(TextTransformer, IsItsFormula) {
 }
 
 TEST(TextTransformer, AClassTokenNeedsTextsOfTheWholeLength) {
-  Config config = small();
+  TextConfig config = small_text();
   config.class_token = true;
   const TextTransformer tower = tower_of(config);
   const auto error = [&](const Shape& shape) {
@@ -176,18 +176,18 @@ TEST(TextTransformer, AClassTokenNeedsTextsOfTheWholeLength) {
   EXPECT_EQ(error({2, 4}), "text tower: expected ids [B, N] with N from 5 to 5, got [2, 4]");
   EXPECT_EQ(error({2, 6}), "text tower: expected ids [B, N] with N from 5 to 5, got [2, 6]");
   EXPECT_EQ(error_of([&] {
-              tower_of(small()).forward(Tensor::full({2, 6}, 1, DType::i64));
+              tower_of(small_text()).forward(Tensor::full({2, 6}, 1, DType::i64));
             }),
             "text tower: expected ids [B, N] with N from 1 to 5, got [2, 6]");
   const Tensor rows = tower.pooled_rows(Tensor::full({3, 5}, 1, DType::i64));
   for (int64_t b = 0; b < 3; ++b) EXPECT_EQ(rows.data<int64_t>()[b], b * 6 + 5) << "behind the text";
-  EXPECT_FALSE(tower_of(small()).padding_mask(Tensor::full({1, 5}, 0, DType::i64)).defined());
+  EXPECT_FALSE(tower_of(small_text()).padding_mask(Tensor::full({1, 5}, 0, DType::i64)).defined());
 }
 
 // A key is hidden from all tokens if the token in front of it is padding.
 TEST(TextTransformer, PaddingMasksAreCausalOrNot) {
   for (const bool causal : {true, false}) {
-    Config config = small();
+    TextConfig config = small_text();
     config.class_token = true;
     config.causal = causal;
     config.pad_token_id = 7;
@@ -203,7 +203,7 @@ TEST(TextTransformer, PaddingMasksAreCausalOrNot) {
 }
 
 TEST(TextTransformer, NamesTheTextWithoutAnEnd) {
-  Config config = small();
+  TextConfig config = small_text();
   config.pool = TextPool::first_eos;
   config.eos_token_id = 6;
   EXPECT_EQ(error_of([&] {

@@ -14,17 +14,17 @@ using kernels::Activation;
 using testing::contains;
 using testing::error_of;
 
-ModelConfig parse(const std::string& type, const std::string& fields = "") {
+ModelConfig parse_family(const std::string& type, const std::string& fields = "") {
   return parse_model_config("{\"model_type\": \"" + type + "\"" + (fields.empty() ? "" : ", " + fields) + "}", "",
                             "config.json");
 }
 
 ModelConfig of_class(const std::string& type, const std::string& name, const std::string& fields = "") {
-  return parse(type, "\"architectures\": [\"" + name + "\"]" + (fields.empty() ? "" : ", " + fields));
+  return parse_family(type, "\"architectures\": [\"" + name + "\"]" + (fields.empty() ? "" : ", " + fields));
 }
 
 TEST(TransformersFamilies, UnknownTypesListTheKnownOnes) {
-  EXPECT_EQ(error_of([] { parse("bert"); }),
+  EXPECT_EQ(error_of([] { parse_family("bert"); }),
             "config.json: model_type: expected one of vit, vit_mae, vit_msn, ijepa, deit, dinov2, "
             "dinov2_with_registers, dinov3_vit, clip, clip_vision_model, metaclip_2, metaclip_2_vision_model, siglip, "
             "siglip_vision_model, beit, data2vec-vision, internvl_vision, tipsv2_vision_model, aimv2, "
@@ -49,7 +49,7 @@ TEST(TransformersFamilies, UnknownTypesListTheKnownOnes) {
                            "tipsv2_vision_model",
                            "aimv2",
                            "aimv2_vision_model"}) {
-    EXPECT_EQ(parse(type).architecture, type);
+    EXPECT_EQ(parse_family(type).architecture, type);
   }
 }
 
@@ -57,7 +57,7 @@ TEST(TransformersFamilies, UnknownTypesListTheKnownOnes) {
 TEST(TransformersFamilies, HaveTransformersInterpolationAndNoHead) {
   for (const char* type : {"vit", "deit", "dinov2", "clip_vision_model", "siglip_vision_model", "beit",
                            "internvl_vision", "aimv2_vision_model"}) {
-    const VitConfig vit = parse(type).vit;
+    const VitConfig vit = parse_family(type).vit;
     EXPECT_FALSE(vit.pos_interp.antialias) << type;
     EXPECT_FALSE(vit.pos_interp.bilinear) << type;
     EXPECT_EQ(vit.pos_interp.offset, 0) << type;
@@ -68,46 +68,47 @@ TEST(TransformersFamilies, HaveTransformersInterpolationAndNoHead) {
 TEST(TransformersFamilies, OnlySomeTakeImagesOfAnySize) {
   for (const char* type : {"dinov2", "dinov2_with_registers", "dinov3_vit", "beit", "data2vec-vision",
                            "internvl_vision", "tipsv2_vision_model"}) {
-    EXPECT_TRUE(parse(type).vit.dynamic_img_size) << type;
+    EXPECT_TRUE(parse_family(type).vit.dynamic_img_size) << type;
   }
   for (const char* type : {"vit", "deit", "ijepa", "clip", "siglip", "aimv2"}) {
-    EXPECT_FALSE(parse(type).vit.dynamic_img_size) << type;
+    EXPECT_FALSE(parse_family(type).vit.dynamic_img_size) << type;
   }
 }
 
 TEST(TransformersFamilies, DropoutOfAttentionHasTwoNames) {
-  EXPECT_EQ(parse("vit", R"("attention_dropout": 0.25)").vit.attn_drop_rate, 0.25);
-  EXPECT_EQ(parse("vit", R"("attention_probs_dropout_prob": 0.5)").vit.attn_drop_rate, 0.5);
-  EXPECT_EQ(parse("vit", R"("attention_probs_dropout_prob": 0.5, "attention_dropout": 0.25)").vit.attn_drop_rate, 0.5);
+  EXPECT_EQ(parse_family("vit", R"("attention_dropout": 0.25)").vit.attn_drop_rate, 0.25);
+  EXPECT_EQ(parse_family("vit", R"("attention_probs_dropout_prob": 0.5)").vit.attn_drop_rate, 0.5);
+  EXPECT_EQ(parse_family("vit", R"("attention_probs_dropout_prob": 0.5, "attention_dropout": 0.25)").vit.attn_drop_rate,
+            0.5);
 }
 
 TEST(TransformersFamilies, ViTsDifferInTokensAndNorms) {
-  EXPECT_EQ(parse("vit_mae").vit.norm_eps, 1e-12);
-  EXPECT_EQ(parse("deit").vit.norm_eps, 1e-12);
-  EXPECT_EQ(parse("vit_msn", R"("layer_norm_eps": 0.5)").vit.norm_eps, 0.5);
+  EXPECT_EQ(parse_family("vit_mae").vit.norm_eps, 1e-12);
+  EXPECT_EQ(parse_family("deit").vit.norm_eps, 1e-12);
+  EXPECT_EQ(parse_family("vit_msn", R"("layer_norm_eps": 0.5)").vit.norm_eps, 0.5);
   for (const char* type : {"vit", "vit_mae", "vit_msn"}) {
-    const VitConfig vit = parse(type).vit;
+    const VitConfig vit = parse_family(type).vit;
     EXPECT_TRUE(vit.class_token) << type;
     EXPECT_EQ(vit.reg_tokens, 0) << type;
     EXPECT_EQ(vit.global_pool, GlobalPool::token) << type;
     EXPECT_EQ(vit.fc_norm, std::nullopt) << type;
     EXPECT_FALSE(vit.dist_token) << type;
   }
-  EXPECT_EQ(parse("ijepa").vit.fc_norm, false);
-  EXPECT_EQ(parse("ijepa").vit.reg_tokens, 0);
-  EXPECT_FALSE(parse("vit", R"("qkv_bias": false)").vit.qkv_bias);
+  EXPECT_EQ(parse_family("ijepa").vit.fc_norm, false);
+  EXPECT_EQ(parse_family("ijepa").vit.reg_tokens, 0);
+  EXPECT_FALSE(parse_family("vit", R"("qkv_bias": false)").vit.qkv_bias);
   const VitConfig teacher = of_class("deit", "DeiTForImageClassificationWithTeacher", R"("num_labels": 5)").vit;
   EXPECT_TRUE(teacher.dist_token);
   EXPECT_EQ(teacher.num_classes, 5);
   EXPECT_FALSE(of_class("vit", "ViTForImageClassificationWithTeacher").vit.dist_token) << "only of DeiT";
   EXPECT_EQ(of_class("vit", "ViTForImageClassification").vit.num_classes, 2);
-  EXPECT_EQ(parse("vit", R"("architectures": "ViTForImageClassification")").vit.num_classes, 0) << "no list";
-  EXPECT_EQ(parse("vit", R"("architectures": [3, "ViTForImageClassification"])").vit.num_classes, 2);
-  EXPECT_EQ(parse("vit", R"("architectures": ["ViTForImageClassificationX"])").vit.num_classes, 0);
+  EXPECT_EQ(parse_family("vit", R"("architectures": "ViTForImageClassification")").vit.num_classes, 0) << "no list";
+  EXPECT_EQ(parse_family("vit", R"("architectures": [3, "ViTForImageClassification"])").vit.num_classes, 2);
+  EXPECT_EQ(parse_family("vit", R"("architectures": ["ViTForImageClassificationX"])").vit.num_classes, 0);
 }
 
 TEST(TransformersFamilies, Dinov2HasItsFields) {
-  const VitConfig vit = parse("dinov2", R"("qkv_bias": false, "mlp_ratio": 3, "layerscale_value": 0.5,
+  const VitConfig vit = parse_family("dinov2", R"("qkv_bias": false, "mlp_ratio": 3, "layerscale_value": 0.5,
       "drop_path_rate": 0.25, "num_register_tokens": 3, "intermediate_size": 77, "hidden_act": "relu")")
                             .vit;
   EXPECT_FALSE(vit.qkv_bias);
@@ -118,27 +119,27 @@ TEST(TransformersFamilies, Dinov2HasItsFields) {
   EXPECT_EQ(vit.reg_tokens, 0) << "without registers";
   EXPECT_FALSE(vit.no_embed_reg);
   EXPECT_EQ(vit.act_layer, Activation::relu);
-  EXPECT_EQ(parse("dinov2").vit.drop_path_rate, 0);
-  EXPECT_TRUE(parse("dinov2").vit.qkv_bias);
-  EXPECT_EQ(parse("dinov2").vit.global_pool, GlobalPool::token);
-  EXPECT_FALSE(parse("dinov2_with_registers").vit.pos_interp.bilinear);
+  EXPECT_EQ(parse_family("dinov2").vit.drop_path_rate, 0);
+  EXPECT_TRUE(parse_family("dinov2").vit.qkv_bias);
+  EXPECT_EQ(parse_family("dinov2").vit.global_pool, GlobalPool::token);
+  EXPECT_FALSE(parse_family("dinov2_with_registers").vit.pos_interp.bilinear);
   EXPECT_EQ(of_class("dinov2_with_registers", "Dinov2WithRegistersForImageClassification").vit.num_classes, 2);
 }
 
 TEST(TransformersFamilies, Tipsv2IsADinov2OfAnotherSize) {
-  const VitConfig tips = parse("tipsv2_vision_model").vit;
+  const VitConfig tips = parse_family("tipsv2_vision_model").vit;
   EXPECT_EQ(tips.img_size, (Pair{448, 448}));
   EXPECT_EQ(tips.patch_size, (Pair{14, 14}));
   EXPECT_EQ(tips.reg_tokens, 1);
   EXPECT_TRUE(tips.no_embed_reg);
   EXPECT_TRUE(tips.pos_interp.antialias);
   EXPECT_TRUE(tips.pos_interp.bilinear);
-  EXPECT_EQ(parse("tipsv2_vision_model", R"("image_size": 28)").vit.img_size, (Pair{28, 28}));
-  EXPECT_EQ(parse("tipsv2_vision_model", R"("num_register_tokens": 0)").vit.reg_tokens, 0);
+  EXPECT_EQ(parse_family("tipsv2_vision_model", R"("image_size": 28)").vit.img_size, (Pair{28, 28}));
+  EXPECT_EQ(parse_family("tipsv2_vision_model", R"("num_register_tokens": 0)").vit.reg_tokens, 0);
 }
 
 TEST(TransformersFamilies, Dinov3HasRotaryPositions) {
-  const VitConfig vit = parse("dinov3_vit").vit;
+  const VitConfig vit = parse_family("dinov3_vit").vit;
   EXPECT_EQ(vit.pos_embed, PositionEmbedding::none);
   EXPECT_TRUE(vit.use_rot_pos_emb);
   EXPECT_EQ(vit.rope_type, nn::RotaryType::dinov3);
@@ -149,26 +150,27 @@ TEST(TransformersFamilies, Dinov3HasRotaryPositions) {
   EXPECT_EQ(vit.patch_size, (Pair{16, 16}));
   EXPECT_TRUE(vit.qkv_bias);
   EXPECT_FALSE(vit.swiglu_mlp);
-  const VitConfig given = parse("dinov3_vit", R"("num_register_tokens": 4, "layerscale_value": 0.25, "rope_theta": 50,
+  const VitConfig given =
+      parse_family("dinov3_vit", R"("num_register_tokens": 4, "layerscale_value": 0.25, "rope_theta": 50,
       "drop_path_rate": 0.125)")
-                              .vit;
+          .vit;
   EXPECT_EQ(given.reg_tokens, 4);
   EXPECT_EQ(given.init_values, 0.25);
   EXPECT_EQ(given.rope_temperature, 50);
   EXPECT_EQ(given.drop_path_rate, 0.125);
   for (const char* bias : {"proj_bias", "mlp_bias"}) {
-    EXPECT_EQ(error_of([&] { parse("dinov3_vit", str("\"", bias, "\": false")); }),
+    EXPECT_EQ(error_of([&] { parse_family("dinov3_vit", str("\"", bias, "\": false")); }),
               str("config.json: ", bias, ": expected true, got false"));
   }
-  EXPECT_EQ(error_of([] { parse("dinov3_vit", R"("use_gated_mlp": true)"); }),
+  EXPECT_EQ(error_of([] { parse_family("dinov3_vit", R"("use_gated_mlp": true)"); }),
             "config.json: hidden_act: expected silu with use_gated_mlp (SwiGLU), got another activation");
-  EXPECT_EQ(error_of([] { parse("dinov3_vit", R"("query_bias": false)"); }),
+  EXPECT_EQ(error_of([] { parse_family("dinov3_vit", R"("query_bias": false)"); }),
             "config.json: query_bias: expected biases of q, k and v, of q and v, or none, got another combination");
 }
 
 TEST(TransformersFamilies, ClipsTowersAloneHaveNoTexts) {
   for (const char* type : {"clip_vision_model", "metaclip_2_vision_model"}) {
-    const ModelConfig alone = parse(type);
+    const ModelConfig alone = parse_family(type);
     EXPECT_FALSE(alone.text) << type;
     EXPECT_FALSE(alone.vit.projection_head) << type;
     EXPECT_TRUE(alone.vit.pre_norm) << type;
@@ -180,17 +182,17 @@ TEST(TransformersFamilies, ClipsTowersAloneHaveNoTexts) {
   EXPECT_FALSE(classifier.text);
   EXPECT_EQ(classifier.vit.num_classes, 4);
   EXPECT_FALSE(classifier.vit.final_norm);
-  EXPECT_TRUE(parse("clip").vit.final_norm);
-  EXPECT_EQ(parse("clip").vit.global_pool, GlobalPool::token);
-  EXPECT_EQ(parse("metaclip_2").text->pool, TextPool::first_eos);
-  EXPECT_EQ(parse("clip").text->loss, DualLoss::softmax);
-  EXPECT_FALSE(parse("clip").text->projection_bias);
+  EXPECT_TRUE(parse_family("clip").vit.final_norm);
+  EXPECT_EQ(parse_family("clip").vit.global_pool, GlobalPool::token);
+  EXPECT_EQ(parse_family("metaclip_2").text->pool, TextPool::first_eos);
+  EXPECT_EQ(parse_family("clip").text->loss, DualLoss::softmax);
+  EXPECT_FALSE(parse_family("clip").text->projection_bias);
 }
 
 // transformers 5.24 gives these values: CLIPConfig(vision_config={…}, vision_config_dict={…}, …).
 TEST(TransformersFamilies, OldDictsOfClipsTowersReplaceTheirFields) {
   for (const char* type : {"clip", "metaclip_2"}) {
-    const ModelConfig config = parse(type, R"(
+    const ModelConfig config = parse_family(type, R"(
         "vision_config": {"hidden_size": 32, "num_attention_heads": 4, "hidden_act": "gelu", "image_size": 64},
         "vision_config_dict": {"hidden_size": 24, "num_attention_heads": 2, "image_size": 48},
         "text_config": {"hidden_size": 40, "eos_token_id": 2, "num_attention_heads": 4, "vocab_size": 99,
@@ -208,7 +210,7 @@ TEST(TransformersFamilies, OldDictsOfClipsTowersReplaceTheirFields) {
     EXPECT_EQ(config.text->vocab_size, 49408) << type;
     EXPECT_EQ(config.text->act_layer, Activation::quick_gelu) << type;
   }
-  const ModelConfig null = parse("clip", R"("vision_config": {"hidden_size": 24}, "vision_config_dict": null)");
+  const ModelConfig null = parse_family("clip", R"("vision_config": {"hidden_size": 24}, "vision_config_dict": null)");
   EXPECT_EQ(null.vit.embed_dim, 24);
 }
 
@@ -217,7 +219,7 @@ TEST(TransformersFamilies, TextsHaveTheirFields) {
       "num_hidden_layers": 5, "num_attention_heads": 3, "intermediate_size": 60, "layer_norm_eps": 0.25,
       "hidden_act": "relu", "eos_token_id": 98, "projection_size": 44})";
   for (const char* type : {"clip", "siglip"}) {
-    const TextTransformerConfig text = *parse(type, fields).text;
+    const TextTransformerConfig text = *parse_family(type, fields).text;
     EXPECT_EQ(text.vocab_size, 99);
     EXPECT_EQ(text.context_length, 33);
     EXPECT_EQ(text.embed_dim, 24);
@@ -228,9 +230,9 @@ TEST(TransformersFamilies, TextsHaveTheirFields) {
     EXPECT_EQ(text.act_layer, Activation::relu);
     EXPECT_EQ(text.output_dim, std::string(type) == "clip" ? 512 : 44);
   }
-  EXPECT_EQ(parse("clip", fields).text->eos_token_id, 98);
-  EXPECT_EQ(parse("clip").text->act_layer, Activation::quick_gelu);
-  const TextTransformerConfig siglip = *parse("siglip", R"("text_config": {"hidden_size": 24})").text;
+  EXPECT_EQ(parse_family("clip", fields).text->eos_token_id, 98);
+  EXPECT_EQ(parse_family("clip").text->act_layer, Activation::quick_gelu);
+  const TextTransformerConfig siglip = *parse_family("siglip", R"("text_config": {"hidden_size": 24})").text;
   EXPECT_EQ(siglip.output_dim, 24) << "the width of the tower";
   EXPECT_EQ(siglip.act_layer, Activation::gelu_tanh);
   EXPECT_EQ(siglip.depth, 12);
@@ -238,24 +240,24 @@ TEST(TransformersFamilies, TextsHaveTheirFields) {
 }
 
 TEST(TransformersFamilies, SiglipPoolsByItsHead) {
-  EXPECT_EQ(parse("siglip", R"("vision_config": {"vision_use_head": false})").vit.global_pool, GlobalPool::none);
-  EXPECT_FALSE(parse("siglip_vision_model").text);
-  EXPECT_EQ(parse("siglip_vision_model").vit.global_pool, GlobalPool::map);
+  EXPECT_EQ(parse_family("siglip", R"("vision_config": {"vision_use_head": false})").vit.global_pool, GlobalPool::none);
+  EXPECT_FALSE(parse_family("siglip_vision_model").text);
+  EXPECT_EQ(parse_family("siglip_vision_model").vit.global_pool, GlobalPool::map);
   EXPECT_FALSE(of_class("siglip", "SiglipForImageClassification").text);
   EXPECT_EQ(of_class("siglip", "SiglipForImageClassification").vit.num_classes, 2);
   for (const char* size : {R"("image_size": [36, 32])", R"("image_size": [32, 36])"}) {
-    EXPECT_TRUE(parse("siglip_vision_model", str(size, R"(, "patch_size": 8)")).vit.allow_remainder) << size;
+    EXPECT_TRUE(parse_family("siglip_vision_model", str(size, R"(, "patch_size": 8)")).vit.allow_remainder) << size;
   }
 }
 
 TEST(TransformersFamilies, BeitPoolsByItsClass) {
-  const VitConfig beit = parse("beit").vit;
+  const VitConfig beit = parse_family("beit").vit;
   EXPECT_EQ(beit.attn_type, AttentionType::eva);
   EXPECT_EQ(beit.rel_pos_interp, nn::RelativePositionResampling::bilinear);
   EXPECT_TRUE(beit.final_norm);
-  EXPECT_EQ(parse("beit", R"("layer_scale_init_value": 0.5)").vit.init_values, 0.5);
-  EXPECT_EQ(parse("beit", R"("layer_scale_init_value": -1)").vit.init_values, std::nullopt);
-  EXPECT_EQ(parse("beit", R"("drop_path_rate": 0.25)").vit.drop_path_rate, 0.25);
+  EXPECT_EQ(parse_family("beit", R"("layer_scale_init_value": 0.5)").vit.init_values, 0.5);
+  EXPECT_EQ(parse_family("beit", R"("layer_scale_init_value": -1)").vit.init_values, std::nullopt);
+  EXPECT_EQ(parse_family("beit", R"("drop_path_rate": 0.25)").vit.drop_path_rate, 0.25);
   const VitConfig masked = of_class("beit", "BeitForMaskedImageModeling").vit;
   EXPECT_EQ(masked.fc_norm, false);
   EXPECT_EQ(masked.global_pool, GlobalPool::avg);
@@ -264,12 +266,12 @@ TEST(TransformersFamilies, BeitPoolsByItsClass) {
   EXPECT_FALSE(of_class("data2vec-vision", "Data2VecVisionModel").vit.final_norm);
   EXPECT_TRUE(of_class("data2vec-vision", "Data2VecVisionModel", R"("use_mean_pooling": false)").vit.final_norm);
   EXPECT_EQ(of_class("beit", "BeitForImageClassification", R"("num_labels": 6)").vit.num_classes, 6);
-  EXPECT_EQ(error_of([] { parse("beit", R"("image_size": [224, 240], "patch_size": [16, 8])"); }),
+  EXPECT_EQ(error_of([] { parse_family("beit", R"("image_size": [224, 240], "patch_size": [16, 8])"); }),
             "config.json: image_size: expected a square image and square patches, got 224×240 and 16×8");
 }
 
 TEST(TransformersFamilies, InternvlHasItsDefaultsAndFields) {
-  const VitConfig vit = parse("internvl_vision").vit;
+  const VitConfig vit = parse_family("internvl_vision").vit;
   EXPECT_EQ(vit.img_size, (Pair{448, 448}));
   EXPECT_EQ(vit.patch_size, (Pair{14, 14}));
   EXPECT_EQ(vit.embed_dim, 1024);
@@ -284,22 +286,22 @@ TEST(TransformersFamilies, InternvlHasItsDefaultsAndFields) {
   EXPECT_EQ(vit.pos_embed, PositionEmbedding::learned);
   EXPECT_EQ(vit.global_pool, GlobalPool::avg);
   EXPECT_FALSE(vit.final_norm);
-  EXPECT_EQ(parse("internvl_vision", R"("image_size": 224)").vit.img_size, (Pair{224, 224}));
-  EXPECT_TRUE(parse("internvl_vision", R"("attention_bias": true)").vit.qkv_bias);
-  EXPECT_EQ(parse("internvl_vision", R"("layer_scale_init_value": 0.5)").vit.init_values, 0.5);
-  EXPECT_EQ(parse("internvl_vision", R"("norm_type": "rms_norm")").vit.norm_layer, nn::NormLayer::rms_norm);
-  EXPECT_EQ(parse("internvl_vision", R"("norm_type": "layer_norm")").vit.norm_layer, nn::NormLayer::layer_norm);
-  EXPECT_EQ(parse("internvl_vision", R"("use_absolute_position_embeddings": false)").vit.pos_embed,
+  EXPECT_EQ(parse_family("internvl_vision", R"("image_size": 224)").vit.img_size, (Pair{224, 224}));
+  EXPECT_TRUE(parse_family("internvl_vision", R"("attention_bias": true)").vit.qkv_bias);
+  EXPECT_EQ(parse_family("internvl_vision", R"("layer_scale_init_value": 0.5)").vit.init_values, 0.5);
+  EXPECT_EQ(parse_family("internvl_vision", R"("norm_type": "rms_norm")").vit.norm_layer, nn::NormLayer::rms_norm);
+  EXPECT_EQ(parse_family("internvl_vision", R"("norm_type": "layer_norm")").vit.norm_layer, nn::NormLayer::layer_norm);
+  EXPECT_EQ(parse_family("internvl_vision", R"("use_absolute_position_embeddings": false)").vit.pos_embed,
             PositionEmbedding::none);
-  const VitConfig token = parse("internvl_vision", R"("use_mean_pooling": false)").vit;
+  const VitConfig token = parse_family("internvl_vision", R"("use_mean_pooling": false)").vit;
   EXPECT_EQ(token.global_pool, GlobalPool::token);
   EXPECT_TRUE(token.final_norm);
-  EXPECT_EQ(error_of([] { parse("internvl_vision", R"("use_qk_norm": true)"); }),
+  EXPECT_EQ(error_of([] { parse_family("internvl_vision", R"("use_qk_norm": true)"); }),
             "config.json: use_qk_norm: expected false, got true");
 }
 
 TEST(TransformersFamilies, Aimv2HasGatesNormsAndAPoolOfItsOwn) {
-  const VitConfig vit = parse("aimv2").vit;
+  const VitConfig vit = parse_family("aimv2").vit;
   EXPECT_EQ(vit.mlp_layer, MlpLayer::swiglu);
   EXPECT_EQ(vit.patch_norm, PatchNorm::post);
   EXPECT_FALSE(vit.proj_bias);
@@ -308,16 +310,17 @@ TEST(TransformersFamilies, Aimv2HasGatesNormsAndAPoolOfItsOwn) {
   EXPECT_EQ(vit.attn_pool_mlp_ratio, 0);
   EXPECT_EQ(vit.fc_norm, false);
   EXPECT_EQ(vit.act_layer, Activation::gelu) << "the gate has none";
-  EXPECT_EQ(parse("aimv2", R"("vision_config": {"rms_norm_eps": 0.25, "hidden_act": "swish"})").vit.norm_eps, 0.25);
-  EXPECT_TRUE(parse("aimv2_vision_model", R"("is_native": true)").vit.dynamic_img_size);
-  const VitConfig biased = parse("aimv2_vision_model", R"("qkv_bias": true, "mlp_bias": true)").vit;
+  EXPECT_EQ(parse_family("aimv2", R"("vision_config": {"rms_norm_eps": 0.25, "hidden_act": "swish"})").vit.norm_eps,
+            0.25);
+  EXPECT_TRUE(parse_family("aimv2_vision_model", R"("is_native": true)").vit.dynamic_img_size);
+  const VitConfig biased = parse_family("aimv2_vision_model", R"("qkv_bias": true, "mlp_bias": true)").vit;
   EXPECT_TRUE(biased.qkv_bias);
   EXPECT_TRUE(biased.attn_pool_qkv_bias);
-  EXPECT_EQ(error_of([] { parse("aimv2_vision_model", R"("hidden_act": "gelu")"); }),
+  EXPECT_EQ(error_of([] { parse_family("aimv2_vision_model", R"("hidden_act": "gelu")"); }),
             "config.json: hidden_act: expected silu, got \"gelu\"");
-  EXPECT_EQ(error_of([] { parse("aimv2_vision_model", R"("qkv_bias": true)"); }),
+  EXPECT_EQ(error_of([] { parse_family("aimv2_vision_model", R"("qkv_bias": true)"); }),
             "config.json: mlp_bias: expected the value of qkv_bias, got false");
-  EXPECT_EQ(error_of([] { parse("aimv2", R"("vision_config": {"mlp_bias": true})"); }),
+  EXPECT_EQ(error_of([] { parse_family("aimv2", R"("vision_config": {"mlp_bias": true})"); }),
             "config.json: vision_config: mlp_bias: expected the value of qkv_bias, got true");
 }
 
@@ -343,12 +346,12 @@ TEST(TransformersFamilies, ClassNamesAreThoseOfTheirIndices) {
 
 TEST(TransformersFamilies, ActivationsThatAreNotSupportedAreNamed) {
   EXPECT_EQ(
-      error_of([] { parse("vit", R"("hidden_act": "mish")"); }),
+      error_of([] { parse_family("vit", R"("hidden_act": "mish")"); }),
       "config.json: hidden_act: expected gelu, gelu_new, gelu_pytorch_tanh, quick_gelu, relu or silu, got \"mish\"");
-  EXPECT_EQ(error_of([] { parse("clip", R"("vision_config": {"hidden_act": "mish"})"); }),
+  EXPECT_EQ(error_of([] { parse_family("clip", R"("vision_config": {"hidden_act": "mish"})"); }),
             "config.json: vision_config: hidden_act: expected gelu, gelu_new, gelu_pytorch_tanh, quick_gelu, relu or "
             "silu, got \"mish\"");
-  EXPECT_TRUE(contains(error_of([] { parse("clip", R"("text_config": {"hidden_act": "mish"})"); }),
+  EXPECT_TRUE(contains(error_of([] { parse_family("clip", R"("text_config": {"hidden_act": "mish"})"); }),
                        "config.json: text_config: hidden_act: "));
 }
 

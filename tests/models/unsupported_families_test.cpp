@@ -10,12 +10,12 @@
 namespace vitrail::models {
 namespace {
 
-std::string error_of(const std::string& json) {
+std::string family_error(const std::string& json) {
   return testing::error_of([&] { parse_model_config(json, "", "config.json"); });
 }
 
 void expect_refused(const std::string& json, const std::string& name, const std::string& family) {
-  const std::string message = error_of(json);
+  const std::string message = family_error(json);
   EXPECT_TRUE(testing::contains(message, "\"" + name + "\": " + family + ", which is not supported")) << message;
   EXPECT_TRUE(testing::contains(message, "expected a plain Vision Transformer: ViT, DeiT")) << message;
 }
@@ -46,7 +46,7 @@ TEST(UnsupportedFamilies, OfTransformersAreRefusedByTheirNames) {
   for (const auto& [type, family] : cases) {
     const std::string json = std::string(R"({"model_type": ")") + type + "\"}";
     expect_refused(json, type, family);
-    EXPECT_TRUE(error_of(json).starts_with("config.json: model_type: ")) << error_of(json);
+    EXPECT_TRUE(family_error(json).starts_with("config.json: model_type: ")) << family_error(json);
   }
 }
 
@@ -73,10 +73,10 @@ TEST(UnsupportedFamilies, OfTimmAreRefusedByTheirNames) {
 TEST(UnsupportedFamilies, SegmentAnythingHasACommandOfItsOwn) {
   for (const char* config :
        {R"({"model_type": "sam"})", R"({"model_type": "sam_hq"})", R"({"architecture": "segment_anything"})"}) {
-    EXPECT_TRUE(testing::contains(error_of(config), "a Segment Anything Model, which `vitrail segment`")) << config;
+    EXPECT_TRUE(testing::contains(family_error(config), "a Segment Anything Model, which `vitrail segment`")) << config;
   }
-  EXPECT_TRUE(testing::contains(error_of(R"({"model_type": "sam2"})"), "Model 2, which is not supported"));
-  EXPECT_TRUE(testing::contains(error_of(R"({"model_type": "sam3"})"), "Model 3, which is not supported"));
+  EXPECT_TRUE(testing::contains(family_error(R"({"model_type": "sam2"})"), "Model 2, which is not supported"));
+  EXPECT_TRUE(testing::contains(family_error(R"({"model_type": "sam3"})"), "Model 3, which is not supported"));
 }
 
 // The authors' files have no config.json.
@@ -96,10 +96,10 @@ TEST(UnsupportedFamilies, SegmentAnythingIsKnownByItsTensors) {
 }
 
 TEST(UnsupportedFamilies, UnknownNamesAreNoFamily) {
-  EXPECT_FALSE(testing::contains(error_of(R"({"model_type": "bert"})"), "not supported"));
-  EXPECT_FALSE(testing::contains(error_of(R"({"model_type": "samples"})"), "Segment Anything"));
-  EXPECT_TRUE(testing::contains(error_of(R"({"model_type": "pvtv2"})"), "a Pyramid Vision Transformer"));
-  EXPECT_FALSE(testing::contains(error_of(R"({"architecture": "vit_bse_patch16_224"})"), "not supported"));
+  EXPECT_FALSE(testing::contains(family_error(R"({"model_type": "bert"})"), "not supported"));
+  EXPECT_FALSE(testing::contains(family_error(R"({"model_type": "samples"})"), "Segment Anything"));
+  EXPECT_TRUE(testing::contains(family_error(R"({"model_type": "pvtv2"})"), "a Pyramid Vision Transformer"));
+  EXPECT_FALSE(testing::contains(family_error(R"({"architecture": "vit_bse_patch16_224"})"), "not supported"));
 }
 
 }  // namespace

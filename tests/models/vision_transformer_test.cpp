@@ -67,7 +67,7 @@ Tensor normed(const VisionTransformer& model, const std::string& name, const Ten
   return ops::layer_norm(x.contiguous(), model.parameter(name + ".weight"), model.parameter(name + ".bias"), 1e-6);
 }
 
-Tensor linear(const VisionTransformer& model, const std::string& name, const Tensor& x) {
+Tensor linear_layer(const VisionTransformer& model, const std::string& name, const Tensor& x) {
   return ops::linear(x, model.parameter(name + ".weight"), model.parameter(name + ".bias"));
 }
 
@@ -260,9 +260,9 @@ TEST(VisionTransformer, HeadsReadTheirTokens) {
   const VisionTransformer model = model_of(config);
   const Tensor tokens = model.forward_features(images());
   const auto logits = [&](const char* head, int64_t token) {
-    const Tensor hidden = ops::activation(linear(model, "pre_logits.fc", tokens.select(1, token).contiguous()),
+    const Tensor hidden = ops::activation(linear_layer(model, "pre_logits.fc", tokens.select(1, token).contiguous()),
                                           kernels::Activation::relu);
-    return linear(model, head, hidden);
+    return linear_layer(model, head, hidden);
   };
   const Tensor classes = logits("head", 0), distilled = logits("head_dist", 1);
   const VisionTransformer::Heads heads = model.forward_heads(images());
@@ -279,10 +279,10 @@ TEST(VisionTransformer, HeadsReadTheirTokens) {
   EXPECT_EQ(error_of([&] { headless.forward_heads(images()); }),
             "forward_heads: expected a model with a head, got num_classes 0");
   const Tensor all = headless.forward_features(images());
-  EXPECT_TRUE(close(
-      headless.forward(images()),
-      ops::activation(linear(headless, "pre_logits.fc", all.select(1, 0).contiguous()), kernels::Activation::relu),
-      1e-10));
+  EXPECT_TRUE(close(headless.forward(images()),
+                    ops::activation(linear_layer(headless, "pre_logits.fc", all.select(1, 0).contiguous()),
+                                    kernels::Activation::relu),
+                    1e-10));
 }
 
 TEST(VisionTransformer, IntermediateTokensAreThoseOfTheirBlocks) {
@@ -493,7 +493,7 @@ TEST(VisionTransformer, DropsPositionsAndFeaturesUnderTheirNames) {
   const Tensor pooled = traced_by(head).at("pooled");
   head.train();
   const Tensor kept = ops::dropout_mask({2, 8}, 0.5, random_key("head_drop", 3, 5), {}, DType::f64);
-  EXPECT_TRUE(close(head.forward(images()), linear(head, "head", ops::mul(pooled, kept)), 1e-8));
+  EXPECT_TRUE(close(head.forward(images()), linear_layer(head, "head", ops::mul(pooled, kept)), 1e-8));
 }
 
 // 2 per multiply-add of every token in every layer.

@@ -16,8 +16,6 @@ namespace {
 
 using Value = testing::OnnxFile::Value;
 
-constexpr int64_t kFloat = 1, kInt64 = 7;
-
 testing::OnnxFile exported(const models::TextTower& tower, const OnnxOptions& options) {
   const std::filesystem::path path = testing::scratch_folder() / "clip.onnx";
   export_text_onnx(tower, path, options);
@@ -26,6 +24,7 @@ testing::OnnxFile exported(const models::TextTower& tower, const OnnxOptions& op
 }
 
 TEST(TextOnnx, GraphsAreValidAndTakeTextsOfTheContextsLength) {
+  constexpr int64_t kFloat = 1, kInt64 = 7;
   for (const char* name : {"hf_clip", "hf_clip_old_eos", "hf_siglip", "open_clip_coca"}) {
     SCOPED_TRACE(name);
     models::TextTower tower = models::build_text_tower(models::open_model(testing::model_fixture(name)));

@@ -27,7 +27,7 @@ const Predictor& predictor() {
   return predictor;
 }
 
-const json& cases() {
+const json& everything_cases() {
   static const json cases = json::parse(std::ifstream(testing::fixture("sam/everything.json")))["cases"];
   return cases;
 }
@@ -52,7 +52,7 @@ void expect_mask(const AutomaticMask& got, const json& want) {
 class Everything : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(Everything, MasksAreThoseOfTheReferenceInItsOrder) {
-  const json& example = cases()[GetParam()];
+  const json& example = everything_cases()[GetParam()];
   const auto masks = automatic_masks(predictor(), fixture().image, testing::automatic_options(example["parameters"]));
   ASSERT_EQ(masks.size(), example["masks"].size());
   for (size_t i = 0; i < masks.size(); ++i) {

@@ -14,7 +14,7 @@
 #include "vitrail/sam/rle.h"
 #include "vitrail/sam/small_regions.h"
 
-namespace vitrail::sam {
+namespace vitrail::sam::masks_test {  // vitrail::sam has Masks, too
 namespace {
 
 using nlohmann::json;
@@ -228,4 +228,4 @@ TEST(Crops, OfAllOverlapsFillTheImage) {
 }
 
 }  // namespace
-}  // namespace vitrail::sam
+}  // namespace vitrail::sam::masks_test

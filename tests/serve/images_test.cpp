@@ -5,23 +5,11 @@
 #include "tests/image/support.h"
 #include "tests/serve/serve_fixture.h"
 #include "tests/support/program.h"
-#include "vitrail/base/base64_internal.h"
 #include "vitrail/base/mapped_file_internal.h"
 #include "vitrail/pipeline/prediction_json_internal.h"
 
 namespace vitrail::testing {
 namespace {
-
-std::string data_uri(const std::string& png) {
-  return "data:image/png;base64," + to_base64(std::as_bytes(std::span(png)));
-}
-
-std::vector<float> floats(const json& list) { return list.get<std::vector<float>>(); }
-
-std::vector<float> floats(const Tensor& tensor) {
-  const Tensor values = tensor.contiguous();
-  return {values.data<float>(), values.data<float>() + values.numel()};
-}
 
 TEST(Serve, ClassifyIsTheCommandLinesJson) {
   const TestServer server;
@@ -126,7 +114,7 @@ TEST(Serve, EmbedGivesTheLibrarysFeatures) {
     ASSERT_EQ(reply.status, 200) << reply.body;
     const json object = json::parse(reply.body);
     const Tensor want = model.embed(photo, options);
-    EXPECT_EQ(floats(object["embedding"]), floats(want)) << query;
+    EXPECT_EQ(object["embedding"].get<std::vector<float>>(), floats(want)) << query;
     EXPECT_EQ(object["shape"].size(), static_cast<size_t>(want.rank())) << query;
   };
   check("", {});

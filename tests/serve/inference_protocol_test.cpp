@@ -8,18 +8,10 @@
 namespace vitrail::testing {
 namespace {
 
-std::string base64(const std::string& bytes) { return to_base64(std::as_bytes(std::span(bytes))); }
-std::string data_uri(const std::string& png) { return "data:image/png;base64," + base64(png); }
-
 std::vector<float> floats_of_bytes(const std::string& bytes) {
   std::vector<float> values(bytes.size() / sizeof(float));
   std::memcpy(values.data(), bytes.data(), values.size() * sizeof(float));
   return values;
-}
-
-std::vector<float> floats(const Tensor& tensor) {
-  const Tensor values = tensor.contiguous();
-  return {values.data<float>(), values.data<float>() + values.numel()};
 }
 
 TEST(ServeEmbeddings, ImagesAndTextsAreTheLibrarysInBothEncodings) {

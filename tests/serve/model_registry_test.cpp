@@ -26,7 +26,7 @@ namespace {
 using testing::contains;
 using testing::error_of;
 
-ServeOptions options_of(const std::vector<ModelSource>& models) {
+ServeOptions options_with(const std::vector<ModelSource>& models) {
   ServeOptions options;
   options.models = models;
   options.model.threads = 1;
@@ -57,7 +57,7 @@ TEST(ModelRegistry, ModelsThatAreLoadedAgainDoNotOccupyMoreMemory) {
 #if defined(VITRAIL_SANITIZED) || !defined(__GLIBC__)
   GTEST_SKIP() << "a sanitizer's allocator, or another C library, keeps freed memory";
 #endif
-  ModelRegistry registry(options_of({{"model", testing::fixture("../../models/cifar10-vit").string()}}));
+  ModelRegistry registry(options_with({{"model", testing::fixture("../../models/cifar10-vit").string()}}));
   registry.load_all();
   const double before = resident_bytes(), model = 21e6;
   for (int i = 0; i < 3; ++i) registry.load_all();
@@ -71,7 +71,7 @@ TEST(ModelRegistry, ModelsThatAreLoadedAgainDoNotOccupyMoreMemory) {
 TEST(ModelRegistry, WithoutANameTheFirstLoadedModelOfTheKindIsFound) {
   const std::string sam = testing::sam_fixture("padded_windows").model.string();
   ModelRegistry registry(
-      options_of({{"masks", sam}, {"small", testing::small_model()}, {"clip", testing::clip_model()}}));
+      options_with({{"masks", sam}, {"small", testing::small_model()}, {"clip", testing::clip_model()}}));
   const auto found = [&](ModelKind kind) { return registry.find(std::nullopt, kind)->name(); };
   EXPECT_EQ(status_of([&] { found(ModelKind::any); }), 503);
   EXPECT_EQ(status_of([&] { registry.find("small", ModelKind::any); }), 503);
@@ -100,7 +100,7 @@ TEST(ModelRegistry, WithoutANameTheFirstLoadedModelOfTheKindIsFound) {
 }
 
 TEST(ModelRegistry, AModelThatIsLoadedAgainHasAnotherNumberAndTheOldOneLivesOn) {
-  ModelRegistry registry(options_of({{"small", testing::small_model()}}));
+  ModelRegistry registry(options_with({{"small", testing::small_model()}}));
   registry.load_all();
   const ModelPointer before = registry.find("small", ModelKind::images);
   registry.load("small");
@@ -109,7 +109,7 @@ TEST(ModelRegistry, AModelThatIsLoadedAgainHasAnotherNumberAndTheOldOneLivesOn) 
   EXPECT_TRUE(before->classifies());
   EXPECT_EQ(before->image_tokens(), 17);
   EXPECT_TRUE(contains(error_of([] {
-                         ModelRegistry(options_of({{"a", testing::small_model()}, {"a", testing::clip_model()}}));
+                         ModelRegistry(options_with({{"a", testing::small_model()}, {"a", testing::clip_model()}}));
                        }),
                        "'a' twice"));
 }
@@ -123,7 +123,7 @@ TEST(ModelRegistry, WithoutModelsTheBundledOnesAreServedTheDefaultFirst) {
   }
   ::setenv("VITRAIL_HOME", home.c_str(), 1);
   std::vector<std::string> names;
-  for (const auto& [name, model] : ModelRegistry(options_of({})).list()) names.push_back(name);
+  for (const auto& [name, model] : ModelRegistry(options_with({})).list()) names.push_back(name);
   ::unsetenv("VITRAIL_HOME");
   ASSERT_GE(names.size(), 3U);
   EXPECT_EQ(names[0], models::kDefaultModel);
@@ -133,7 +133,7 @@ TEST(ModelRegistry, WithoutModelsTheBundledOnesAreServedTheDefaultFirst) {
 TEST(ModelRegistry, AFailedLoadKeepsTheModelsBefore) {
   const auto folder = testing::scratch_folder() / "model";
   std::filesystem::copy(testing::small_model(), folder);
-  ModelRegistry registry(options_of({{"small", folder.string()}}));
+  ModelRegistry registry(options_with({{"small", folder.string()}}));
   registry.load_all();
   const ModelPointer before = registry.find("small", ModelKind::images);
   std::filesystem::remove(folder / "config.json");
@@ -180,7 +180,7 @@ TEST(ResponseSize, IsLimitedByTheProductOfItsFactors) {
 
 TEST(ModelRegistry, RefusalsNameTheModels) {
   const std::string sam = testing::sam_fixture("padded_windows").model.string();
-  ModelRegistry registry(options_of({{"small", testing::small_model()}, {"masks", sam}}));
+  ModelRegistry registry(options_with({{"small", testing::small_model()}, {"masks", sam}}));
   EXPECT_EQ(error_of([&] { registry.find("none", ModelKind::any); }),
             "model: expected one of small, masks, got 'none'");
   EXPECT_EQ(error_of([&] { registry.find("small", ModelKind::any); }), "the model 'small' is not loaded");
@@ -197,7 +197,7 @@ TEST(ModelRegistry, RefusalsNameTheModels) {
   EXPECT_EQ(error_of([&] { registry.find(std::nullopt, ModelKind::segmenter); }),
             "model: expected one of Segment Anything, got none among those served");
   EXPECT_EQ(error_of([&] {
-              ModelRegistry(options_of({{"a", "x"}, {"b", "y"}, {"a", "z"}}));
+              ModelRegistry(options_with({{"a", "x"}, {"b", "y"}, {"a", "z"}}));
             }),
             "serve: expected different names of models, as -m NAME=MODEL gives them, got 'a' twice");
 }

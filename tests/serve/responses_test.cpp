@@ -4,14 +4,11 @@
 
 #include "tests/serve/serve_fixture.h"
 #include "tests/support/sam_fixture.h"
-#include "vitrail/base/base64_internal.h"
 #include "vitrail/pipeline/attention_view.h"
 #include "vitrail/sam/predictor.h"
 
 namespace vitrail::testing {
 namespace {
-
-std::string base64(const std::string& bytes) { return to_base64(std::as_bytes(std::span(bytes))); }
 
 serve::ServeOptions three_models() {
   serve::ServeOptions options = serve_options();
@@ -229,7 +226,7 @@ TEST(ServeResponses, ZeroShotTakesLabelsOneByOneOrTogether) {
 
 TEST(ServeResponses, EmbeddingsHaveOpenAisFields) {
   const TestServer server;
-  const std::string uri = "data:image/png;base64," + base64(png_of(noise_image(1)));
+  const std::string uri = data_uri(png_of(noise_image(1)));
   const auto post = [&](const json& body) { return server.post("/v1/embeddings", body.dump(), kJson); };
   const json reply = json::parse(post({{"model", "clip"}, {"input", uri}}).body);
   EXPECT_EQ(reply["object"], "list");
@@ -449,7 +446,7 @@ TEST(ServeResponses, AttentionHasTheLabelsOfThePipeline) {
 
 TEST(ServeResponses, ResultsThatAreTooLargeAreNotComputed) {
   const TestServer server;
-  const std::string uri = "data:image/png;base64," + base64(png_of(noise_image(1)));
+  const std::string uri = data_uri(png_of(noise_image(1)));
   const std::string refusal = "413 the results have more than 16777216 values: send fewer images, or ask for less";
   const json labels(257, "a"), templates(256, "a {}");
   EXPECT_EQ(failure(server.post(

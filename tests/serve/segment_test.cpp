@@ -187,7 +187,7 @@ TEST(ServeSegment, OptionsAreChecked) {
   }
   json points = json::array();
   for (int i = 0; i <= 1024; ++i) points.push_back("1,1");
-  const std::string uri = "data:image/png;base64," + to_base64(std::as_bytes(std::span(photo.png)));
+  const std::string uri = data_uri(photo.png);
   EXPECT_EQ(server.post("/v1/segment", json{{"image", uri}, {"point", points}}.dump(), kJson).status, 400);
   points.erase(0);
   EXPECT_EQ(server.post("/v1/segment", json{{"image", uri}, {"point", points}}.dump(), kJson).status, 200);
@@ -205,7 +205,7 @@ TEST(ServeSegment, TheModelIsDescribedAndGivesEmbeddings) {
   const Shape shape = sam::Predictor(sam().model).embedding_shape();
   EXPECT_EQ(metadata["outputs"].at(0)["shape"], (json{-1, shape[0], shape[1], shape[2]}));
   const Photo photo;
-  const std::string image = to_base64(std::as_bytes(std::span(photo.png)));
+  const std::string image = base64(photo.png);
   const json body{{"inputs", {{{"name", "images"}, {"datatype", "BYTES"}, {"shape", {1}}, {"data", {image}}}}}};
   const json reply = json::parse(server.post("/v2/models/sam/infer", body.dump(), kJson).body);
   const json& output = reply["outputs"].at(0);

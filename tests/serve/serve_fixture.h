@@ -4,13 +4,17 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "tests/support/http_client.h"
 #include "tests/support/messages.h"
 #include "tests/support/paths.h"
+#include "vitrail/base/base64_internal.h"
 #include "vitrail/base/random.h"
 #include "vitrail/image/encode.h"
 #include "vitrail/pipeline/dual_model.h"
@@ -63,6 +67,14 @@ inline image::Image noise_image(uint64_t seed, int64_t width = 40, int64_t heigh
 inline std::string png_of(const image::Image& image) {
   const std::vector<uint8_t> bytes = image::encode_png(image);
   return {bytes.begin(), bytes.end()};
+}
+
+inline std::string base64(const std::string& bytes) { return to_base64(std::as_bytes(std::span(bytes))); }
+inline std::string data_uri(const std::string& png) { return "data:image/png;base64," + base64(png); }
+
+inline std::vector<float> floats(const Tensor& tensor) {
+  const Tensor values = tensor.contiguous();
+  return {values.data<float>(), values.data<float>() + values.numel()};
 }
 
 // A form with these files as images.

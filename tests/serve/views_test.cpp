@@ -9,11 +9,6 @@
 namespace vitrail::testing {
 namespace {
 
-std::vector<float> floats(const Tensor& tensor) {
-  const Tensor values = tensor.contiguous();
-  return {values.data<float>(), values.data<float>() + values.numel()};
-}
-
 std::string content_of(const std::filesystem::path& file) {
   std::ifstream in(file, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};

@@ -10,6 +10,7 @@
 #include "tests/support/messages.h"
 #include "tests/support/paths.h"
 #include "tests/support/torch_save.h"
+#include "tests/weights/support.h"
 #include "vitrail/base/error.h"
 #include "vitrail/weights/finite_check_internal.h"
 #include "vitrail/weights/int8_tensors.h"
@@ -17,12 +18,6 @@
 
 namespace vitrail::weights {
 namespace {
-
-std::shared_ptr<const Checkpoint> checkpoint_of(const std::vector<std::pair<std::string, Tensor>>& tensors) {
-  const auto path = testing::scratch_folder() / "weights.safetensors";
-  write_safetensors(path, tensors);
-  return std::make_shared<const Checkpoint>(Checkpoint::open(path));
-}
 
 const KeyMap& native() {
   static const KeyMap map = KeyMap::builtin("timm");
@@ -211,10 +206,6 @@ TEST(CheckpointParams, ACorrectionWithoutScalesOrOfAnotherShapeIsUnusable) {
                          native());
   other.get("w", {2, 3}, {});
   EXPECT_TRUE(testing::contains(report_of(other), "[2, 3]")) << report_of(other);
-}
-
-KeyMap map_of(const std::string& rules) {
-  return KeyMap::parse(R"({"name": "own", "rules": [)" + rules + "]}", "map.json");
 }
 
 TEST(CheckpointParams, TheReportHasASectionForEachKindOfProblem) {

@@ -15,9 +15,10 @@ namespace {
 
 namespace fs = std::filesystem;
 using Names = std::vector<std::string>;
-using Values = std::vector<std::pair<std::string, float>>;
+using NamedValues = std::vector<std::pair<std::string, float>>;
 
-fs::path written(const fs::path& path, const Values& values, const std::map<std::string, std::string>& metadata = {}) {
+fs::path written(const fs::path& path, const NamedValues& values,
+                 const std::map<std::string, std::string>& metadata = {}) {
   std::vector<std::pair<std::string, Tensor>> tensors;
   for (const auto& [name, value] : values) tensors.emplace_back(name, Tensor::full({1}, value));
   write_safetensors(path, tensors, metadata);
@@ -38,7 +39,7 @@ TEST(Checkpoint, OfSeveralFilesHasTheTensorsOfAll) {
   EXPECT_EQ(checkpoint.format(), "safetensors");
   EXPECT_EQ(checkpoint.metadata().at("k"), "of one");
   EXPECT_EQ(checkpoint.names(), (Names{"a", "c", "b", "d", "e"}));
-  for (const auto& [name, value] : Values{{"a", 2}, {"b", 4}, {"c", 1}, {"d", 3}, {"e", 5}}) {
+  for (const auto& [name, value] : NamedValues{{"a", 2}, {"b", 4}, {"c", 1}, {"d", 3}, {"e", 5}}) {
     EXPECT_TRUE(checkpoint.has(name));
     EXPECT_EQ(checkpoint.info(name).name, name);
     EXPECT_EQ(checkpoint.tensor(name).data<float>()[0], value) << name;
@@ -122,7 +123,7 @@ TEST(Checkpoint, ThePrefixOfTheModelIsRemovedAndOthersStayBeside) {
 }
 
 TEST(Checkpoint, TheChoiceOfThreeModelsIsSaid) {
-  Values values;
+  NamedValues values;
   for (const char* prefix : {"b.", "ema.", "a."}) {
     for (const char* name : {"patch_embed.proj.weight", "blocks.0.attn.qkv.weight", "blocks.0.norm1.weight"})
       values.emplace_back(std::string(prefix) + name, 1.F);

@@ -7,7 +7,6 @@
 
 #include "tests/support/messages.h"
 #include "tests/support/paths.h"
-#include "vitrail/base/error.h"
 #include "vitrail/base/read_file.h"
 #include "vitrail/weights/checkpoint.h"
 #include "vitrail/weights/file_lookup_internal.h"
@@ -17,15 +16,7 @@ namespace vitrail::weights {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string error_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
+using testing::error_of;
 
 std::string foreign_error(const std::string& bytes, const std::string& name) {
   const auto* begin = reinterpret_cast<const std::byte*>(bytes.data());

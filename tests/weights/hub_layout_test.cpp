@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 void write(const fs::path& path, const std::string& text) { std::ofstream(path, std::ios::binary) << text; }
 
-std::string error_of(const fs::path& folder) {
+std::string layout_error(const fs::path& folder) {
   try {
     find_hub_weights(folder);
   } catch (const Error& error) {
@@ -74,7 +74,7 @@ TEST(HubLayout, OneSafetensorsFileOfAnyNameIsTheModel) {
   fs::rename(folder / "open_clip_model.safetensors", folder / "vit.safetensors");
   EXPECT_EQ(find_hub_weights(folder), std::vector{folder / "vit.safetensors"});
   write_safetensors(folder / "other.safetensors", {{"x", Tensor::full({2}, 1)}});
-  EXPECT_NE(error_of(folder).find("give the file itself"), std::string::npos) << error_of(folder);
+  EXPECT_NE(layout_error(folder).find("give the file itself"), std::string::npos) << layout_error(folder);
 }
 
 TEST(HubLayout, OfSeveralWeightsTheFirstOfTheKnownNamesIsChosen) {
@@ -102,8 +102,8 @@ TEST(HubLayout, OfSeveralWeightsTheFirstOfTheKnownNamesIsChosen) {
 
 TEST(HubLayout, InvalidFoldersAndIndicesAreErrors) {
   const fs::path folder = testing::scratch_folder();
-  EXPECT_NE(error_of(folder / "absent").find("nothing at this path"), std::string::npos);
-  EXPECT_NE(error_of(folder).find("none of them"), std::string::npos);
+  EXPECT_NE(layout_error(folder / "absent").find("nothing at this path"), std::string::npos);
+  EXPECT_NE(layout_error(folder).find("none of them"), std::string::npos);
   const fs::path index = folder / "model.safetensors.index.json";
   const std::pair<const char*, const char*> invalid[] = {
       {"{", "invalid JSON"},
@@ -117,11 +117,11 @@ TEST(HubLayout, InvalidFoldersAndIndicesAreErrors) {
       {R"({"weight_map": {"x": "gone.safetensors"}})", "gone.safetensors"}};
   for (const auto& [text, part] : invalid) {
     write(index, text);
-    EXPECT_NE(error_of(folder).find(part), std::string::npos) << error_of(folder);
+    EXPECT_NE(layout_error(folder).find(part), std::string::npos) << layout_error(folder);
   }
   fs::remove(index);
   fs::create_symlink("/dev/zero", index);
-  EXPECT_NE(error_of(folder).find("at most 16777216 bytes"), std::string::npos) << error_of(folder);
+  EXPECT_NE(layout_error(folder).find("at most 16777216 bytes"), std::string::npos) << layout_error(folder);
 }
 
 TEST(HubLayout, EachKindOfWeightsIsFoundInAFolder) {
@@ -148,16 +148,17 @@ TEST(HubLayout, EachKindOfWeightsIsFoundInAFolder) {
 
 TEST(HubLayout, TheErrorSaysWhatIsWrong) {
   const fs::path folder = testing::scratch_folder(), index = folder / "model.safetensors.index.json";
-  EXPECT_EQ(error_of(folder / "absent"),
+  EXPECT_EQ(layout_error(folder / "absent"),
             (folder / "absent").string() +
                 ": expected a folder with config.json and model.safetensors, got nothing at "
                 "this path");
-  EXPECT_EQ(error_of(folder),
+  EXPECT_EQ(layout_error(folder),
             folder.string() +
                 ": expected model.safetensors, its index, or pytorch_model.bin in the folder, got none "
                 "of them");
   write(index, "{}");
-  EXPECT_EQ(error_of(index), index.string() + ": expected a folder with config.json and model.safetensors, got a file");
+  EXPECT_EQ(layout_error(index),
+            index.string() + ": expected a folder with config.json and model.safetensors, got a file");
   const std::string names = "file names in \"weight_map\", got ", map = "a JSON object with \"weight_map\", got ";
   const std::pair<std::string, std::string> cases[] = {
       {"{", map + "invalid JSON"},
@@ -182,7 +183,7 @@ TEST(HubLayout, TheErrorSaysWhatIsWrong) {
       {R"({"weight_map": {"x": "gone"}})", "the shard gone in the same folder, got none"}};
   for (const auto& [text, want] : cases) {
     write(index, text);
-    EXPECT_EQ(error_of(folder).substr(0, index.string().size() + 11 + want.size()),
+    EXPECT_EQ(layout_error(folder).substr(0, index.string().size() + 11 + want.size()),
               index.string() + ": expected " + want);
   }
 }

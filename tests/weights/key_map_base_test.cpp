@@ -2,27 +2,13 @@
 // Key maps that build on a family, and rows that a rule skips.
 #include <gtest/gtest.h>
 
-#include "tests/support/messages.h"
-#include "tests/support/paths.h"
+#include "tests/weights/support.h"
 #include "vitrail/base/error.h"
 #include "vitrail/weights/checkpoint_params_internal.h"
 #include "vitrail/weights/key_map.h"
-#include "vitrail/weights/safetensors.h"
 
 namespace vitrail::weights {
 namespace {
-
-std::string map_with(const std::string& rules) { return R"~({"name": "test", "rules": [)~" + rules + "]}"; }
-
-std::string error_of(const std::string& json) {
-  return testing::error_of([&] { KeyMap::parse(json, "map.json"); });
-}
-
-std::shared_ptr<const Checkpoint> checkpoint_of(const std::string& name, const Tensor& tensor) {
-  const auto path = testing::scratch_folder() / "weights.safetensors";
-  write_safetensors(path, {{name, tensor}});
-  return std::make_shared<const Checkpoint>(Checkpoint::open(path));
-}
 
 TEST(KeyMap, TheRulesOfABaseFollowItsOwn) {
   const KeyMap map = KeyMap::parse(R"~({"name": "test", "base": "dinov2_hub", "detect": ["mine"],
@@ -34,7 +20,7 @@ TEST(KeyMap, TheRulesOfABaseFollowItsOwn) {
   EXPECT_EQ(map.model_args(), KeyMap::builtin("dinov2_hub").model_args());
   EXPECT_TRUE(map.recognises({"mine"})) << "not those of the base";
   EXPECT_EQ(KeyMap::builtin("huggingface_deit_teacher").match_module("deit.encoder.layer.1").native, "blocks.1");
-  EXPECT_NE(error_of(R"({"name": "test", "base": "mine", "rules": []})").find("expected one of "), std::string::npos);
+  EXPECT_NE(map_error(R"({"name": "test", "base": "mine", "rules": []})").find("expected one of "), std::string::npos);
 }
 
 TEST(KeyMap, ItsOwnModelArgsReplaceThoseOfItsBase) {
@@ -50,29 +36,29 @@ TEST(KeyMap, RowsInFrontOfATableAreSkipped) {
   const KeyMap map = KeyMap::parse(map_with(R"~({"from": "table", "to": "pos_embed", "skip": 2,
                                                  "rearrange": "n d -> 1 n d"})~"),
                                    "map.json");
-  CheckpointParams params(checkpoint_of("table", Tensor::from<float>({3, 2}, {1, 2, 3, 4, 5, 6})), map);
+  CheckpointParams params(checkpoint_of({{"table", Tensor::from<float>({3, 2}, {1, 2, 3, 4, 5, 6})}}), map);
   const Tensor rows = params.get("pos_embed", {1, 1, 2}, {});
   params.finish();
   EXPECT_EQ(rows.data<float>()[0], 5);
   EXPECT_EQ(rows.data<float>()[1], 6);
-  CheckpointParams none(checkpoint_of("table", Tensor::zeros({2, 2})), map);
+  CheckpointParams none(checkpoint_of({{"table", Tensor::zeros({2, 2})}}), map);
   none.get("pos_embed", {1, 1, 2}, {});
   EXPECT_THROW(none.finish(), Error);
-  EXPECT_NE(error_of(map_with(R"({"from": "a", "to": "b", "skip": -1})")).find("a number of rows"), std::string::npos);
+  EXPECT_NE(map_error(map_with(R"({"from": "a", "to": "b", "skip": -1})")).find("a number of rows"), std::string::npos);
 }
 
 TEST(KeyMap, RowsOfATableCanBeChosen) {
   const KeyMap map = KeyMap::parse(map_with(R"({"from": "table", "to": "latent", "skip": 1, "rows": 1})"), "map.json");
-  CheckpointParams params(checkpoint_of("table", Tensor::from<float>({3, 2}, {1, 2, 3, 4, 5, 6})), map);
+  CheckpointParams params(checkpoint_of({{"table", Tensor::from<float>({3, 2}, {1, 2, 3, 4, 5, 6})}}), map);
   const Tensor rows = params.get("latent", {1, 2}, {});
   params.finish();
   ASSERT_EQ(rows.shape(), (Shape{1, 2}));
   EXPECT_EQ(rows.data<float>()[0], 3);
   EXPECT_EQ(rows.data<float>()[1], 4);
-  CheckpointParams few(checkpoint_of("table", Tensor::zeros({1, 2})), map);
+  CheckpointParams few(checkpoint_of({{"table", Tensor::zeros({1, 2})}}), map);
   few.get("latent", {1, 2}, {});
   EXPECT_THROW(few.finish(), Error);
-  EXPECT_NE(error_of(map_with(R"({"from": "a", "to": "b", "rows": -1})")).find("\"rows\" as a number of rows"),
+  EXPECT_NE(map_error(map_with(R"({"from": "a", "to": "b", "rows": -1})")).find("\"rows\" as a number of rows"),
             std::string::npos);
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 ParsedKeyMap parsed(const std::string& json) { return parse_key_map(json, "map.json"); }
 
-std::string error_of(const std::string& json) {
+std::string map_json_error(const std::string& json) {
   return testing::error_of([&] { parse_key_map(json, "map.json"); });
 }
 
@@ -166,7 +166,7 @@ TEST(KeyMapJson, TheErrorSaysWhatIsWrongAndInWhichRule) {
        "map.json: rule 3 (\"z\"): expected \"to\" as a string, got none"},
       {R"({"from": ")" + std::string(100, 'f') + R"(", "to": 1})",
        "map.json: rule 1 (\"" + std::string(80, 'f') + "\"): expected \"to\" as a string, got number"}};
-  for (const auto& [text, want] : cases) EXPECT_EQ(error_of(with_rule(text)), want);
+  for (const auto& [text, want] : cases) EXPECT_EQ(map_json_error(with_rule(text)), want);
 }
 
 TEST(KeyMapJson, TheErrorSaysWhatIsWrongWithTheMap) {
@@ -191,9 +191,9 @@ TEST(KeyMapJson, TheErrorSaysWhatIsWrongWithTheMap) {
       {R"({"name": "own", "rules": [], "modules": [{"from": "m", "to": ["n", "o"], "split": [1, 1]}]})", only},
       {R"({"name": "own", "rules": [], "model_args": [[[[[[[[1]]]]]]]]})",
        "map.json: expected a key map, got JSON that is nested deeper"}};
-  for (const auto& [text, want] : cases) EXPECT_EQ(error_of(text), want);
+  for (const auto& [text, want] : cases) EXPECT_EQ(map_json_error(text), want);
   EXPECT_TRUE(
-      testing::contains(error_of("{\"name\": }"), "map.json: expected a key map in JSON, got line 1, column 10"));
+      testing::contains(map_json_error("{\"name\": }"), "map.json: expected a key map in JSON, got line 1, column 10"));
 }
 
 }  // namespace

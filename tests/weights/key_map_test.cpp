@@ -5,32 +5,15 @@
 
 #include "tests/support/messages.h"
 #include "tests/support/paths.h"
+#include "tests/weights/support.h"
 #include "vitrail/base/error.h"
 #include "vitrail/weights/checkpoint_params_internal.h"
 #include "vitrail/weights/key_pattern_internal.h"
-#include "vitrail/weights/safetensors.h"
 
 namespace vitrail::weights {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string map_with(const std::string& rules) { return R"~({"name": "test", "rules": [)~" + rules + "]}"; }
-
-std::string error_of(const std::string& json) {
-  try {
-    KeyMap::parse(json, "map.json");
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
-std::shared_ptr<const Checkpoint> checkpoint_of(const std::vector<std::pair<std::string, Tensor>>& tensors) {
-  const auto path = testing::scratch_folder() / "weights.safetensors";
-  write_safetensors(path, tensors);
-  return std::make_shared<const Checkpoint>(Checkpoint::open(path));
-}
 
 Checkpoint open_model(const std::string& name) {
   const fs::path folder = testing::fixture("models/" + name);
@@ -72,7 +55,7 @@ TEST(KeyMap, MatchingDoesNotBacktrack) {
 // Nested look-ahead takes time exponential in its depth.
 TEST(KeyMap, ExpressionsWhoseMatchingTimeIsNotLinearAreErrors) {
   const auto error_for = [](const std::string& pattern) {
-    return error_of(map_with("{\"from\": \"" + pattern + "\", \"to\": \"b\"}"));
+    return map_error(map_with("{\"from\": \"" + pattern + "\", \"to\": \"b\"}"));
   };
   for (const char* pattern : {"(?:(?!(?:(?!(?:(?!.*b)a)*b)a)*b)a)*", "a(?=b)b", "(?!a).*"})
     EXPECT_NE(error_for(pattern).find("without look-ahead"), std::string::npos) << pattern;
@@ -101,12 +84,12 @@ TEST(KeyMap, TheSizeOfAllPatternsAndOfNamesIsLimited) {
     return map_with(text);
   };
   const std::string from(128, 'a'), counted = std::string(124, 'a') + "{20}";
-  EXPECT_EQ(error_of(rules(512, from, "b")), "no error");
-  EXPECT_NE(error_of(rules(513, from, "b")).find("at most 65536 characters in all patterns"), std::string::npos);
-  EXPECT_EQ(error_of(rules(25, counted, "b")), "no error");
-  EXPECT_NE(error_of(rules(26, counted, "b")).find("rule 26"), std::string::npos);
+  EXPECT_EQ(map_error(rules(512, from, "b")), "no error");
+  EXPECT_NE(map_error(rules(513, from, "b")).find("at most 65536 characters in all patterns"), std::string::npos);
+  EXPECT_EQ(map_error(rules(25, counted, "b")), "no error");
+  EXPECT_NE(map_error(rules(26, counted, "b")).find("rule 26"), std::string::npos);
 
-  EXPECT_NE(error_of(rules(1, "a", std::string(513, 'b'))).find("\"to\" of at most 512"), std::string::npos);
+  EXPECT_NE(map_error(rules(1, "a", std::string(513, 'b'))).find("\"to\" of at most 512"), std::string::npos);
   std::string repeated;
   for (int i = 0; i < 41; ++i) repeated += "$1";
   const KeyMap map = KeyMap::parse(rules(1, "(a*)", repeated), "map.json");
@@ -143,35 +126,35 @@ TEST(KeyMap, InvalidMapsAreErrorsThatNameTheRule) {
     EXPECT_NE(error.find(part), std::string::npos) << error;
     EXPECT_EQ(error.rfind("map.json", 0), 0u) << error;
   };
-  has(error_of("{"), "JSON");
-  has(error_of("[]"), "object");
-  has(error_of(R"~({"rules": []})~"), "\"name\"");
-  has(error_of(R"~({"name": "a"})~"), "\"rules\"");
-  has(error_of(R"~({"name": "a", "rules": [], "else": 1})~"), "\"else\"");
-  has(error_of(R"~({"name": "a", "rules": [], "detect": [1]})~"), "detect");
-  has(error_of(map_with("1")), "rule 1");
-  has(error_of(map_with(R"~({"from": "a", "to": "b"}, {"to": "b"})~")), "rule 2: expected \"from\"");
-  has(error_of(map_with(R"~({"from": "a"})~")), "rule 1 (\"a\"): expected \"to\"");
-  has(error_of(map_with(R"~({"from": "(a", "to": "b"})~")), "rule 1 (\"(a\"): expected a regular expression");
-  has(error_of(map_with(R"~({"from": "(a)\\1", "to": "b"})~")), "back-references");
-  has(error_of(map_with(R"~({"from": "a{21}", "to": "b"})~")), "multiply to at most 20");
-  has(error_of(map_with(R"~({"from": "a{99999999999999999999}", "to": "b"})~")), "multiply to at most 20");
-  has(error_of(map_with(R"~({"from": "((a{3}){1,3}){3}", "to": "b"})~")), "multiply to at most 20");
-  has(error_of(map_with("{\"from\": \"" + std::string(600, '(') + "\", \"to\": \"b\"}")), "at most 512");
-  has(error_of(map_with(R"~({"from": "a", "to": "b", "part": [3, 3]})~")), "\"part\"");
-  has(error_of(map_with(R"~({"from": "a", "to": "b", "part": [0.5, 3]})~")), "\"part\"");
-  has(error_of(map_with(R"~({"from": "a", "to": "b", "rearrange": "a b"})~")), "rearrange");
-  has(error_of(map_with(R"~({"from": "a", "to": "b", "rearrange": "a -> a", "sizes": {"c": 1}})~")), "\"c\"");
-  has(error_of(map_with(R"~({"from": "a", "to": "b", "rearrange": "a -> a", "sizes": {"a": 0}})~")), "\"a\"");
-  has(error_of(map_with(R"~({"from": "a", "to": ["b", "c"]})~")), "\"split\"");
-  has(error_of(map_with(R"~({"from": "a", "to": ["b", "c"], "split": [1]})~")), "\"split\"");
-  has(error_of(map_with(R"~({"from": "a", "to": ["b", "c"], "split": [1, 0]})~")), "\"split\"");
-  has(error_of(map_with(R"~({"from": "a", "to": ["b", "c"], "split": [1, 64]})~")), "\"split\"");
-  has(error_of(map_with(R"~({"from": "a", "to": ["b", 1], "split": [1, 2]})~")), "\"to\"");
-  has(error_of(map_with(R"~({"from": "a", "to": "b", "split": [1, 2]})~")), "\"to\" as a list");
-  has(error_of(map_with(R"~({"from": "a", "drop": true, "to": "b"})~")), "nothing beside");
-  has(error_of(map_with(R"~({"from": "a", "to": "b", "wat": 1})~")), "\"wat\"");
-  has(error_of(map_with(R"~({"from": "a", "to": [[[[[[[[[[1]]]]]]]]]]})~")), "nested deeper");
+  has(map_error("{"), "JSON");
+  has(map_error("[]"), "object");
+  has(map_error(R"~({"rules": []})~"), "\"name\"");
+  has(map_error(R"~({"name": "a"})~"), "\"rules\"");
+  has(map_error(R"~({"name": "a", "rules": [], "else": 1})~"), "\"else\"");
+  has(map_error(R"~({"name": "a", "rules": [], "detect": [1]})~"), "detect");
+  has(map_error(map_with("1")), "rule 1");
+  has(map_error(map_with(R"~({"from": "a", "to": "b"}, {"to": "b"})~")), "rule 2: expected \"from\"");
+  has(map_error(map_with(R"~({"from": "a"})~")), "rule 1 (\"a\"): expected \"to\"");
+  has(map_error(map_with(R"~({"from": "(a", "to": "b"})~")), "rule 1 (\"(a\"): expected a regular expression");
+  has(map_error(map_with(R"~({"from": "(a)\\1", "to": "b"})~")), "back-references");
+  has(map_error(map_with(R"~({"from": "a{21}", "to": "b"})~")), "multiply to at most 20");
+  has(map_error(map_with(R"~({"from": "a{99999999999999999999}", "to": "b"})~")), "multiply to at most 20");
+  has(map_error(map_with(R"~({"from": "((a{3}){1,3}){3}", "to": "b"})~")), "multiply to at most 20");
+  has(map_error(map_with("{\"from\": \"" + std::string(600, '(') + "\", \"to\": \"b\"}")), "at most 512");
+  has(map_error(map_with(R"~({"from": "a", "to": "b", "part": [3, 3]})~")), "\"part\"");
+  has(map_error(map_with(R"~({"from": "a", "to": "b", "part": [0.5, 3]})~")), "\"part\"");
+  has(map_error(map_with(R"~({"from": "a", "to": "b", "rearrange": "a b"})~")), "rearrange");
+  has(map_error(map_with(R"~({"from": "a", "to": "b", "rearrange": "a -> a", "sizes": {"c": 1}})~")), "\"c\"");
+  has(map_error(map_with(R"~({"from": "a", "to": "b", "rearrange": "a -> a", "sizes": {"a": 0}})~")), "\"a\"");
+  has(map_error(map_with(R"~({"from": "a", "to": ["b", "c"]})~")), "\"split\"");
+  has(map_error(map_with(R"~({"from": "a", "to": ["b", "c"], "split": [1]})~")), "\"split\"");
+  has(map_error(map_with(R"~({"from": "a", "to": ["b", "c"], "split": [1, 0]})~")), "\"split\"");
+  has(map_error(map_with(R"~({"from": "a", "to": ["b", "c"], "split": [1, 64]})~")), "\"split\"");
+  has(map_error(map_with(R"~({"from": "a", "to": ["b", 1], "split": [1, 2]})~")), "\"to\"");
+  has(map_error(map_with(R"~({"from": "a", "to": "b", "split": [1, 2]})~")), "\"to\" as a list");
+  has(map_error(map_with(R"~({"from": "a", "drop": true, "to": "b"})~")), "nothing beside");
+  has(map_error(map_with(R"~({"from": "a", "to": "b", "wat": 1})~")), "\"wat\"");
+  has(map_error(map_with(R"~({"from": "a", "to": [[[[[[[[[[1]]]]]]]]]]})~")), "nested deeper");
 }
 
 TEST(KeyMap, PartsAreConcatenatedInTheirOrder) {
@@ -534,8 +517,8 @@ TEST(KeyMap, ModulesCountInTheSizeOfAllPatterns) {
   const auto map = [&](size_t rules, size_t of_modules) {
     return R"({"name": "own", "rules": [)" + modules(rules) + R"(], "modules": [)" + modules(of_modules) + "]}";
   };
-  EXPECT_EQ(error_of(map(100, 28)), "no error");
-  EXPECT_EQ(error_of(map(100, 29)),
+  EXPECT_EQ(map_error(map(100, 28)), "no error");
+  EXPECT_EQ(map_error(map(100, 29)),
             "map.json: module 29 (\"" + std::string(80, 'a') +
                 "\"): expected at most 65536 characters in all patterns, counts written out, got "
                 "more");

@@ -4,9 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/messages.h"
-#include "tests/support/paths.h"
 #include "tests/support/torch_save.h"
-#include "vitrail/weights/safetensors.h"
+#include "tests/weights/support.h"
 
 namespace vitrail::weights {
 namespace {
@@ -18,16 +17,6 @@ Tensor counting_tensor(const Shape& shape, DType dtype = DType::f32) {
   std::vector<float> values(static_cast<size_t>(shape.numel()));
   for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
   return Tensor::from(shape, values).to(dtype);
-}
-
-Checkpoint checkpoint_of(const Named& tensors) {
-  const auto path = testing::scratch_folder() / "weights.safetensors";
-  write_safetensors(path, tensors);
-  return Checkpoint::open(path);
-}
-
-KeyMap map_of(const std::string& rules) {
-  return KeyMap::parse(R"({"name": "own", "rules": [)" + rules + "]}", "map.json");
 }
 
 std::vector<float> values_of(const Tensor& tensor) {
@@ -43,7 +32,7 @@ struct Result {
   std::vector<float> values;
 };
 Result mapped(const Named& tensors, const std::string& rules, const std::string& name, const FieldSizes& sizes = {}) {
-  const Checkpoint file = checkpoint_of(tensors);
+  const Checkpoint file = *checkpoint_of(tensors);
   const MappedTensors all(file, map_of(rules), sizes);
   const MappedTensor& tensor = all.all().at(name);
   if (!tensor.problem.empty()) return {tensor.shape, tensor.problem, {}};
@@ -91,7 +80,7 @@ TEST(MappedTensors, EqualPartsOfASourceAreCutOut) {
   EXPECT_EQ(mapped(file, rules, "q").values, (Values{0, 1}));
   EXPECT_EQ(mapped(file, rules, "v").values, (Values{8, 9, 10, 11}));
   EXPECT_EQ(mapped(file, rules, "v").shape, (Shape{2, 2}));
-  const Checkpoint checkpoint = checkpoint_of(file);
+  const Checkpoint checkpoint = *checkpoint_of(file);
   const MappedTensors all(checkpoint, map_of(rules), {});
   EXPECT_EQ(all.all().size(), 2u) << "a dropped part is no tensor";
   EXPECT_EQ(mapped({{"t", counting_tensor({7, 2})}}, rules, "v").problem,
@@ -131,7 +120,7 @@ TEST(MappedTensors, PartsAreJoinedInTheirOrder) {
 
 TEST(MappedTensors, TwoTensorsOfOneNameAreAnErrorThatNamesThem) {
   const auto error = [](const std::string& rules, const Named& tensors) {
-    const Checkpoint file = checkpoint_of(tensors);
+    const Checkpoint file = *checkpoint_of(tensors);
     const std::string text = testing::error_of([&] { MappedTensors(file, map_of(rules), {}); });
     EXPECT_TRUE(text.starts_with(file.path() + ": expected one tensor for n (key map own), got two: ")) << text;
     return text.substr(text.find("two: "));
@@ -158,14 +147,14 @@ TEST(MappedTensors, SizesOfAxesAreNumbersOrFields) {
 }
 
 TEST(MappedTensors, FloatingTypesAreConvertedAndOthersKept) {
-  const Checkpoint file = checkpoint_of({{"half", counting_tensor({3}, DType::f16)},
-                                         {"double", counting_tensor({3}, DType::f64)},
-                                         {"int", counting_tensor({3}, DType::i32)},
-                                         {"i8_a", counting_tensor({2}, DType::i8)},
-                                         {"i8_b", counting_tensor({3}, DType::i8)},
-                                         {"bf_a", counting_tensor({2}, DType::bf16)},
-                                         {"bf_b", counting_tensor({3}, DType::f64)},
-                                         {"none", Tensor::zeros({0, 3})}});
+  const Checkpoint file = *checkpoint_of({{"half", counting_tensor({3}, DType::f16)},
+                                          {"double", counting_tensor({3}, DType::f64)},
+                                          {"int", counting_tensor({3}, DType::i32)},
+                                          {"i8_a", counting_tensor({2}, DType::i8)},
+                                          {"i8_b", counting_tensor({3}, DType::i8)},
+                                          {"bf_a", counting_tensor({2}, DType::bf16)},
+                                          {"bf_b", counting_tensor({3}, DType::f64)},
+                                          {"none", Tensor::zeros({0, 3})}});
   const MappedTensors all(
       file, map_of(R"({"from": "i8_a", "to": "i8", "part": [0, 2]}, {"from": "i8_b", "to": "i8", "part": [1, 2]},
                                     {"from": "bf_a", "to": "bf", "part": [0, 2]}, {"from": "bf_b", "to": "bf", "part": [1, 2]},

@@ -117,7 +117,7 @@ TEST(ModelPrefixes, AveragesComeFirstAndStudentsLast) {
   }
 }
 
-Checkpoint checkpoint_of(const std::vector<std::pair<std::string, float>>& values) {
+Checkpoint checkpoint_of_values(const std::vector<std::pair<std::string, float>>& values) {
   std::vector<std::pair<std::string, Tensor>> tensors;
   for (const auto& [name, value] : values) {
     Tensor tensor = Tensor::empty({1});
@@ -130,12 +130,12 @@ Checkpoint checkpoint_of(const std::vector<std::pair<std::string, float>>& value
 }
 
 TEST(ModelPrefixes, TensorsBesideTheModelStayUnlessTheirNameIsTaken) {
-  Checkpoint checkpoint = checkpoint_of({{"net.patch_embed.proj.weight", 1.f},
-                                         {"net.blocks.0.attn.qkv.weight", 2.f},
-                                         {"net.blocks.0.norm1.weight", 3.f},
-                                         {"net.head.weight", 4.f},
-                                         {"head.weight", 5.f},
-                                         {"criterion.weight", 6.f}});
+  Checkpoint checkpoint = checkpoint_of_values({{"net.patch_embed.proj.weight", 1.f},
+                                                {"net.blocks.0.attn.qkv.weight", 2.f},
+                                                {"net.blocks.0.norm1.weight", 3.f},
+                                                {"net.head.weight", 4.f},
+                                                {"head.weight", 5.f},
+                                                {"criterion.weight", 6.f}});
   const testing::Warnings warnings;
   checkpoint.strip_model_prefix();
   EXPECT_EQ(checkpoint.tensors().size(), 5u);
@@ -150,7 +150,7 @@ TEST(ModelPrefixes, TensorsBesideTheModelStayUnlessTheirNameIsTaken) {
 TEST(ModelPrefixes, TheChoiceOfOneOfTwoModelsIsSaid) {
   std::vector<std::pair<std::string, float>> values;
   for (const std::string& name : kTimm) values.insert(values.end(), {{"model." + name, 1.f}, {"ema." + name, 2.f}});
-  Checkpoint checkpoint = checkpoint_of(values);
+  Checkpoint checkpoint = checkpoint_of_values(values);
   const testing::Warnings warnings;
   checkpoint.strip_model_prefix();
   EXPECT_EQ(checkpoint.tensor("head.weight").data<float>()[0], 2.f);
@@ -251,7 +251,7 @@ TEST(InnerWrappers, AreCountedByTheNamesThatChange) {
 
 TEST(ModelPrefixes, WrappersInsideTheNamesAreRemovedAndCounted) {
   const auto warnings_of = [](const std::vector<std::pair<std::string, float>>& values, const Names& want) {
-    Checkpoint checkpoint = checkpoint_of(values);
+    Checkpoint checkpoint = checkpoint_of_values(values);
     const testing::Warnings warnings;
     checkpoint.strip_model_prefix();
     EXPECT_EQ(checkpoint.names(), want);

@@ -24,7 +24,7 @@ Pickle read(const std::string& text) {
   return Pickle({reinterpret_cast<const std::byte*>(kept.data()), kept.size()}, "file.pt");
 }
 
-std::string error_of(const std::string& text) {
+std::string pickle_error(const std::string& text) {
   try {
     read(text);
   } catch (const Error& error) {
@@ -122,7 +122,7 @@ TEST(Pickle, MalformedPicklesAreErrors) {
                                               "R.",
        "pairs of key and value"}};
   for (const auto& [text, part] : invalid) {
-    const std::string error = error_of(text);
+    const std::string error = pickle_error(text);
     EXPECT_NE(error.find(part), std::string::npos) << error << "\n  for " << ::testing::PrintToString(text);
     EXPECT_EQ(error.rfind("file.pt", 0), 0u) << error;
   }
@@ -133,7 +133,7 @@ TEST(Pickle, ObjectsBelowAMarkCannotBeTaken) {
   const std::string list = "]", one = "K\x01", attributes = "b", append = "a", reduce = "R", call = "(";
   for (const std::string& text : {one + call + ".", list + call + one + append + ".",
                                   global("collections", "OrderedDict") + call + ")" + reduce + "."}) {
-    EXPECT_NE(error_of(text).find("an object on the stack"), std::string::npos) << ::testing::PrintToString(text);
+    EXPECT_NE(pickle_error(text).find("an object on the stack"), std::string::npos) << ::testing::PrintToString(text);
   }
   EXPECT_EQ(read(one + call + one + one + "t.").root().items.size(), 2U);
 }
@@ -147,7 +147,7 @@ TEST(Pickle, DeepNestingDoesNotOverflowTheStack) {
 TEST(Pickle, NestedRebuildFunctionsAreErrors) {
   const std::string from_type = global("torch._tensor", "_rebuild_from_type_v2");
   const std::string call = from_type + "(" + from_type + global("torch", "Tensor") + ")NtR.";
-  EXPECT_NE(error_of(call).find("calls another"), std::string::npos) << error_of(call);
+  EXPECT_NE(pickle_error(call).find("calls another"), std::string::npos) << pickle_error(call);
 }
 
 TEST(Pickle, TensorsMustBeInsideTheirStorage) {
@@ -166,7 +166,8 @@ TEST(Pickle, TensorsMustBeInsideTheirStorage) {
       {tensor(storage(6), 0, huge, huge), "inside its storage"},
       {tensor(storage(int64_t{1} << 60), 0, integer(1), integer(1)), "2^56"},
       {tensor("N", 0, integer(1), integer(1)), "a storage, got None"}};
-  for (const auto& [text, part] : invalid) EXPECT_NE(error_of(text).find(part), std::string::npos) << error_of(text);
+  for (const auto& [text, part] : invalid)
+    EXPECT_NE(pickle_error(text).find(part), std::string::npos) << pickle_error(text);
 }
 
 TEST(Pickle, StorageViewsOfOldFilesHaveAnOffset) {
@@ -190,7 +191,7 @@ TEST(Pickle, UntypedStoragesHaveTheTypeOfTheTensor) {
   EXPECT_EQ(read(with_dtype("bfloat16", 4)).root().tensor->type.dtype, DType::bf16);
   EXPECT_EQ(read(with_dtype("float8_e4m3fn", 8)).root().tensor->type.float8, Float8::e4m3fn);
   EXPECT_EQ(read(with_dtype("uint16", 4)).root().tensor->type.unsupported, "uint16");
-  EXPECT_NE(error_of(with_dtype("float32", 3)).find("inside its storage of 2"), std::string::npos);
+  EXPECT_NE(pickle_error(with_dtype("float32", 3)).find("inside its storage of 2"), std::string::npos);
 }
 
 using GlobalId = PickleGlobal::Id;
@@ -482,7 +483,7 @@ TEST(Pickle, CopiedItemsAreLimited) {
   };
   EXPECT_EQ(read(copies(list, "tuple", 100)).root().items.size(), 100u);
   for (const auto& [container, name] : {std::pair(list, "tuple"), std::pair(dict, "OrderedDict")}) {
-    const std::string error = error_of(copies(container, name, 1000));
+    const std::string error = pickle_error(copies(container, name, 1000));
     EXPECT_TRUE(error.ends_with("expected at most 8000000 items of containers, got more")) << error;
   }
 }
@@ -572,7 +573,7 @@ TEST(Pickle, TheErrorSaysWhatIsWrongAndWhere) {
       {rebuild + ")R", "byte 35: expected a storage, got only 0 arguments"},
       {rebuild + "(K\x01tR", "byte 38: expected a storage, got an integer"}};
   for (const auto& [text, want] : cases)
-    EXPECT_EQ(error_of(text), "file.pt: pickle, " + want) << ::testing::PrintToString(text);
+    EXPECT_EQ(pickle_error(text), "file.pt: pickle, " + want) << ::testing::PrintToString(text);
 }
 
 TEST(Pickle, StoragesHaveTheirKeyTypeAndSize) {
@@ -609,35 +610,35 @@ TEST(Pickle, TensorsHaveTheirOffsetSizeAndStrides) {
   EXPECT_EQ(made.storage.count, 20);
   EXPECT_EQ(made.type.dtype, DType::f32);
   const auto ends_at = [](int64_t count) {
-    return error_of(tensor(storage(count), 3, integer(2) + integer(4), integer(8) + integer(2)));
+    return pickle_error(tensor(storage(count), 3, integer(2) + integer(4), integer(8) + integer(2)));
   };
   EXPECT_EQ(ends_at(18), "no error") << "3 + 8 + 6 is the last element";
   EXPECT_TRUE(testing::contains(ends_at(17),
                                 "expected a tensor inside its storage of 17 elements, got shape [2, 4], strides "
                                 "[8, 2], offset 3"));
-  EXPECT_EQ(error_of(tensor(storage(1), 5, integer(0) + integer(4), integer(8) + integer(2))), "no error")
+  EXPECT_EQ(pickle_error(tensor(storage(1), 5, integer(0) + integer(4), integer(8) + integer(2))), "no error")
       << "no elements";
-  EXPECT_EQ(error_of(tensor(storage(1), 0, integer(1 << 20), integer(0))), "no error");
-  EXPECT_TRUE(testing::contains(error_of(tensor(storage(1), 0, integer((1 << 20) + 1), integer(0))),
+  EXPECT_EQ(pickle_error(tensor(storage(1), 0, integer(1 << 20), integer(0))), "no error");
+  EXPECT_TRUE(testing::contains(pickle_error(tensor(storage(1), 0, integer((1 << 20) + 1), integer(0))),
                                 "expected a tensor that repeats at most 1048576 elements, got shape [1048577]"));
-  EXPECT_EQ(error_of(tensor(storage(int64_t{1} << 21), 0, integer(1 << 21), integer(0))), "no error")
+  EXPECT_EQ(pickle_error(tensor(storage(int64_t{1} << 21), 0, integer(1 << 21), integer(0))), "no error")
       << "no more than the storage has";
-  EXPECT_EQ(error_of(tensor(storage(int64_t{1} << 56), 0, integer(1), integer(1))), "no error");
-  EXPECT_TRUE(testing::contains(error_of(tensor(storage((int64_t{1} << 56) + 1), 0, integer(1), integer(1))),
+  EXPECT_EQ(pickle_error(tensor(storage(int64_t{1} << 56), 0, integer(1), integer(1))), "no error");
+  EXPECT_TRUE(testing::contains(pickle_error(tensor(storage((int64_t{1} << 56) + 1), 0, integer(1), integer(1))),
                                 "expected a storage's size from 0 to 2^56, got 72057594037927937"));
-  EXPECT_TRUE(testing::contains(error_of(tensor(storage(9), 0, integer(3), integer(-1))),
+  EXPECT_TRUE(testing::contains(pickle_error(tensor(storage(9), 0, integer(3), integer(-1))),
                                 "expected a tensor's strides from 0 to 2^56, got -1"));
-  EXPECT_TRUE(testing::contains(error_of(tensor(storage(9), 0, integer(-3), integer(1))),
+  EXPECT_TRUE(testing::contains(pickle_error(tensor(storage(9), 0, integer(-3), integer(1))),
                                 "expected a tensor's size from 0 to 2^56, got -3"));
-  EXPECT_TRUE(testing::contains(error_of(tensor(storage(9), -1, integer(3), integer(1))),
+  EXPECT_TRUE(testing::contains(pickle_error(tensor(storage(9), -1, integer(3), integer(1))),
                                 "expected a tensor's offset from 0 to 2^56, got -1"));
   std::string ones;
   for (int i = 0; i < 8; ++i) ones += integer(1);
-  EXPECT_EQ(error_of(tensor(storage(1), 0, ones, ones)), "no error");
-  EXPECT_TRUE(testing::contains(error_of(tensor(storage(1), 0, ones + integer(1), ones + integer(1))),
+  EXPECT_EQ(pickle_error(tensor(storage(1), 0, ones, ones)), "no error");
+  EXPECT_TRUE(testing::contains(pickle_error(tensor(storage(1), 0, ones + integer(1), ones + integer(1))),
                                 "expected at most 8 axes, got 9"));
-  EXPECT_TRUE(
-      testing::contains(error_of(tensor(storage(1), 0, ones, integer(1))), "expected a stride for each axis, got [1]"));
+  EXPECT_TRUE(testing::contains(pickle_error(tensor(storage(1), 0, ones, integer(1))),
+                                "expected a stride for each axis, got [1]"));
 }
 
 TEST(Pickle, RebuildFunctionsGiveTheirTensorOrTheObjectInIt) {
@@ -648,9 +649,9 @@ TEST(Pickle, RebuildFunctionsGiveTheirTensorOrTheObjectInIt) {
   };
   for (const char* name : {"_rebuild_parameter", "_rebuild_parameter_with_state"}) {
     const std::string parameter = global("torch._utils", name);
-    EXPECT_NE(error_of(parameter + "(K\x01tR.").find("expected a parameter's tensor, got an integer"),
+    EXPECT_NE(pickle_error(parameter + "(K\x01tR.").find("expected a parameter's tensor, got an integer"),
               std::string::npos);
-    EXPECT_NE(error_of(parameter + ")R.").find("expected a parameter's tensor, got only 0 arguments"),
+    EXPECT_NE(pickle_error(parameter + ")R.").find("expected a parameter's tensor, got only 0 arguments"),
               std::string::npos);
     EXPECT_EQ(result("torch._utils", name, own + "\x88N"), "o:Own");
     EXPECT_EQ(result("torch._utils", name, of_tensor + "\x88N"), "tensor");
@@ -662,9 +663,9 @@ TEST(Pickle, RebuildFunctionsGiveTheirTensorOrTheObjectInIt) {
             "tensor");
   EXPECT_EQ(result("torch._tensor", "_rebuild_from_type_v2", global("mine", "make") + type + ")N"), "o:make");
   const std::string from_type = global("torch._tensor", "_rebuild_from_type_v2");
-  EXPECT_NE(error_of(from_type + "(K\x01" + type + ")NtR.").find("expected a function, got an integer"),
+  EXPECT_NE(pickle_error(from_type + "(K\x01" + type + ")NtR.").find("expected a function, got an integer"),
             std::string::npos);
-  EXPECT_NE(error_of(from_type + "(" + function + type + "NtR.").find("expected a tuple of arguments, got None"),
+  EXPECT_NE(pickle_error(from_type + "(" + function + type + "NtR.").find("expected a tuple of arguments, got None"),
             std::string::npos);
 }
 
@@ -675,15 +676,17 @@ TEST(Pickle, UntypedStoragesWithoutATypeAreBytes) {
   EXPECT_EQ(pickle.root().tensor->type.dtype, DType::u8);
   EXPECT_FALSE(pickle.root().tensor->type.untyped);
   EXPECT_TRUE(pickle.root().tensor->storage.type.untyped);
-  EXPECT_NE(error_of(tensor(untyped, 2, integer(7), integer(1))).find("inside its storage of 8"), std::string::npos);
+  EXPECT_NE(pickle_error(tensor(untyped, 2, integer(7), integer(1))).find("inside its storage of 8"),
+            std::string::npos);
   const auto v3 = [](const std::string& of, const std::string& dtype) {
     return global("torch._utils", "_rebuild_tensor_v3") +
            tuple(of + integer(0) + tuple(integer(2)) + tuple(integer(1)) + "\x89N" + dtype) + "R.";
   };
-  EXPECT_NE(error_of(v3(storage(6), global("torch", "float32"))).find("expected an untyped storage, got a typed one"),
-            std::string::npos);
+  EXPECT_NE(
+      pickle_error(v3(storage(6), global("torch", "float32"))).find("expected an untyped storage, got a typed one"),
+      std::string::npos);
   EXPECT_EQ(shown(read(v3(untyped, global("mine", "Own"))).root()), "o:Own");
-  EXPECT_NE(error_of(v3(untyped, "N")).find("expected a dtype, got None"), std::string::npos);
+  EXPECT_NE(pickle_error(v3(untyped, "N")).find("expected a dtype, got None"), std::string::npos);
 }
 
 }  // namespace

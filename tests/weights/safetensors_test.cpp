@@ -27,7 +27,7 @@ FileBytes file_of(const std::string& header, size_t data_bytes, uint64_t claimed
 
 FileBytes file_of(const std::string& header, size_t data_bytes) { return file_of(header, data_bytes, header.size()); }
 
-std::string error_of(const FileBytes& bytes) {
+std::string safetensors_error(const FileBytes& bytes) {
   try {
     open_safetensors(bytes);
   } catch (const Error& error) {
@@ -97,28 +97,31 @@ TEST(Safetensors, InvalidHeadersAreErrorsThatNameTheFile) {
     EXPECT_NE(text.find(part), std::string::npos) << text;
     EXPECT_EQ(text.rfind("bad.safetensors: ", 0), 0u) << text;
   };
-  has(error_of(file_of("{}", 0, 3)), "truncated");
-  has(error_of(file_of("{}", 0, uint64_t{1} << 63)), "at most 100000000 bytes");
-  has(error_of(file_of("{", 0)), "JSON");
-  has(error_of(file_of("[1]", 0)), "object");
-  has(error_of(file_of("{\"a\":{\"b\":[[[[0]]]]}}", 0)), "nested deeper");
-  has(error_of(file_of("{\"a\":\"\xff\"}", 0)), "JSON");
-  has(error_of(file_of("{\"a\":1}", 0)), "dtype, shape and data_offsets");
-  has(error_of(file_of("{\"__metadata__\":{\"a\":1}}", 0)), "a string");
-  has(error_of(file_of("{\"a\":" + entry("F33", "[1]", "[0,4]") + "}", 4)), "F33");
-  has(error_of(file_of("{\"a\":" + entry("F32", "[-1]", "[0,4]") + "}", 4)), "-1");
-  has(error_of(file_of("{\"a\":" + entry("F32", "[1.5]", "[0,4]") + "}", 4)), "1.5");
-  has(error_of(file_of("{\"a\":" + entry("F32", "[1,1,1,1,1,1,1,1,1]", "[0,4]") + "}", 4)), "at most 8");
-  has(error_of(file_of("{\"a\":" + entry("F32", "[4294967296,4294967296]", "[0,4]") + "}", 4)), "2^63");
-  has(error_of(file_of("{\"a\":" + entry("F32", "[2]", "[0,4]") + "}", 4)), "8 bytes for F32 [2]");
-  has(error_of(file_of("{\"a\":" + entry("F32", "[1]", "[4,0]") + "}", 4)), "data_offsets 4 to 0");
-  has(error_of(file_of("{\"a\":" + entry("F32", "[2]", "[0,8]") + "}", 4)), "truncated");
-  has(error_of(file_of("{\"a\":" + entry("F32", "[1]", "[0,4]") + "}", 8)), "8 bytes");
-  has(error_of(file_of("{\"a\":" + entry("F32", "[1]", "[0,4]") + ",\"b\":" + entry("F32", "[1]", "[0,4]") + "}", 4)),
+  has(safetensors_error(file_of("{}", 0, 3)), "truncated");
+  has(safetensors_error(file_of("{}", 0, uint64_t{1} << 63)), "at most 100000000 bytes");
+  has(safetensors_error(file_of("{", 0)), "JSON");
+  has(safetensors_error(file_of("[1]", 0)), "object");
+  has(safetensors_error(file_of("{\"a\":{\"b\":[[[[0]]]]}}", 0)), "nested deeper");
+  has(safetensors_error(file_of("{\"a\":\"\xff\"}", 0)), "JSON");
+  has(safetensors_error(file_of("{\"a\":1}", 0)), "dtype, shape and data_offsets");
+  has(safetensors_error(file_of("{\"__metadata__\":{\"a\":1}}", 0)), "a string");
+  has(safetensors_error(file_of("{\"a\":" + entry("F33", "[1]", "[0,4]") + "}", 4)), "F33");
+  has(safetensors_error(file_of("{\"a\":" + entry("F32", "[-1]", "[0,4]") + "}", 4)), "-1");
+  has(safetensors_error(file_of("{\"a\":" + entry("F32", "[1.5]", "[0,4]") + "}", 4)), "1.5");
+  has(safetensors_error(file_of("{\"a\":" + entry("F32", "[1,1,1,1,1,1,1,1,1]", "[0,4]") + "}", 4)), "at most 8");
+  has(safetensors_error(file_of("{\"a\":" + entry("F32", "[4294967296,4294967296]", "[0,4]") + "}", 4)), "2^63");
+  has(safetensors_error(file_of("{\"a\":" + entry("F32", "[2]", "[0,4]") + "}", 4)), "8 bytes for F32 [2]");
+  has(safetensors_error(file_of("{\"a\":" + entry("F32", "[1]", "[4,0]") + "}", 4)), "data_offsets 4 to 0");
+  has(safetensors_error(file_of("{\"a\":" + entry("F32", "[2]", "[0,8]") + "}", 4)), "truncated");
+  has(safetensors_error(file_of("{\"a\":" + entry("F32", "[1]", "[0,4]") + "}", 8)), "8 bytes");
+  has(safetensors_error(
+          file_of("{\"a\":" + entry("F32", "[1]", "[0,4]") + ",\"b\":" + entry("F32", "[1]", "[0,4]") + "}", 4)),
       "overlap");
-  has(error_of(file_of("{\"a\":" + entry("F32", "[1]", "[0,4]") + ",\"b\":" + entry("F32", "[1]", "[8,12]") + "}", 12)),
+  has(safetensors_error(
+          file_of("{\"a\":" + entry("F32", "[1]", "[0,4]") + ",\"b\":" + entry("F32", "[1]", "[8,12]") + "}", 12)),
       "gap");
-  has(error_of(file_of("{\"a\":" + entry("F32", "[1]", "[0,4]") + ",\"a\":" + entry("F32", "[1]", "[4,8]") + "}", 8)),
+  has(safetensors_error(
+          file_of("{\"a\":" + entry("F32", "[1]", "[0,4]") + ",\"a\":" + entry("F32", "[1]", "[4,8]") + "}", 8)),
       "twice");
 }
 
@@ -324,7 +327,8 @@ TEST(Safetensors, EachTypeHasItsSize) {
       EXPECT_EQ(testing::error_of([&] { file->tensor(0); }),
                 str("bad.safetensors: a: expected f64, f32, f16, bf16, i64, i32, i8, u8 or bool, got ", type.name));
     }
-    EXPECT_NE(error_of(file_of(header(type.bytes + 1), static_cast<size_t>(type.bytes) + 1)), "no error") << type.name;
+    EXPECT_NE(safetensors_error(file_of(header(type.bytes + 1), static_cast<size_t>(type.bytes) + 1)), "no error")
+        << type.name;
   }
 }
 

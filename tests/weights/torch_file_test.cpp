@@ -16,7 +16,7 @@ namespace {
 
 Checkpoint open_fixture(const std::string& name) { return Checkpoint::open(testing::fixture("weights/" + name)); }
 
-std::string error_of(const std::string& name) {
+std::string fixture_error(const std::string& name) {
   try {
     open_fixture(name);
   } catch (const Error& error) {
@@ -66,14 +66,14 @@ TEST(TorchFile, FunctionsThatRunCodeAreRefusedByName) {
                                                          {"hostile_legacy.pt", "posix.system, which is refused"},
                                                          {"hostile_plain.pkl", "posix.system, which is refused"}};
   for (const auto& [name, part] : hostile) {
-    const std::string error = error_of(name);
+    const std::string error = fixture_error(name);
     EXPECT_NE(error.find(part), std::string::npos) << error;
     EXPECT_NE(error.find(name), std::string::npos) << error;
   }
 }
 
 TEST(TorchFile, AWholeModuleSaysWhatToSaveInstead) {
-  const std::string error = error_of("module.pt");
+  const std::string error = fixture_error("module.pt");
   EXPECT_NE(error.find("a whole module, an object of torch.nn.modules.linear.Linear"), std::string::npos) << error;
   EXPECT_NE(error.find("torch.save(model.state_dict(), \"weights.pth\")"), std::string::npos) << error;
 }
@@ -92,7 +92,7 @@ TEST(TorchFile, ATorchScriptArchiveGivesTheTensorsOfItsModules) {
 }
 
 TEST(TorchFile, AFileWithoutADictOfTensorsIsAnError) {
-  EXPECT_NE(error_of("list.pt").find("a dict of tensors"), std::string::npos);
+  EXPECT_NE(fixture_error("list.pt").find("a dict of tensors"), std::string::npos);
 }
 
 TEST(TorchFile, AnUnsupportedTypeIsAnErrorOnlyWhenRead) {
@@ -103,7 +103,7 @@ TEST(TorchFile, AnUnsupportedTypeIsAnErrorOnlyWhenRead) {
 }
 
 TEST(TorchFile, APickleOfTooManyObjectsIsAnError) {
-  EXPECT_NE(error_of("bomb.pt").find("objects"), std::string::npos) << error_of("bomb.pt");
+  EXPECT_NE(fixture_error("bomb.pt").find("objects"), std::string::npos) << fixture_error("bomb.pt");
 }
 
 TEST(Npz, StoredAndDeflatedArraysAreRead) {
@@ -129,7 +129,7 @@ TEST(Npz, ArraysOfObjectsAndUnsupportedTypesAreErrorsWhenRead) {
   }
 }
 
-std::vector<std::byte> bytes_of(const std::string& name) {
+std::vector<std::byte> fixture_bytes(const std::string& name) {
   const FileBytes file = FileBytes::map(testing::fixture("weights/" + name));
   return {file.data.begin(), file.data.end()};
 }
@@ -141,7 +141,7 @@ void read_everything(std::vector<std::byte> bytes) {
 
 TEST(Checkpoint, TruncatedFilesAreErrors) {
   for (const char* name : {"zip.pt", "legacy.pt", "stored.npz", "deflated.npz", "expected.safetensors"}) {
-    const auto bytes = bytes_of(name);
+    const auto bytes = fixture_bytes(name);
     for (size_t length = 0; length < bytes.size(); length += length < 512 || bytes.size() - length < 256 ? 1 : 17) {
       EXPECT_THROW(read_everything({bytes.begin(), bytes.begin() + length}), Error) << name << " cut to " << length;
     }
@@ -150,7 +150,7 @@ TEST(Checkpoint, TruncatedFilesAreErrors) {
 
 TEST(Checkpoint, AChangedByteGivesAnErrorOrTensors) {
   for (const char* name : {"zip.pt", "legacy.pt", "stored.npz", "deflated.npz", "expected.safetensors"}) {
-    const auto bytes = bytes_of(name);
+    const auto bytes = fixture_bytes(name);
     for (size_t at = 0; at < bytes.size(); at += 3) {
       auto changed = bytes;
       changed[at] ^= std::byte{static_cast<unsigned char>(1u << at % 8)};
@@ -164,7 +164,7 @@ TEST(Checkpoint, AChangedByteGivesAnErrorOrTensors) {
 
 // The file with a bit changed in the values of a tensor that is a view of it.
 std::vector<std::byte> with_changed_value(const std::string& name) {
-  std::vector<std::byte> bytes = bytes_of(name);
+  std::vector<std::byte> bytes = fixture_bytes(name);
   const FileBytes file = FileBytes::hold(bytes, name);
   const Checkpoint checkpoint = Checkpoint::open(file);
   for (const TensorInfo& info : checkpoint.tensors()) {
@@ -190,7 +190,7 @@ TEST(Checkpoint, AChangedValueOfAnArchiveIsAnError) {
 }
 
 TEST(TorchFile, AnArchiveOfAnotherByteOrderIsAnError) {
-  std::vector<std::byte> bytes = bytes_of("zip.pt");
+  std::vector<std::byte> bytes = fixture_bytes("zip.pt");
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   const size_t at = text.find("little", text.find("byteorder"));
   ASSERT_NE(at, text.npos);
@@ -230,7 +230,7 @@ TEST(NpzFile, HasArraysAlone) {
 
 // torch.save writes such archives after torch.serialization.set_crc32_options(False).
 TEST(TorchFile, AnArchiveWithoutChecksumsIsRead) {
-  std::vector<std::byte> bytes = bytes_of("zip.pt");
+  std::vector<std::byte> bytes = fixture_bytes("zip.pt");
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   for (size_t at = text.find("PK\1\2"); at != text.npos; at = text.find("PK\1\2", at + 1))
     std::fill_n(bytes.begin() + static_cast<std::ptrdiff_t>(at) + 16, 4, std::byte{0});

@@ -35,7 +35,7 @@ Checkpoint open(const std::string& file) {
   return Checkpoint::open(FileBytes::hold({bytes, bytes + file.size()}, "file.pth"));
 }
 
-std::string error_of(const std::string& file) {
+std::string torch_error(const std::string& file) {
   try {
     open(file);
   } catch (const Error& error) {
@@ -148,7 +148,7 @@ TEST(TorchValues, GlobalsThatRunCodeRefuseTheFile) {
       TorchSave save;
       const std::string global = called ? pickled_call(module, name, pickled_text("id")) : pickled_global(module, name);
       const std::string model = save.state_dict(timm_tensors());
-      const std::string error = error_of(save.file(pickled_dict({{"model", model}, {"extra", global}})));
+      const std::string error = torch_error(save.file(pickled_dict({{"model", model}, {"extra", global}})));
       EXPECT_NE(error.find(std::string(module) + "." + name + ", which is refused"), std::string::npos)
           << module << "." << name << ": " << error;
     }
@@ -175,7 +175,8 @@ TEST(TorchValues, NamesThatOnlyResembleOnesThatRunCodeAreRead) {
   for (const auto& [module, name] : globals) {
     TorchSave save;
     const std::string model = save.state_dict(timm_tensors());
-    EXPECT_EQ(error_of(save.file(pickled_dict({{"model", model}, {"extra", pickled_call(module, name)}}))), "no error")
+    EXPECT_EQ(torch_error(save.file(pickled_dict({{"model", model}, {"extra", pickled_call(module, name)}}))),
+              "no error")
         << module << "." << name;
   }
 }
@@ -222,7 +223,7 @@ TEST(TorchValues, AModuleInsideACheckpointIsNamed) {
   const std::string module = pickled_global("timm.models.vision_transformer", "VisionTransformer") + ")\x81" +
                              pickled_dict({{"_parameters", save.state_dict({{"cls_token", Tensor::zeros({1})}})}}) +
                              "b";
-  const std::string error = error_of(save.file(pickled_dict({{"epoch", "K\x03"}, {"net", module}})));
+  const std::string error = torch_error(save.file(pickled_dict({{"epoch", "K\x03"}, {"net", module}})));
   EXPECT_NE(error.find("a whole module, an object of timm.models.vision_transformer.VisionTransformer under \"net\""),
             std::string::npos)
       << error;
@@ -248,12 +249,12 @@ TEST(TorchValues, TheAverageIsUsedAndTheChoiceIsSaid) {
 TEST(TorchValues, BigEndianFilesAreErrors) {
   TorchSave save;
   std::string file = save.file(pickled_dict({{"model", save.state_dict(timm_tensors())}}));
-  EXPECT_EQ(error_of(file), "no error");
+  EXPECT_EQ(torch_error(file), "no error");
   const std::string little = "little_endian";
   const size_t value = file.find('\x88', file.find(little));
   ASSERT_NE(value, file.npos);
   file[value] = '\x89';  // False
-  EXPECT_TRUE(testing::contains(error_of(file), "expected little-endian data")) << error_of(file);
+  EXPECT_TRUE(testing::contains(torch_error(file), "expected little-endian data")) << torch_error(file);
 }
 
 // The same order for a known and for an unknown family.
@@ -328,7 +329,7 @@ TEST(TorchStream, StoragesFollowInTheOrderOfTheirKeys) {
   const std::string whole =
       stream_of(root, keys, little(2) + std::string("\1\0\0\0\2\1\0\0", 8) + little(2) + "abcd" + little(3) + "\5\6\7");
   EXPECT_TRUE(
-      contains(error_of(whole.substr(0, whole.size() - 1)), "the end of the file after 2 bytes: it is truncated"));
+      contains(torch_error(whole.substr(0, whole.size() - 1)), "the end of the file after 2 bytes: it is truncated"));
   const Checkpoint checkpoint = open(whole);
   EXPECT_EQ(checkpoint.names(), (std::vector<std::string>{"a", "b", "c", "d", "e", "f"}));
   EXPECT_EQ(checkpoint.tensor("a").data<uint8_t>()[0], 6);
@@ -394,17 +395,18 @@ TEST(TorchStream, TheErrorSaysWhatIsWrong) {
                                {"b", storage_of("LongStorage", "0", 2)}}),
                  keys, ""),
        "one element type for a storage, got two for \"0\""}};
-  for (const auto& [file, want] : cases) EXPECT_EQ(error_of(file), "file.pth: expected " + want);
-  EXPECT_EQ(error_of(stream_of(root, keys, little(2) + std::string(8, '\0'))), "no error");
+  for (const auto& [file, want] : cases) EXPECT_EQ(torch_error(file), "file.pth: expected " + want);
+  EXPECT_EQ(torch_error(stream_of(root, keys, little(2) + std::string(8, '\0'))), "no error");
 }
 
 TEST(TorchStream, BeginsWithAPickleOfProtocolTwoToFive) {
   const std::string known = "file.pth: expected a file of torch.save, got another pickle";
   for (const char protocol : {'\2', '\3', '\4', '\5'})
-    EXPECT_EQ(error_of(std::string("\x80") + protocol + "N.."), known);
+    EXPECT_EQ(torch_error(std::string("\x80") + protocol + "N.."), known);
   for (const char protocol : {'\0', '\1', '\6'})
-    EXPECT_TRUE(contains(error_of(std::string("\x80") + protocol + "N.."), "got an unknown format")) << int{protocol};
-  EXPECT_TRUE(contains(error_of("\x80\x02N."), "got an unknown format")) << "too short";
+    EXPECT_TRUE(contains(torch_error(std::string("\x80") + protocol + "N.."), "got an unknown format"))
+        << int{protocol};
+  EXPECT_TRUE(contains(torch_error("\x80\x02N."), "got an unknown format")) << "too short";
 }
 
 TEST(TorchValues, ADictOfTensorsWinsByItsKeyAndThenByItsSize) {
@@ -429,10 +431,10 @@ TEST(TorchValues, ADictOfTensorsWinsByItsKeyAndThenByItsSize) {
             (std::vector<std::string>{"b0", "b1"}));
   TorchSave without;
   EXPECT_TRUE(contains(
-      error_of(without.file(pickled_dict({{"lr", "K\x01"}}))),
+      torch_error(without.file(pickled_dict({{"lr", "K\x01"}}))),
       "file.pth: expected a dict of tensors, or one under a key such as \"state_dict\" or \"model\", got a dict"));
   EXPECT_EQ(
-      error_of(without.file(pickled_call("mine", "Net"))),
+      torch_error(without.file(pickled_call("mine", "Net"))),
       "file.pth: expected a dict of tensors, or one under a key such as \"state_dict\" or \"model\", got an object of "
       "mine.Net; save its weights instead: torch.save(model.state_dict(), \"weights.pth\")");
   EXPECT_TRUE(warnings.messages.empty());
@@ -443,7 +445,7 @@ TEST(TorchValues, DictsAreFoundFourLevelsDeep) {
     TorchSave save;
     std::string root = save.state_dict({{"some.weight", Tensor::zeros({1})}});
     for (int i = 0; i < levels; ++i) root = pickled_dict({{"inner" + std::to_string(i), root}});
-    EXPECT_EQ(error_of(save.file(root)) == "no error", levels == 4) << levels;
+    EXPECT_EQ(torch_error(save.file(root)) == "no error", levels == 4) << levels;
   }
 }
 
