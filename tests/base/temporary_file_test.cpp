@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/base/contents.h"
 #include "tests/support/paths.h"
 
 namespace vitrail {
