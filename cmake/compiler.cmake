@@ -37,7 +37,7 @@ if(VITRAIL_SANITIZE)
   add_link_options(-fsanitize=${VITRAIL_SANITIZE})
   include(CheckLinkerFlag)
   check_linker_flag(CXX LINKER:-z,pack-relative-relocs VITRAIL_PACKED_RELOCATIONS)
-  if(VITRAIL_PACKED_RELOCATIONS)  # instrumented programs have a million, so that they start twice as fast
+  if(VITRAIL_PACKED_RELOCATIONS)  # an instrumented program starts with a million of them
     add_link_options(LINKER:-z,pack-relative-relocs)
   endif()
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")

@@ -4,11 +4,11 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <functional>
 #include <limits>
 #include <thread>
 
+#include "tests/support/golden.h"
 #include "tests/support/messages.h"
 #include "tests/support/paths.h"
 #include "tests/support/sam_fixture.h"
@@ -36,15 +36,6 @@ void expect_signs(const Tensor& logits, const Tensor& signs) {
 }
 
 // |got − want| / |want|, in the L2 norm.
-double relative_error(const Tensor& got, const Tensor& want) {
-  double error = 0, norm = 0;
-  for (int64_t i = 0; i < want.numel(); ++i) {
-    error += std::pow(got.data<float>()[i] - want.data<float>()[i], 2);
-    norm += std::pow(want.data<float>()[i], 2);
-  }
-  return std::sqrt(error / norm);
-}
-
 class SamParity : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(SamParity, EmbeddingMasksAndScoresEqualTheReference) {
@@ -176,7 +167,7 @@ TEST(Predictor, EncodesInLowerPrecisions) {
       SCOPED_TRACE(str(name, " in ", kernels::name_of(precision)));
       const Predictor predictor(fixture.model, {.precision = precision});
       const ImageEmbedding embedding = predictor.embed(fixture.image);
-      const double error = relative_error(embedding.values, exact);
+      const double error = testing::relative_error(embedding.values, exact);
       EXPECT_GT(error, 0);
       EXPECT_LT(error, 0.1);
       EXPECT_TRUE(testing::close(predictor.predict(embedding, fixture.prompts[0]).logits,

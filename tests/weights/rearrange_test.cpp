@@ -4,16 +4,11 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/messages.h"
+#include "tests/support/tensors.h"
 #include "vitrail/base/error.h"
 
 namespace vitrail::weights {
 namespace {
-
-Tensor counting(const Shape& shape) {
-  std::vector<float> values(shape.numel());
-  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
-  return Tensor::from(shape, values);
-}
 
 Tensor rearranged(const std::string& pattern, const Tensor& from, const std::map<std::string, int64_t>& sizes = {}) {
   const Rearrange rearrange = Rearrange::parse(pattern, "test");
@@ -23,7 +18,7 @@ Tensor rearranged(const std::string& pattern, const Tensor& from, const std::map
 }
 
 TEST(Rearrange, ChannelsOfAPatchMoveFromLastToFirst) {
-  const Tensor from = counting({2, 2 * 3 * 4});  // d (p1 p2 c) with p1 2, p2 3, c 4
+  const Tensor from = testing::counting({2, 2 * 3 * 4});  // d (p1 p2 c) with p1 2, p2 3, c 4
   const Tensor to = rearranged("d (p1 p2 c) -> d c p1 p2", from, {{"p1", 2}, {"p2", 3}});
   ASSERT_EQ(to.shape(), (Shape{2, 4, 2, 3}));
   for (int d = 0; d < 2; ++d) {
@@ -38,22 +33,22 @@ TEST(Rearrange, ChannelsOfAPatchMoveFromLastToFirst) {
 }
 
 TEST(Rearrange, HeadsMergeAsInGooglesKernels) {
-  const Tensor to = rearranged("d h k -> (h k) d", counting({5, 2, 3}));
+  const Tensor to = rearranged("d h k -> (h k) d", testing::counting({5, 2, 3}));
   ASSERT_EQ(to.shape(), (Shape{6, 5}));
   EXPECT_EQ(to.data<float>()[4 * 5 + 3], 3 * 6 + 1 * 3 + 1);  // h 1, k 1, d 3
 }
 
 TEST(Rearrange, AxesOfOneAreAddedAndRemoved) {
-  EXPECT_EQ(rearranged("n d -> 1 n d", counting({7, 3})).shape(), (Shape{1, 7, 3}));
-  EXPECT_EQ(rearranged("1 n (1 d) -> (n d) 1", counting({1, 7, 3})).shape(), (Shape{21, 1}));
-  EXPECT_EQ(rearranged("d -> () d", counting({3})).shape(), (Shape{1, 3}));
+  EXPECT_EQ(rearranged("n d -> 1 n d", testing::counting({7, 3})).shape(), (Shape{1, 7, 3}));
+  EXPECT_EQ(rearranged("1 n (1 d) -> (n d) 1", testing::counting({1, 7, 3})).shape(), (Shape{21, 1}));
+  EXPECT_EQ(rearranged("d -> () d", testing::counting({3})).shape(), (Shape{1, 3}));
 }
 
 TEST(Rearrange, AnEllipsisStandsForAnyNumberOfAxes) {
-  EXPECT_EQ(rearranged("... d -> 1 (...) d", counting({7, 3})).shape(), (Shape{1, 7, 3}));
-  EXPECT_EQ(rearranged("... d -> 1 (...) d", counting({1, 7, 3})).shape(), (Shape{1, 7, 3}));
-  EXPECT_EQ(rearranged("... d -> 1 (...) d", counting({3})).shape(), (Shape{1, 1, 3}));
-  const Tensor to = rearranged("a ... b -> b ... a", counting({2, 3, 4, 5}));
+  EXPECT_EQ(rearranged("... d -> 1 (...) d", testing::counting({7, 3})).shape(), (Shape{1, 7, 3}));
+  EXPECT_EQ(rearranged("... d -> 1 (...) d", testing::counting({1, 7, 3})).shape(), (Shape{1, 7, 3}));
+  EXPECT_EQ(rearranged("... d -> 1 (...) d", testing::counting({3})).shape(), (Shape{1, 1, 3}));
+  const Tensor to = rearranged("a ... b -> b ... a", testing::counting({2, 3, 4, 5}));
   ASSERT_EQ(to.shape(), (Shape{5, 3, 4, 2}));
   EXPECT_EQ(to.data<float>()[((4 * 3 + 2) * 4 + 1) * 2 + 1], ((1 * 3 + 2) * 4 + 1) * 5 + 4);
 }
@@ -143,7 +138,7 @@ TEST(Rearrange, TheErrorSaysWhatDoesNotFit) {
 
 // Against loops over all indices.
 TEST(Rearrange, MovesSplitsAndMergesAxes) {
-  const Tensor from = counting({2, 3, 20});
+  const Tensor from = testing::counting({2, 3, 20});
   const Tensor to = rearranged("a b (c d) -> (d a) 1 (b c)", from, {{"d", 5}});
   ASSERT_EQ(to.shape(), (Shape{10, 1, 12}));
   for (int64_t a = 0; a < 2; ++a) {
@@ -155,12 +150,12 @@ TEST(Rearrange, MovesSplitsAndMergesAxes) {
       }
     }
   }
-  EXPECT_EQ(rearranged("a (b c) -> c a b", counting({3, 0}), {{"c", 4}}).shape(), (Shape{4, 3, 0}));
+  EXPECT_EQ(rearranged("a (b c) -> c a b", testing::counting({3, 0}), {{"c", 4}}).shape(), (Shape{4, 3, 0}));
   EXPECT_EQ(rearranged("-> 1 ()", Tensor::full({}, 5)).shape(), (Shape{1, 1}));
 }
 
 TEST(Rearrange, AnEllipsisIsMovedAndMergedWithOthers) {
-  const Tensor from = counting({2, 3, 4, 5});
+  const Tensor from = testing::counting({2, 3, 4, 5});
   const Tensor merged = rearranged("a ... d -> d (... a)", from);
   ASSERT_EQ(merged.shape(), (Shape{5, 24}));
   const Tensor moved = rearranged("... c d -> (d c) ...", from);
@@ -176,13 +171,13 @@ TEST(Rearrange, AnEllipsisIsMovedAndMergedWithOthers) {
       }
     }
   }
-  EXPECT_EQ(rearranged("(a b) ... c -> c b ... a", counting({6, 4}), {{"a", 2}}).shape(), (Shape{4, 3, 2}));
-  EXPECT_EQ(rearranged("a ... -> ... a", counting({6})).shape(), Shape{6});
+  EXPECT_EQ(rearranged("(a b) ... c -> c b ... a", testing::counting({6, 4}), {{"a", 2}}).shape(), (Shape{4, 3, 2}));
+  EXPECT_EQ(rearranged("a ... -> ... a", testing::counting({6})).shape(), Shape{6});
   EXPECT_EQ(rearranged("... -> ...", Tensor::full({}, 5)).shape(), Shape{});
 }
 
 TEST(Rearrange, IsAViewIfStridesAllow) {
-  const Tensor from = counting({2, 3, 4});
+  const Tensor from = testing::counting({2, 3, 4});
   EXPECT_EQ(Rearrange::parse("a b c -> c a b", "t").apply(from, {}, "t").raw(), from.raw());
   EXPECT_EQ(Rearrange::parse("a b (c d) -> d a 1 b c", "t").apply(from, {{"c", 2}}, "t").raw(), from.raw());
   const Tensor part = from.narrow(1, 1, 2);
