@@ -89,6 +89,8 @@ void add_attention(CLI::App& program, const GlobalOptions& global, Run& run) {
       command->add_option("--raw", options->raw, "FILE.npy: all attention weights, float32 [layers, heads, N, N]");
   command->add_flag("--exif", options->exif, "Apply the EXIF orientation");
   command->callback([=, &global, &run] {
+    if (options->image == "-")
+      throw CLI::ValidationError("IMAGE", "expected a file, got '-' (for standard input: /dev/stdin)");
     if (!output->empty() && options->output != "-" && std::filesystem::path(options->output).extension() != ".png")
       throw CLI::ValidationError("-o", "expected FILE.png, got '" + options->output + "'");
     if (!query->empty() && options->attention.query.size() != 2)

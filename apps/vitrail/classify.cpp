@@ -8,6 +8,7 @@
 #include "apps/vitrail/prediction_printer.h"
 #include "apps/vitrail/usage_errors.h"
 #include "vitrail/base/error.h"
+#include "vitrail/base/file_lookup_internal.h"
 #include "vitrail/base/npy.h"
 
 namespace vitrail::app {
@@ -53,8 +54,9 @@ int classify(const ClassifyCommandOptions& options, const GlobalOptions& global)
       printer.print_failure(outcome.path, error.what());
     }
   });
-  // The old file stays if no image could be read.
-  if (logits && failures > 0 && !any_logits) throw Error("--logits", "an image that can be read", "none");
+  // Rows of NaN alone replace no old file.
+  if (logits && failures > 0 && !any_logits && is_present(options.logits))
+    throw Error("--logits", "an image that can be read", "none");
   if (logits) logits->finish();
   return failures == 0 ? 0 : 1;
 }

@@ -10,6 +10,12 @@ namespace {
 
 constexpr const char* kPreprocessing = "Preprocessing (default: the model's)";
 
+const CLI::Validator kImageSize(
+    [](const std::string& text) {
+      return kPositiveInteger(text).empty() ? "" : "expected N or HEIGHT,WIDTH in pixels, got '" + text + "'";
+    },
+    "");
+
 }  // namespace
 
 void ModelOptions::add_to(CLI::App& command, bool with_m) {
@@ -29,13 +35,14 @@ void ModelOptions::add_source_to(CLI::App& command) {
       ->delimiter(',')
       ->allow_extra_args(false)  // the next argument is an input image
       ->group(kPreprocessing)
-      ->check(kPositiveInteger);
+      ->check(kImageSize);
 }
 
 void ModelOptions::add_preprocessing_to(CLI::App& command) {
   command
       .add_option("--preset", preset,
                   "imagenet, inception, cifar10 or mnist: sets mean and std, and fills in unset values")
+      ->check(CLI::IsMember({"imagenet", "inception", "cifar10", "mnist"}))
       ->group(kPreprocessing);
   command.add_option("--mean", mean, "Mean per channel, for pixels in [0, 1]: 0.485,0.456,0.406")
       ->delimiter(',')
@@ -48,10 +55,13 @@ void ModelOptions::add_preprocessing_to(CLI::App& command) {
   command
       .add_option("--interpolation", interpolation,
                   "Interpolation: bicubic, bilinear, lanczos, box, hamming or nearest")
+      ->check(CLI::IsMember({"bicubic", "bilinear", "lanczos", "box", "hamming", "nearest"}))
       ->group(kPreprocessing);
   command.add_option("--crop-pct", crop_pct, "Fraction of the resized image that the crop keeps")
       ->group(kPreprocessing);
-  command.add_option("--crop-mode", crop_mode, "Crop mode: center, squash or border")->group(kPreprocessing);
+  command.add_option("--crop-mode", crop_mode, "Crop mode: center, squash or border")
+      ->check(CLI::IsMember({"center", "squash", "border"}))
+      ->group(kPreprocessing);
 }
 
 void ModelOptions::add_merging_to(CLI::App& command) {
@@ -66,7 +76,8 @@ models::VisionTransformerConfig ModelOptions::config_of(const models::Architectu
 }
 
 std::optional<std::array<int64_t, 2>> ModelOptions::given_image_size() const {
-  if (image_size.size() > 2) throw CLI::ValidationError("--image-size", "N or HEIGHT,WIDTH");
+  if (image_size.size() > 2)
+    throw CLI::ValidationError("--image-size", str("expected N or HEIGHT,WIDTH, got ", image_size.size(), " numbers"));
   if (image_size.empty()) return std::nullopt;
   return std::array{image_size.front(), image_size.back()};
 }

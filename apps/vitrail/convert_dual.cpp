@@ -4,16 +4,15 @@
 #include <algorithm>
 
 #include "vitrail/base/error.h"
+#include "vitrail/base/file_lookup_internal.h"
 #include "vitrail/base/read_file.h"
 #include "vitrail/text/tokenizer_files_internal.h"
-#include "vitrail/weights/file_lookup_internal.h"
 #include "vitrail/weights/hub_layout.h"
 
 namespace vitrail::app {
 namespace {
 
 namespace fs = std::filesystem;
-using weights::is_present;
 
 // The configuration that models::open_model() reads beside the weights.
 fs::path source_config(const models::OpenedModel& opened) {

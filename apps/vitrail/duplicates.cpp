@@ -13,6 +13,7 @@
 #include "vitrail/base/digest_internal.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
+#include "vitrail/models/bundled.h"
 
 namespace vitrail::app {
 namespace {
@@ -20,9 +21,13 @@ namespace {
 struct DuplicatesCommandOptions {
   ModelOptions model;
   StreamOptions images;
-  double threshold = 0.9;  // finds copies in other sizes and qualities and joins no different photographs
+  std::optional<double> threshold;
   std::string format = "text";
 };
+
+// The cosine similarity that copies in other sizes and qualities reach, and different photographs do not.  The bundled
+// model tells ten classes of small images apart: different images of a class are at up to 0.98.
+double default_threshold(const ModelOptions& model) { return model.path() == models::kDefaultModel ? 0.99 : 0.9; }
 
 // The images that could be read.
 struct Images {
@@ -146,7 +151,7 @@ int duplicates(const DuplicatesCommandOptions& options, const GlobalOptions& glo
   const Model model = load_model(options.model, global);
   const Images images = read_images(model, options, global);
   const ComputeTeam team(model.session().threads());
-  const auto groups = groups_of(images, options.threshold);
+  const auto groups = groups_of(images, options.threshold.value_or(default_threshold(options.model)));
   for (const auto& group : groups)
     print_group(images, group, format_from_name(options.format), &group == &groups.front());
   if (images.repeated > 0)
@@ -167,8 +172,7 @@ void add_duplicates(CLI::App& program, const GlobalOptions& global, Run& run) {
   command
       ->add_option("--threshold", options->threshold,
                    "Cosine similarity of features from which two images are near-identical; files with the same bytes "
-                   "always are")
-      ->capture_default_str()
+                   "always are (default: 0.9, for the bundled model 0.99)")
       ->check(number_in(-1, 1));
   command->add_option("--format", options->format, "Output format: text, or json (an object for each group)")
       ->capture_default_str()

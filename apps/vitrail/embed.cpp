@@ -16,6 +16,7 @@
 #include "vitrail/base/atomic_file.h"
 #include "vitrail/base/counted.h"
 #include "vitrail/base/error.h"
+#include "vitrail/base/file_lookup_internal.h"
 #include "vitrail/pipeline/feature_request.h"
 
 namespace vitrail::app {
@@ -88,8 +89,9 @@ size_t embed_images(const ImageSource& source, const Model& model, const EmbedCo
     }
   });
   const auto shape_without_features = [&] {
-    // The old file stays if no image could be read.  The record of a shard says which of its images failed.
-    if (failures > 0 && !are_shards(options.images.inputs)) throw Error("embed", "an image that can be read", "none");
+    // Rows of NaN alone replace no old file.  The record of a shard says which of its images failed.
+    if (failures > 0 && !are_shards(options.images.inputs) && is_present(options.output))
+      throw Error("embed", "an image that can be read", "none");
     return row_shape(model, request);
   };
   rows.finish(shape_without_features, to_json(info));

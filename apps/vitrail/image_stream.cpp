@@ -50,17 +50,12 @@ class Batcher {
     try {
       const Tensor results = model_.session().run(batch, request_)[0];
       check_mapped_files();
-      for (size_t i = 0; i < outcomes.size(); ++i) {
-        outcomes[i].result = results.select(0, static_cast<int64_t>(i));
-        on_outcome_(outcomes[i]);
-      }
+      for (size_t i = 0; i < outcomes.size(); ++i) outcomes[i].result = results.select(0, static_cast<int64_t>(i));
     } catch (const Error& error) {
       check_mapped_files();
-      for (Outcome& outcome : outcomes) {
-        outcome.error = with_path(outcome.path, error.what());
-        deliver_failure(outcome);
-      }
+      for (Outcome& outcome : outcomes) outcome.error = with_path(outcome.path, error.what());
     }
+    for (const Outcome& outcome : outcomes) outcome.error.empty() ? on_outcome_(outcome) : deliver_failure(outcome);
     flush_output();
   }
 
@@ -111,12 +106,19 @@ size_t run_images(const ImageSource& source, const Model& model, const infer::Re
     while (source.waiting && !images.ready_within(kPatience)) {
       if (source.waiting()) batcher.flush();
     }
+    std::optional<Tensor> image;
+    std::string error;
     try {
-      const auto image = images.next();
-      if (!image || !*image) break;
-      batcher.add(i, *source.path(i), **image);
-    } catch (const Error& error) {
-      batcher.fail(i, *source.path(i), error.what());
+      auto next = images.next();
+      if (!next || !*next) break;
+      image = std::move(**next);
+    } catch (const Error& failure) {
+      error = failure.what();
+    }
+    if (image) {
+      batcher.add(i, *source.path(i), *image);
+    } else {
+      batcher.fail(i, *source.path(i), error);
     }
     progress.step();
   }
@@ -126,7 +128,7 @@ size_t run_images(const ImageSource& source, const Model& model, const infer::Re
 }
 
 CLI::Option* StreamOptions::add_inputs_to(CLI::App& command) {
-  return command.add_option("INPUT", inputs, "Images, folders, or - for paths on standard input");
+  return command.add_option("INPUT", inputs, "Images, folders, or - for paths or an image on standard input");
 }
 
 void StreamOptions::add_to(CLI::App& command) {

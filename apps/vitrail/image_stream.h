@@ -28,7 +28,7 @@ struct Outcome {
 // Runs `request` on every image and calls on_outcome in source order.  A bounded number of images is in memory.  Failed
 // images are also reported on standard error.  Standard output is flushed after each batch, and a batch does not wait
 // for images that another program has yet to name.  Returns how many failed.  Throws Error for a request that
-// does not fit the model, and if a mapped file of weights or images has changed.
+// does not fit the model, if a mapped file of weights or images has changed, and what on_outcome throws.
 size_t run_images(const ImageSource& source, const Model& model, const infer::Request& request, int64_t batch,
                   const GlobalOptions& global, const std::function<void(const Outcome&)>& on_outcome);
 

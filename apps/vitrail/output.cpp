@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <set>
 
 #include "apps/vitrail/text_width.h"
 #include "vitrail/base/error.h"
@@ -88,17 +89,19 @@ std::string json_text(const nlohmann::ordered_json& value) { return pipeline::js
 
 void print_json(const nlohmann::ordered_json& object) { print_output("{}\n", json_text(object)); }
 
+std::string shell_quoted(const std::string& argument) {
+  const bool plain = !argument.empty() && std::all_of(argument.begin(), argument.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 || std::string_view("/._-=,:+@%").find(static_cast<char>(c)) != std::string_view::npos;
+  });
+  if (plain) return argument;
+  std::string quoted = "'";
+  for (const char c : argument) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
 std::string command_line(const std::vector<std::string>& arguments) {
   std::string line = "vitrail";
-  for (const std::string& argument : arguments) {
-    const bool plain = !argument.empty() && std::all_of(argument.begin(), argument.end(), [](unsigned char c) {
-      return std::isalnum(c) != 0 ||
-             std::string_view("/._-=,:+@%").find(static_cast<char>(c)) != std::string_view::npos;
-    });
-    std::string quoted = "'";
-    for (const char c : argument) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    line += " " + (plain ? argument : quoted + "'");
-  }
+  for (const std::string& argument : arguments) line += " " + shell_quoted(argument);
   return line;
 }
 
@@ -110,7 +113,16 @@ std::string csv_field(const std::string& text) {
 }
 
 void print_error(const std::string& message) { print_labelled("error:", kRed, message); }
-void print_warning(const std::string& message) { print_labelled("warning:", kYellow, message); }
+void print_warning(const std::string& message) {
+  constexpr size_t kMaxKept = 1000;  // a server does not end
+  static std::mutex mutex;
+  static std::set<std::string> said;
+  {
+    const std::lock_guard lock(mutex);
+    if (said.size() < kMaxKept && !said.insert(message).second) return;
+  }
+  print_labelled("warning:", kYellow, message);
+}
 
 std::string with_path(const std::string& path, const std::string& message) {
   return message.starts_with(path) ? message : path + ": " + message;

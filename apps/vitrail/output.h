@@ -36,7 +36,9 @@ std::string json_text(const nlohmann::ordered_json& value);
 // Prints one JSON object on a line of standard output.
 void print_json(const nlohmann::ordered_json& object);
 
-// The program's name and its arguments as a line for a shell, with quotes where they are necessary.
+// The argument for a shell, with quotes where they are necessary.
+std::string shell_quoted(const std::string& argument);
+// The program's name and its arguments as a line for a shell.
 std::string command_line(const std::vector<std::string>& arguments);
 
 // A field of a CSV row, quoted if necessary (RFC 4180).
@@ -45,7 +47,7 @@ std::string csv_field(const std::string& text);
 // Print "vitrail: error: …" or "vitrail: warning: …" on standard error, with colours on a terminal unless the
 // environment has NO_COLOR (no-color.org) or a dumb terminal.
 void print_error(const std::string& message);
-void print_warning(const std::string& message);
+void print_warning(const std::string& message);  // the same message once
 
 // The message with the path of the image in front, unless it begins with it already.
 std::string with_path(const std::string& path, const std::string& message);

@@ -42,7 +42,7 @@ std::string alternatives(const std::vector<std::string>& names) {
 }
 
 std::string did_you_mean(const std::vector<std::string>& near) {
-  return near.empty() ? "" : "; did you mean " + alternatives(near);
+  return near.empty() ? "" : "; did you mean " + alternatives(near) + "?";
 }
 
 std::string expected(const std::string& name, const std::string& what, const std::string& value) {

@@ -30,6 +30,14 @@ bool begins_with_path(const std::string& bytes) {
          });
 }
 
+// Whether the bytes begin a text file that is no list of paths, such as the page of a failed download.
+bool begins_as_document(std::string_view bytes) {
+  std::string lower(bytes);
+  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  constexpr const char* kBeginnings[] = {"<!doctype", "<html", "<?xml", "<svg", "%pdf-", "version https://"};
+  return std::ranges::any_of(kBeginnings, [&](const char* beginning) { return lower.starts_with(beginning); });
+}
+
 }  // namespace
 
 // Adds the bytes that have arrived.  False at the end.
@@ -57,9 +65,11 @@ bool StandardInput::is_image() {
   while (buffer_.size() < kSignatureBytes && !begins_with_path(buffer_) && read_more()) {
   }
   // The signature of some formats is text, with which a path could begin.
-  const auto first = std::span(buffer_).first(std::min(buffer_.size(), kSignatureBytes));
-  const bool binary = std::any_of(first.begin(), first.end(), [](char c) { return is_control(c) || c == '\xff'; });
-  return binary && image::has_image_signature(std::as_bytes(first));
+  const std::string_view first = std::string_view(buffer_).substr(0, kSignatureBytes);
+  const std::span bytes = std::as_bytes(std::span(first));
+  const bool binary = std::ranges::any_of(first, [](char c) { return is_control(c) || c == '\xff'; });
+  if (binary && image::has_image_signature(bytes)) return true;
+  return image::has_foreign_signature(bytes) || begins_as_document(first);  // the decoder's error names the format
 }
 
 std::vector<std::byte> StandardInput::image() {

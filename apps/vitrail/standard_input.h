@@ -13,8 +13,8 @@ namespace vitrail::app {
 // arrives first.  Empty lines are skipped.
 class StandardInput {
  public:
-  // Whether the first bytes are those of an image, for which it waits; false after next_path().  Then image() returns
-  // the content.
+  // Whether the first bytes are those of an image, or of another file that is no list of paths, for which it waits;
+  // false after next_path().  Then image() returns the content.
   bool is_image();
   std::vector<std::byte> image();
 

@@ -266,7 +266,7 @@ void print_end(const TrainCommandOptions& options, const train::TrainingResult& 
   const char* const next = result.segmentation ? "segment -m {} IMAGE --point X,Y" : "classify -m {} IMAGE";
   print("model: " + in_folder("model"));
   print("report: " + in_folder("report.html"));
-  print("next: vitrail " + fmt::format(fmt::runtime(next), in_folder("model")));
+  print("next: vitrail " + fmt::format(fmt::runtime(next), shell_quoted(in_folder("model"))));
 }
 
 nlohmann::ordered_json json_of(const TrainCommandOptions& options, const train::TrainingResult& result) {

@@ -138,7 +138,8 @@ std::string usage_error(const CLI::App& program, const std::vector<std::string>&
   if (message.empty()) message = option_before_command(program, arguments);
   if (message.empty()) message = model_as_option(program, arguments);
   const bool has_command = !program.get_subcommands().empty();
-  if (message.empty() && (!has_command || error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError)))
+  const auto is = [&](CLI::ExitCodes code) { return error.get_exit_code() == static_cast<int>(code); };
+  if (message.empty() && (!has_command || is(CLI::ExitCodes::ExtrasError) || is(CLI::ExitCodes::RequiredError)))
     message = unknown_option(program, arguments);
   if (message.empty()) message = parser_message(program, error);
   return message;

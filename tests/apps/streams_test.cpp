@@ -273,10 +273,10 @@ TEST_F(StreamsTest, TheFileSizeLimitIsAnError) {
 
 TEST(Usage, MisspelledCommandsAndOptionsGetASuggestion) {
   const std::map<std::string, std::vector<std::string>> expected{
-      {"unknown command 'clasify'; did you mean classify", {"clasify", "x.png"}},
-      {"unknown command 'atention'; did you mean attention", {"--threads=2", "atention"}},
-      {"unknown option --tpo; did you mean --top", {"classify", "x.png", "--tpo", "3"}},
-      {"unknown option --normalise; did you mean --normalize", {"embed", "x.png", "-o", "y.npy", "--normalise"}},
+      {"unknown command 'clasify'; did you mean classify?", {"clasify", "x.png"}},
+      {"unknown command 'atention'; did you mean attention?", {"--threads=2", "atention"}},
+      {"unknown option --tpo; did you mean --top?", {"classify", "x.png", "--tpo", "3"}},
+      {"unknown option --normalise; did you mean --normalize?", {"embed", "x.png", "-o", "y.npy", "--normalise"}},
       {"expected an integer of at least 1, got '224x224'", {"classify", "x.png", "--image-size", "224x224"}},
       {"--threads", {"classify", "x.png", "--threads", "5000"}},
       {"--threads", {"classify", "x.png", "--threads", "0"}},

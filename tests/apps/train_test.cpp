@@ -200,9 +200,9 @@ TEST(Train, AFolderNeedsNoRecipe) {
   ProgramResult result = run_program(command);
   ASSERT_EQ(result.status, 0) << result.err;
   EXPECT_TRUE(contains(result.err, "recipe: batch size 4, 10 steps an epoch of 40 images")) << result.err;
-  EXPECT_TRUE(contains(result.err, "\ntraining images of each class: blue 13, green 13, red 14\n") ||
-              contains(result.err, "\ntraining images of each class: blue 14, green 13, red 13\n") ||
-              contains(result.err, "\ntraining images of each class: blue 13, green 14, red 13\n"))
+  EXPECT_TRUE(contains(result.err, "\ntraining images of each class: blue: 13, green: 13, red: 14\n") ||
+              contains(result.err, "\ntraining images of each class: blue: 14, green: 13, red: 13\n") ||
+              contains(result.err, "\ntraining images of each class: blue: 13, green: 14, red: 13\n"))
       << result.err;
   EXPECT_TRUE(contains(result.err, "next: vitrail classify -m " + (run / "model").string())) << result.err;
   EXPECT_TRUE(contains(result.err, "% of 20 images (95 % interval ")) << result.err;
@@ -227,7 +227,7 @@ TEST(Train, AProbeTellsItsCrossValidatedAccuracy) {
   ASSERT_EQ(result.status, 0) << result.err;
   const auto json = json_lines(result.out).at(0);
   const double top1 = json["cross_validated_top1"];
-  EXPECT_TRUE(contains(result.err, "\ntraining images of each class: blue 20, green 20, red 20\n")) << result.err;
+  EXPECT_TRUE(contains(result.err, "\ntraining images of each class: blue: 20, green: 20, red: 20\n")) << result.err;
   EXPECT_TRUE(contains(result.err, "\ncross-validated top-1 " + data::accuracy_text(top1, 60))) << result.err;
   for (const char* untrue : {"best weights", "held-out"}) EXPECT_FALSE(contains(result.err, untrue)) << result.err;
   EXPECT_TRUE(json["held_out_top1"].is_null() && json["best_epoch"].is_null()) << json;

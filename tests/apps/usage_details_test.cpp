@@ -92,7 +92,7 @@ TEST(HelpOptions, HaveTheirTypesRangesAndDefaults) {
        {"INDEX TEXT REQUIRED", "INPUT TEXT ...", "--text TEXT ...", "--top INT=5", "--format TEXT:{text,json}=text",
         "--batch INT:INT in [1 - 1024]=8"}},
       {"duplicates",
-       {"INPUT TEXT ... REQUIRED", "--threshold FLOAT:FLOAT in [-1 - 1]=0.9", "--format TEXT:{text,json}=text",
+       {"INPUT TEXT ... REQUIRED", "--threshold FLOAT:FLOAT in [-1 - 1]", "--format TEXT:{text,json}=text",
         "--batch INT:INT in [1 - 1024]=8"}},
       {"pull", {"model TEXT ... REQUIRED"}},
       {"cache", {"action TEXT:{ls,verify,rm,prune} REQUIRED", "model TEXT ..."}},
@@ -327,7 +327,7 @@ TEST(CommandOptions, OfClassifiersAreRefusedForSegmentAnything) {
     expect_refused({{{"inspect", "-m", model, option, value}, shown + reason},
                     {{"convert", model, "-o", scratch_folder() / "f", option, value}, shown + reason}});
   }
-  expect_refused({{{"inspect", "-m", model, "--preset", "medsam"}, "--preset" + reason}});
+  expect_refused({{{"inspect", "-m", model, "--preset", "imagenet"}, "--preset" + reason}});
   const std::string bench = ": does not apply to Segment Anything";
   for (const auto& [option, value] : {std::pair("--train", ""), std::pair("--checkpointing", ""),
                                       std::pair("--profile", ""), std::pair("--tome", "2")}) {
@@ -368,12 +368,12 @@ TEST(Convert, TheOutputSaysWhatIsWritten) {
 TEST(Suggestions, AreTheNearestNames) {
   for (const auto& [arguments, end] : std::vector<std::pair<Arguments, std::string>>{
            {{"embed", "x", "-o", "y", "--tokens", "nothing"}, "got 'nothing'"},
-           {{"embed", "x", "-o", "y", "--tokens", "poled"}, "got 'poled'; did you mean pooled"},
+           {{"embed", "x", "-o", "y", "--tokens", "poled"}, "got 'poled'; did you mean pooled?"},
            {{"convert", "x", "-o", "y", "--dtype", "fp36"}, "got 'fp36'; did you mean fp16 or fp32"},
            {{"convert", "x", "-o", "y", "--dtype", "bf61"}, "got 'bf61'; did you mean bf16"},
            {{"segment", "-m", "m", "x", "--everything", "-o", "y", "--write", "mask"},
-            "got 'mask'; did you mean masks"},
-           {{"serch", "x"}, "unknown command 'serch'; did you mean search, bench or serve"},
+            "got 'mask'; did you mean masks?"},
+           {{"serch", "x"}, "unknown command 'serch'; did you mean search, bench or serve?"},
            {{"zzzzzz"}, "unknown command 'zzzzzz'"}}) {
     const ProgramResult result = run_program(arguments);
     EXPECT_EQ(result.status, 2);
@@ -397,9 +397,9 @@ TEST(UsageErrors, LookAtTheArgumentsInTheirOrder) {
   EXPECT_EQ(shell("cd '" + folder.string() + "' && $V embed -x.png -o y.npy 2>err"), 2);
   EXPECT_EQ(lines_of(content_of(folder / "err")).at(0),
             "vitrail: error: expected options, got the file '-x.png'; write ./-x.png");
-  expect_refused({{{"--threads=2", "imspect"}, "unknown command 'imspect'; did you mean inspect"},
-                  {{"classify", "x", "--labls=y"}, "unknown option --labls; did you mean --labels"},
-                  {{"classify", "x", "--quit"}, "unknown option --quit; did you mean --quiet"},
+  expect_refused({{{"--threads=2", "imspect"}, "unknown command 'imspect'; did you mean inspect?"},
+                  {{"classify", "x", "--labls=y"}, "unknown option --labls; did you mean --labels?"},
+                  {{"classify", "x", "--quit"}, "unknown option --quit; did you mean --quiet?"},
                   {{"classify", "x", "--zzzzzz"}, "unknown option --zzzzzz"}});
 }
 

@@ -36,7 +36,8 @@ TEST(Usage, UsageErrorsExitWithStatusTwo) {
 // The sentences of the option parser do not reach a user: errors say where, what was expected and what was given.
 TEST(Usage, ErrorsOfTheCommandLineHaveOneForm) {
   for (const auto& [arguments, message] : std::vector<std::pair<std::vector<std::string>, std::string>>{
-           {{"classify", "x", "--format", "jso"}, "--format: expected text, json or csv, got 'jso'; did you mean json"},
+           {{"classify", "x", "--format", "jso"},
+            "--format: expected text, json or csv, got 'jso'; did you mean json?"},
            {{"classify", "x", "--format", "xyz"}, "--format: expected text, json or csv, got 'xyz'"},
            {{"classify", "x", "--format"}, "--format: expected a value, got none"},
            {{"classify", "x", "--batch", "0"}, "--batch: expected an integer from 1 to 1024, got '0'"},
@@ -50,13 +51,13 @@ TEST(Usage, ErrorsOfTheCommandLineHaveOneForm) {
            {{"--threads", "0", "info"}, "--threads: expected an integer from 1 to 1024, got '0'"},
            {{"--threads", "2"}, "expected a command, got none"},
            {{"--exif"}, "expected a command, got none"},
-           {{"--verison"}, "unknown option --verison; did you mean --version"},
+           {{"--verison"}, "unknown option --verison; did you mean --version?"},
            {{"-m", "m", "classify", "x"}, "-m: expected after classify, got before it"},
            {{"--model=m", "classify", "x"}, "--model: expected after classify, got before it"},
            {{"convert", "-m", "m", "-o", "y"}, "-m: expected the model without it, as MODEL"},
            {{"bench", "--model", "m"}, "--model: expected the model without it, as ARCH_OR_MODEL"},
            {{"pca", "x", "-o", "y", "--opacity", "1.5"}, "--opacity: expected a number from 0 to 1, got '1.5'"},
-           {{"cache", "lst"}, "action: expected ls, verify, rm or prune, got 'lst'; did you mean ls"},
+           {{"cache", "lst"}, "action: expected ls, verify, rm or prune, got 'lst'; did you mean ls?"},
            {{"train", "x"}, "--output: expected a value, got none"},
            {{"train", "x", "-o", "y", "--time", "4d"}, "--time: expected a time, such as 90s, 20m or 1.5h, got '4d'"},
            {{"train", "x", "-o", "y", "--time", "4m", "--epochs", "2"}, "--epochs: expected without --time, got both"},

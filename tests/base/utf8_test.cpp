@@ -69,6 +69,10 @@ TEST(EscapeUnprintable, EscapesControlCharactersAndOtherBytes) {
   EXPECT_EQ(escape_unprintable("\x7f"), "\\x7f") << "DEL";
   EXPECT_EQ(escape_unprintable("\xC2\x80\xC2\x9F"), "\\xc2\\x80\\xc2\\x9f") << "the ends of C1";
   EXPECT_EQ(escape_unprintable("\xC2\xA0\xC3\x80"), "\xC2\xA0\xC3\x80") << "beside C1";
+  EXPECT_EQ(escape_unprintable("a\u202eb\u2066\u200f\u061c"),
+            "a\\xe2\\x80\\xaeb\\xe2\\x81\\xa6\\xe2\\x80\\x8f\\xd8\\x9c")
+      << "bidirectional controls";
+  EXPECT_EQ(escape_unprintable("\u200d\u2010\u2030\u206a"), "\u200d\u2010\u2030\u206a") << "beside them";
   EXPECT_EQ(escape_unprintable("a\xE4z\xE2\x82"), "a\\xe4z\\xe2\\x82");
   EXPECT_EQ(escape_unprintable(""), "");
 }

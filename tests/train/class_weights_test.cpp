@@ -29,9 +29,9 @@ TEST(ClassWeights, OfInverseFrequencyAreScikitLearns) {
 
 TEST(ClassCounts, OfManyClassesAreTheSmallestAndTheLargest) {
   RunData data = data_without_holdout(make_images(3));
-  EXPECT_EQ(class_counts_text(data), "training images of each class: blue 3, green 3, red 3");
+  EXPECT_EQ(class_counts_text(data), "training images of each class: blue: 3, green: 3, red: 3");
   data.train.samples = {0, 1, 3, 6, 7, 8};
-  EXPECT_EQ(class_counts_text(data), "training images of each class: blue 2, green 1, red 3");
+  EXPECT_EQ(class_counts_text(data), "training images of each class: blue: 2, green: 1, red: 3");
   data.train.samples = {0, 0, 0, 3, 6, 6};
   for (int i = 3; i < 20; ++i) data.classes.push_back("x" + std::to_string(i));
   const std::string twenty = class_counts_text(data);

@@ -264,7 +264,7 @@ TEST(DefaultRecipe, TellsEachReason) {
                 start, "batch size 4, 11 steps an epoch of 46 images",
                 "19 epochs, 209 steps: more passes over fewer images, all of them: cross-validation measures the last "
                 "weights",
-                rate + "layer decay 0.75, warm-up of 1 epochs, cosine decay, label smoothing 0.1", balance, crops}));
+                rate + "layer decay 0.75, warm-up of 1 epoch, cosine decay, label smoothing 0.1", balance, crops}));
   fs::copy(images / "test", images / "val", fs::copy_options::recursive);
   chosen = default_recipe({.data = path, .model = model, .epochs = 5});
   EXPECT_EQ(chosen.reasons,
@@ -287,7 +287,7 @@ TEST(DefaultRecipe, TellsEachReason) {
           "a new model, cifar_vit_d192 on 32 × 32 pixels; with fewer than some 10,000 images a pretrained model "
           "serves better",
           "batch size 4, 11 steps an epoch of 46 images", "40 epochs, ending after 20 without a better held-out loss",
-          "AdamW with a peak rate of 0.00025 for this batch size, warm-up of 1 epochs, cosine decay, label "
+          "AdamW with a peak rate of 0.00025 for this batch size, warm-up of 1 epoch, cosine decay, label "
           "smoothing 0.1",
           balance, crops}));
   EXPECT_EQ(chosen.recipe.schedule.final_lr, 1e-6);

@@ -106,6 +106,8 @@ TEST(RecipeChoices, AreReadAndWrittenByTheirNames) {
   };
   const std::vector<Choice> choices{
       {"model.positions", {"drawn", "sincos2d"}},
+      {"data.preset", {"", "imagenet", "inception", "cifar10", "mnist"}},
+      {"data.interpolation", {"", "nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"}},
       {"data.unreadable", {"error", "skip", "leave_out"}},
       {"precision", {"fp32", "bf16"}},
       {"optimizer.name", {"adamw", "sgd", "lamb", "lion"}},

@@ -204,6 +204,17 @@ TEST(Teacher, SharesTheCacheBetweenRunsWithTheSameViews) {
   image::EvalTransform prepared = transform();
   prepared.crop_pct = 0.9;
   EXPECT_FALSE(testing::close(logits_with({views}, prepared), teacher_logits, 0));
+  std::vector<image::ProcessorSteps> steps(5, image::ProcessorSteps{.size = {8, 8}});
+  steps[1].resize = image::ProcessorSteps::Resize::shortest_edge;
+  steps[2].longest_edge = 16;
+  steps[3].crop = {8, 8};
+  steps[4].rescale = 1;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    prepared.processor = steps[i];
+    batch.images = Tensor::randn({4, 3, 8, 8}, 10 + i);
+    EXPECT_TRUE(testing::close(logits_with({views}, prepared), Teacher(folder, prepared, kClasses).logits(batch), 0))
+        << i << ": the cache has none of these steps";
+  }
 }
 
 // Mixed targets were smoothed when they were made; labels are smoothed here.

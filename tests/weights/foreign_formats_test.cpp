@@ -7,9 +7,9 @@
 
 #include "tests/support/messages.h"
 #include "tests/support/paths.h"
+#include "vitrail/base/file_lookup_internal.h"
 #include "vitrail/base/read_file.h"
 #include "vitrail/weights/checkpoint.h"
-#include "vitrail/weights/file_lookup_internal.h"
 #include "vitrail/weights/hub_layout.h"
 
 namespace vitrail::weights {

@@ -8,13 +8,21 @@
 namespace vitrail {
 namespace {
 
+// Whether the character changes the direction of the text after it, which then shows another order than it has.
+bool is_bidirectional_control(std::string_view character) {
+  const auto is_in = [&](std::string_view first, std::string_view last) {
+    return first <= character && character <= last;
+  };
+  return character == "\u061c" || is_in("\u200e", "\u200f") || is_in("\u202a", "\u202e") || is_in("\u2066", "\u2069");
+}
+
 // The number of bytes of the UTF-8 character at the front of `text`; 0 if it is invalid or a control character.
 size_t printable_bytes(std::string_view text) {
   const size_t length = utf8_length(text);
   const auto first = static_cast<unsigned char>(text.front());
   const bool c0_control = first < 0x20 || first == 0x7f;
   const bool c1_control = length == 2 && first == 0xc2 && static_cast<unsigned char>(text[1]) < 0xa0;
-  return c0_control || c1_control ? 0 : length;
+  return c0_control || c1_control || is_bidirectional_control(text.substr(0, length)) ? 0 : length;
 }
 
 // \xNN

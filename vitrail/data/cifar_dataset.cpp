@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "vitrail/base/error.h"
+#include "vitrail/base/file_lookup_internal.h"
 #include "vitrail/base/mapped_file_internal.h"
 #include "vitrail/data/cifar_files_internal.h"
 #include "vitrail/data/content_internal.h"

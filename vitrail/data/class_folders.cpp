@@ -94,9 +94,11 @@ void report_omissions(const FolderListing& listing, const Groups& groups, bool d
   if (!listing.others.empty()) warn(where + ": " + left_out_text(listing.others));
   const size_t empty = groups.empty.size();
   if (empty > 0) {
+    Paths names = groups.empty;
+    std::ranges::sort(names, NaturalLess());
     warn(str(where, ": ", empty,
              empty == 1 ? " folder without images is no class: " : " folders without images are no classes: ",
-             quoted_list(groups.empty)));
+             quoted_list(names)));
   }
   const auto is_outside = [](const std::string& path) { return path.find('/') == path.npos; };
   const auto outside = std::count_if(listing.images.begin(), listing.images.end(), is_outside);
@@ -140,7 +142,7 @@ Labels number_by_order(const Groups& groups, Paths names, const ClassFolderOptio
     throw Error(options.where,
                 str("folders named after the classes of the model or their indices, or as many folders as its ",
                     options.num_classes, " classes"),
-                str(names.size(), " class folders: ", quoted_list(names)));
+                counted(names.size(), "class folder") + ": " + quoted_list(names));
   }
   for (const std::string& name : names)
     labels.of_folders.push_back(std::find(all.begin(), all.end(), name) - all.begin());

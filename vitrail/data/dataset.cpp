@@ -6,6 +6,7 @@
 #include <set>
 
 #include "vitrail/base/error.h"
+#include "vitrail/base/file_lookup_internal.h"
 #include "vitrail/data/dataset_formats_internal.h"
 #include "vitrail/data/split_names_internal.h"
 
@@ -31,16 +32,6 @@ bool is_list_name(const fs::path& path) {
 }
 
 }  // namespace
-
-bool is_present(const fs::path& path) {
-  std::error_code ignored;
-  return fs::exists(path, ignored);
-}
-
-bool is_folder(const fs::path& path) {
-  std::error_code ignored;
-  return fs::is_directory(path, ignored);
-}
 
 int64_t class_limit(const DatasetOptions& options) {
   if (options.num_classes > 0) return options.num_classes;
@@ -79,11 +70,9 @@ std::string choose_standard_split(const fs::path& path, const DatasetOptions& op
 namespace {
 
 std::unique_ptr<Dataset> open_format(const fs::path& path, const DatasetOptions& options) {
-  std::error_code error;
-  const fs::file_status status = fs::status(path, error);
-  const bool missing = status.type() == fs::file_type::not_found;
-  if (!fs::exists(status)) throw Error(path.string(), "a dataset", missing ? "nothing at this path" : error.message());
-  if (fs::is_directory(status)) {
+  const PathKind kind = look_up(path);
+  if (kind == PathKind::missing) throw Error(path.string(), "a dataset", "nothing at this path");
+  if (kind == PathKind::folder) {
     if (is_cifar_folder(path)) return open_cifar(path, options);
     if (is_idx_folder(path)) return open_idx(path, options);
     return open_class_folders(path, options);

@@ -31,10 +31,6 @@ bool is_cifar_pickle(const std::filesystem::path& file);  // by its name
 bool is_idx_folder(const std::filesystem::path& folder);
 bool is_idx_images(const std::filesystem::path& file);  // by its name
 
-// Whether the path exists, or is a folder.  False if it cannot be accessed.
-bool is_present(const std::filesystem::path& path);
-bool is_folder(const std::filesystem::path& path);
-
 // The exclusive upper limit of labels: options.num_classes, else the number of labels, else no limit.
 int64_t class_limit(const DatasetOptions& options);
 

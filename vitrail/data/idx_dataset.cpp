@@ -5,6 +5,7 @@
 #include <set>
 
 #include "vitrail/base/error.h"
+#include "vitrail/base/file_lookup_internal.h"
 #include "vitrail/base/gzip_internal.h"
 #include "vitrail/base/mapped_file_internal.h"
 #include "vitrail/data/content_internal.h"

@@ -30,6 +30,10 @@ Image decode(std::span<const std::byte> bytes, const DecodeOptions& options, con
 // Whether the first bytes (16 suffice) are those of a format that decode() knows.
 bool has_image_signature(std::span<const std::byte> bytes);
 
+// Whether the first 16 bytes are those of a binary file that is not read, such as HEIC or a zip archive.  Files that
+// begin with text are not told from text.
+bool has_foreign_signature(std::span<const std::byte> bytes);
+
 // Larger files are refused.
 inline constexpr size_t kMaxFileBytes = size_t{1} << 30;
 

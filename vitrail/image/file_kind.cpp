@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "vitrail/image/decode.h"
+
 namespace vitrail::image {
 namespace {
 
@@ -87,7 +89,20 @@ std::string describe_text(string_view text) {
   return "";
 }
 
+// Whether text cannot begin with these bytes.
+bool is_binary(string_view bytes) {
+  return std::ranges::any_of(bytes, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
+}
+
 }  // namespace
+
+bool has_foreign_signature(Bytes bytes) {
+  const string_view text = text_of(bytes);
+  const auto fits = [&](const Kind& kind) {
+    return has(text, kind) && is_binary(text.substr(0, kind.offset + kind.magic.size()));
+  };
+  return std::ranges::any_of(kImages, fits) || std::ranges::any_of(kOthers, fits);
+}
 
 std::string describe_file(Bytes bytes) {
   if (bytes.empty()) return "an empty file";

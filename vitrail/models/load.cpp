@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "vitrail/base/error.h"
+#include "vitrail/base/file_lookup_internal.h"
 #include "vitrail/base/read_file.h"
 #include "vitrail/hub/hub.h"
 #include "vitrail/models/bundled.h"
@@ -18,15 +19,12 @@
 #include "vitrail/models/text_tower.h"
 #include "vitrail/models/unsupported_families_internal.h"
 #include "vitrail/weights/checkpoint_params_internal.h"
-#include "vitrail/weights/file_lookup_internal.h"
 #include "vitrail/weights/hub_layout.h"
 #include "vitrail/weights/rule_proposals_internal.h"
 
 namespace vitrail::models {
 namespace fs = std::filesystem;
 namespace {
-
-using weights::PathKind;
 
 struct Files {
   std::vector<fs::path> weights;  // one file, or all shards
@@ -38,7 +36,7 @@ bool is_of_open_clip(const fs::path& weights) { return weights.filename().string
 
 // The path of a file or folder, a bundled model or a model of the hub, which is downloaded if necessary.
 fs::path local_path(const fs::path& given) {
-  if (weights::look_up(given) != PathKind::missing) return given;
+  if (look_up(given) != PathKind::missing) return given;
   if (const auto bundled = find_bundled(given.string())) return *bundled;
   if (const auto name = hub::parse_name(given.string())) return hub::fetch(*name);
   throw Error(given.string(), "a model's folder or weights file, or the name of a bundled model or one of the hub",
@@ -47,16 +45,15 @@ fs::path local_path(const fs::path& given) {
 
 Files find_files(const fs::path& given) {
   fs::path path = local_path(given);
-  const bool is_folder = weights::look_up(path) == PathKind::folder;
+  const bool of_folder = is_folder(path);
   // A training run has its best weights in the folder model.
-  if (is_folder && !weights::is_present(path / "config.json") && weights::is_present(path / "model" / "config.json"))
-    path /= "model";
-  const fs::path folder = is_folder ? path : path.parent_path();
+  if (of_folder && !is_present(path / "config.json") && is_present(path / "model" / "config.json")) path /= "model";
+  const fs::path folder = of_folder ? path : path.parent_path();
   Files files{{path}, folder / "config.json"};
-  if (is_folder) files.weights = weights::find_hub_weights(path);
+  if (of_folder) files.weights = weights::find_hub_weights(path);
   if (path.string().ends_with(".index.json")) files.weights = weights::shards_of(path);
-  if (is_of_open_clip(files.weights.front()) || !weights::is_present(files.config)) {
-    if (const fs::path config = folder / "open_clip_config.json"; weights::is_present(config)) files.config = config;
+  if (is_of_open_clip(files.weights.front()) || !is_present(files.config)) {
+    if (const fs::path config = folder / "open_clip_config.json"; is_present(config)) files.config = config;
   }
   return files;
 }
@@ -64,7 +61,7 @@ Files find_files(const fs::path& given) {
 // The configuration of a registered architecture, or of a file.
 ModelConfig named_config(const std::string& file_or_name, const std::string& family_args) {
   const fs::path path = file_or_name;
-  const bool is_file = weights::is_present(path), name = !is_file && find_architecture(file_or_name);
+  const bool is_file = is_present(path), name = !is_file && find_architecture(file_or_name);
   if (!is_file && !name) refuse_unknown_name(file_or_name);
   const std::string text = name ? "{\"architecture\": \"" + file_or_name + "\"}" : read_text_file(path);
   const std::string preprocessor = name ? "" : preprocessor_text(path.parent_path());
@@ -73,7 +70,7 @@ ModelConfig named_config(const std::string& file_or_name, const std::string& fam
 
 ModelConfig config_of(const Files& files, const LoadOptions& options, const std::string& family_args) {
   if (options.config) return named_config(*options.config, family_args);
-  if (!weights::is_present(files.config)) {
+  if (!is_present(files.config)) {
     throw Error(files.weights.front().string(),
                 "a config.json beside it, or --config FILE (or a registered architecture's name)", "neither");
   }

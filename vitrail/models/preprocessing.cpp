@@ -79,8 +79,9 @@ void check_side(int64_t side, const std::string& where) {
 
 void check_crop(double fraction, const std::string& where) {
   if (fraction >= kMinCrop && fraction <= 1) return;
-  throw Error(where, str("a fraction from ", kMinCrop, " to 1"),
-              str(fraction, fraction > 1 && fraction <= 100 ? str(" (", fraction, " % is ", fraction / 100, ")") : ""));
+  throw Error(
+      where, str("a fraction from ", kMinCrop, " to 1"),
+      str(fraction, fraction >= 10 && fraction <= 100 ? str(" (", fraction, " % is ", fraction / 100, ")") : ""));
 }
 
 }  // namespace

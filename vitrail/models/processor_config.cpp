@@ -4,9 +4,9 @@
 #include <array>
 
 #include "vitrail/base/error.h"
+#include "vitrail/base/file_lookup_internal.h"
 #include "vitrail/base/read_file.h"
 #include "vitrail/models/config_formats_internal.h"
-#include "vitrail/weights/file_lookup_internal.h"
 
 namespace vitrail::models {
 namespace {
@@ -143,12 +143,12 @@ void read_statistics(const JsonFields& file, const Processor* type, int64_t chan
 
 std::string preprocessor_text(const std::filesystem::path& folder) {
   const std::filesystem::path file = folder / "processor_config.json", alone = folder / "preprocessor_config.json";
-  if (weights::is_present(file)) {
+  if (is_present(file)) {
     const Json json = parse_json(read_text_file(file), file.string());
     const auto nested = json.is_object() ? json.find("image_processor") : json.end();
     if (nested != json.end() && nested->is_object()) return nested->dump();
   }
-  return weights::is_present(alone) ? read_text_file(alone) : "";
+  return is_present(alone) ? read_text_file(alone) : "";
 }
 
 Preprocessing read_preprocessor(const Json& json, const VisionTransformerConfig& vit, const std::string& where) {

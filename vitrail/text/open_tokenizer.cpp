@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/base/error.h"
+#include "vitrail/base/file_lookup_internal.h"
 #include "vitrail/text/clip_tokenizer_internal.h"
 #include "vitrail/text/gemma_tokenizer_internal.h"
 #include "vitrail/text/siglip_tokenizer_internal.h"
@@ -12,16 +13,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kSentencePieceFiles[] = {"spiece.model", "sentencepiece.model"};
-
-bool is_present(const fs::path& path) {
-  std::error_code unknown;
-  return fs::exists(path, unknown);
-}
-
-bool is_folder(const fs::path& path) {
-  std::error_code unknown;
-  return fs::is_directory(path, unknown);
-}
 
 fs::path find_file(const fs::path& folder) {
   std::string names;

@@ -39,7 +39,7 @@ std::string class_counts_text(const RunData& data) {
     const auto name_of = [&](auto at) { return data.classes[static_cast<size_t>(at - counts.begin())]; };
     return text + str(*smallest, " (", name_of(smallest), ") to ", *largest, " (", name_of(largest), ")");
   }
-  for (size_t c = 0; c < counts.size(); ++c) text += str(c > 0 ? ", " : "", data.classes[c], " ", counts[c]);
+  for (size_t c = 0; c < counts.size(); ++c) text += str(c > 0 ? ", " : "", data.classes[c], ": ", counts[c]);
   return text;
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "vitrail/base/callbacks.h"
+#include "vitrail/base/counted.h"
 #include "vitrail/base/error.h"
 #include "vitrail/models/bundled.h"
 #include "vitrail/train/class_weights_internal.h"
@@ -164,23 +165,23 @@ void set_duration(const DefaultRecipeOptions& options, DefaultRecipe& result) {
   recipe.batch_size = batch_size_for(images);
   const int64_t steps = std::max<int64_t>(1, images / recipe.batch_size);
   result.reasons.push_back(
-      str("batch size ", recipe.batch_size, ", ", steps, " steps an epoch of ", images, " images"));
+      str("batch size ", recipe.batch_size, ", ", counted(steps, "step"), " an epoch of ", counted(images, "image")));
   const bool scratch = options.preset == Preset::scratch;
   recipe.epochs = options.epochs.value_or(finetune_epochs_for(images) * (scratch ? 10 : 1));
   if (options.choose_epochs) recipe.epochs = options.choose_epochs(result);
   recipe.schedule.warmup_epochs = std::min(1.0, 0.1 * static_cast<double>(recipe.epochs));
   recipe.lr = (scratch ? 1e-3 : 5e-4) * std::sqrt(static_cast<double>(recipe.batch_size) / 64);
   if (!options.cross_validated) recipe.patience = std::max<int64_t>(3, recipe.epochs / 2);
-  result.reasons.push_back(str(recipe.epochs, " epochs",
-                               options.epochs || options.choose_epochs
-                                   ? ""
-                                   : str(", ", recipe.epochs * steps, " steps: more passes over fewer images"),
-                               options.cross_validated
-                                   ? ", all of them: cross-validation measures the last weights"
-                                   : str(", ending after ", recipe.patience, " without a better held-out loss")));
+  result.reasons.push_back(
+      str(counted(recipe.epochs, "epoch"),
+          options.epochs || options.choose_epochs
+              ? ""
+              : str(", ", counted(recipe.epochs * steps, "step"), ": more passes over fewer images"),
+          options.cross_validated ? ", all of them: cross-validation measures the last weights"
+                                  : str(", ending after ", recipe.patience, " without a better held-out loss")));
   result.reasons.push_back(str("AdamW with a peak rate of ", recipe.lr, " for this batch size, ",
-                               scratch ? "" : "layer decay 0.75, ", "warm-up of ", recipe.schedule.warmup_epochs,
-                               " epochs, cosine decay",
+                               scratch ? "" : "layer decay 0.75, ", "warm-up of ",
+                               counted(recipe.schedule.warmup_epochs, "epoch"), ", cosine decay",
                                recipe.loss.label_smoothing > 0 ? ", label smoothing 0.1" : ""));
 }
 

@@ -54,10 +54,11 @@ void describe_data(Schema& schema, DataRecipe& data) {
   auto seed = static_cast<int64_t>(data.holdout_seed);
   schema.integer("holdout_seed", seed, 0);
   data.holdout_seed = static_cast<uint64_t>(seed);
-  schema.string("preset", data.preset);
+  schema.choice("preset", data.preset, std::vector<std::string>{"", "imagenet", "inception", "cifar10", "mnist"});
   schema.number_list("mean", data.mean, kAny);
   schema.number_list("std", data.std, {1e-9, kMax});
-  schema.string("interpolation", data.interpolation);
+  schema.choice("interpolation", data.interpolation,
+                std::vector<std::string>{"", "nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"});
   schema.number("crop_pct", data.crop_pct, {0.01, 1});
   schema.choice<data::Unreadable>("unreadable", data.unreadable,
                                   {{"error", data::Unreadable::error},

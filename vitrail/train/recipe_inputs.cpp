@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "vitrail/base/error.h"
+#include "vitrail/base/file_lookup_internal.h"
 #include "vitrail/base/installed_files.h"
 #include "vitrail/base/read_file.h"
 #include "vitrail/base/utf8_internal.h"
@@ -60,6 +61,7 @@ std::vector<std::string> start_settings(const std::string& model) {
 
 std::filesystem::path find_dataset(const std::string& path) {
   if (const auto found = find_installed(path)) return *found;
+  look_up(path);  // throws if the path cannot be looked at
   const std::string name = std::filesystem::path(path).filename().string();
   const auto script = find_installed("scripts/get-data");
   const bool is_fetched = script && (name == "cifar10" || name == "mnist");

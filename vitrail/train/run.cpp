@@ -3,6 +3,7 @@
 
 #include "vitrail/autograd/variable.h"
 #include "vitrail/base/callbacks.h"
+#include "vitrail/base/counted.h"
 #include "vitrail/base/error.h"
 #include "vitrail/infer/preprocess.h"
 #include "vitrail/ops/precision.h"
@@ -88,10 +89,13 @@ void Run::log_setup() const {
         "is faster");
   }
   if (group_.size() > 1) log(str(group_.size(), " processes, ", position_.batch_images, " images a batch"));
-  if (training_step_.ema() && !training_step_.ema()->warmed_up(recipe_.epochs * steps_))
+  if (training_step_.ema() && !data_.validation.dataset) {
+    warn("ema: the average is not used, because no validation images tell whether it is better than the last weights");
+  } else if (training_step_.ema() && !training_step_.ema()->warmed_up(recipe_.epochs * steps_)) {
     warn(str("ema: the average is not used, because after all ", recipe_.epochs * steps_,
              " steps it is still mostly the ",
              "weights of the first step; expected a smaller decay or \"warmup\": true"));
+  }
   if (state_) log_resumption();
 }
 
@@ -205,7 +209,8 @@ TrainingResult Run::run() {
     for (const nn::NamedTensor& tensor : parameters) last.push_back({tensor.name, tensor.tensor.clone()});
     if (group_.is_rank_zero()) write_model(folder_->path() / "last", prepared_.config, last);
     if (position_.epoch < recipe_.epochs)
-      log(str("ended after epoch ", position_.epoch, ": no better validation loss in ", recipe_.patience, " epochs"));
+      log(str("ended after epoch ", position_.epoch, ": no better validation loss in ",
+              counted(recipe_.patience, "epoch")));
     final_evaluation();
     copy_weights(last, parameters, "weights");
     save();

@@ -4,11 +4,13 @@
 #include <algorithm>
 
 #include "vitrail/base/callbacks.h"
+#include "vitrail/base/counted.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/utf8_internal.h"
 #include "vitrail/data/decoded_cache.h"
 #include "vitrail/data/holdout_split.h"
 #include "vitrail/data/shared_images.h"
+#include "vitrail/data/split_names_internal.h"
 #include "vitrail/infer/preprocess.h"
 #include "vitrail/train/class_weights_internal.h"
 #include "vitrail/train/recipe_inputs.h"
@@ -90,7 +92,8 @@ void hold_out(const data::Dataset& train, const DataRecipe& recipe, RunData& run
   data::HoldoutSplit split = data::holdout_split(train, held_out, recipe.holdout_seed);
   run.train.samples = std::move(split.train);
   if (run.validation.dataset && !run.test.dataset) run.test = run.validation;
-  run.validation = Subset{nullptr, std::move(split.held_out), str(held_out, " images held out of ", recipe.train)};
+  const std::string path = recipe.train + (train.split().empty() ? "" : "/" + train.split());
+  run.validation = Subset{nullptr, std::move(split.held_out), counted(held_out, "image") + " held out of " + path};
 }
 
 // Accuracies on images that are also trained on are no measure.  No model fits an image that is in two classes.
@@ -134,6 +137,17 @@ void report_untrained_classes(const RunData& run) {
            untrained > 1 ? ", …)" : ")"));
 }
 
+// A recipe that names the training data alone uses one of its splits.
+void report_unused_splits(const data::Dataset& train, const DataRecipe& recipe) {
+  if (train.split().empty() || !recipe.val.empty() || !recipe.test.empty()) return;
+  std::string unused;
+  for (const std::string& split : data::dataset_splits(find_dataset(recipe.train))) {
+    if (split != data::canonical_split(train.split())) unused += (unused.empty() ? "" : " and ") + split;
+  }
+  if (unused.empty()) return;
+  warn(str(recipe.train, ": images of ", unused, " are not used: the recipe's data.val and data.test are empty"));
+}
+
 }  // namespace
 
 int64_t Subset::size() const {
@@ -161,6 +175,7 @@ RunData open_sets(const DataRecipe& recipe, int64_t channels) {
     run.test = all_of(open_split(recipe.test, recipe.test_split, "test", options), recipe.test);
   }
   hold_out(*train, recipe, run);
+  report_unused_splits(*train, recipe);
   run.train.dataset = train;
   if (!run.validation.dataset && !run.validation.samples.empty()) run.validation.dataset = train;
   return run;

@@ -6,6 +6,7 @@
 
 #include "vitrail/autograd/variable.h"
 #include "vitrail/base/callbacks.h"
+#include "vitrail/base/counted.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
 #include "vitrail/data/ordered_prefetch.h"
@@ -208,7 +209,8 @@ TrainingResult SegmentRun::run() {
     }
     if (counters_.tested) return result(false);
     if (position_.epoch < recipe_.epochs) {
-      log(str("ended after epoch ", position_.epoch, ": no better validation loss in ", recipe_.patience, " epochs"));
+      log(str("ended after epoch ", position_.epoch, ": no better validation loss in ",
+              counted(recipe_.patience, "epoch")));
     }
     final_evaluation();
   } catch (const StopRequested&) {

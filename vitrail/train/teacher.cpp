@@ -53,12 +53,21 @@ uint32_t checksum(const models::VisionTransformer& model) {
   return sum;
 }
 
+std::string describe(const image::ProcessorSteps& steps) {
+  std::string text = str(" processor ", static_cast<int>(steps.resize), " ", steps.size[0], " ", steps.size[1], " ",
+                         steps.rescale, " ", steps.resize_floats);
+  if (steps.longest_edge) text += str(" longest ", *steps.longest_edge);
+  if (steps.crop) text += str(" crop ", (*steps.crop)[0], " ", (*steps.crop)[1]);
+  return text;
+}
+
 std::string describe(const image::EvalTransform& transform) {
   std::string text = str(transform.size[0], " ", transform.size[1], " ", transform.crop_pct, " ",
                          static_cast<int>(transform.crop_mode), " ", static_cast<int>(transform.interpolation));
   if (transform.fill_color) text += str(" fill ", static_cast<int>(*transform.fill_color));
   for (const double value : transform.mean) text += str(" ", value);
   for (const double value : transform.std) text += str(" ", value);
+  if (transform.processor) text += describe(*transform.processor);
   return text;
 }
 

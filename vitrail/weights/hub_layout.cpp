@@ -7,9 +7,9 @@
 
 #include "vitrail/base/atomic_file.h"
 #include "vitrail/base/error.h"
+#include "vitrail/base/file_lookup_internal.h"
 #include "vitrail/base/json_checks_internal.h"
 #include "vitrail/base/read_file.h"
-#include "vitrail/weights/file_lookup_internal.h"
 #include "vitrail/weights/foreign_formats_internal.h"
 #include "vitrail/weights/safetensors.h"
 
@@ -109,12 +109,10 @@ std::vector<fs::path> find_hub_weights(const fs::path& folder) {
   return weights.ends_with(".json") ? shards_of(folder / weights) : std::vector{folder / weights};
 }
 
-void write_hub_folder(const fs::path& folder, const std::string& config_json,
-                      const std::vector<std::pair<std::string, Tensor>>& tensors,
-                      const std::string& preprocessor_json) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) throw Error(str(folder.string(), ": cannot be created: ", error.message()));
+namespace {
+
+void write_files(const fs::path& folder, const std::string& config_json,
+                 const std::vector<std::pair<std::string, Tensor>>& tensors, const std::string& preprocessor_json) {
   const fs::path path = folder / "model.safetensors";
   AtomicFile weights(path), config(folder / "config.json");
   write_safetensors(weights, tensors, {{"format", "pt"}}, path);  // transformers requires the format
@@ -123,6 +121,22 @@ void write_hub_folder(const fs::path& folder, const std::string& config_json,
   AtomicFile preprocessor(folder / "preprocessor_config.json");
   preprocessor.write(preprocessor_json);
   AtomicFile::commit_together({&weights, &config, &preprocessor});
+}
+
+}  // namespace
+
+void write_hub_folder(const fs::path& folder, const std::string& config_json,
+                      const std::vector<std::pair<std::string, Tensor>>& tensors,
+                      const std::string& preprocessor_json) {
+  std::error_code error;
+  const bool created = fs::create_directories(folder, error);
+  if (error) throw Error(str(folder.string(), ": cannot be created: ", error.message()));
+  try {
+    write_files(folder, config_json, tensors, preprocessor_json);
+  } catch (...) {
+    if (created) fs::remove(folder, error);  // it is empty
+    throw;
+  }
 }
 
 }  // namespace vitrail::weights

@@ -91,22 +91,14 @@ bool available() { return true; }
 
 Isa effective_isa() {
   limit_isa();
-  switch (dnnl_get_effective_cpu_isa()) {
-    case dnnl_cpu_isa_sse41:
-    case dnnl_cpu_isa_avx:
-      return Isa::sse4;
-    case dnnl_cpu_isa_avx2:
-    case dnnl_cpu_isa_avx2_vnni:
-      return Isa::avx2;
-    case dnnl_cpu_isa_avx512_core:
-      return Isa::avx512;
-    case dnnl_cpu_isa_avx512_core_vnni:
-      return Isa::avx512_vnni;
-    case dnnl_cpu_isa_avx512_core_amx:
-      return Isa::avx512_amx;
-    default:
-      return Isa::avx512_bf16;
-  }
+  // A value has one bit per feature, so that an instruction set unknown here contains the bits of those it extends.
+  const int isa = dnnl_get_effective_cpu_isa();
+  const auto has = [isa](dnnl_cpu_isa_t part) { return (isa & part) == part; };
+  if (has(dnnl_cpu_isa_avx512_core_amx)) return Isa::avx512_amx;
+  if (has(dnnl_cpu_isa_avx512_core_bf16)) return Isa::avx512_bf16;
+  if (has(dnnl_cpu_isa_avx512_core_vnni)) return Isa::avx512_vnni;
+  if (has(dnnl_cpu_isa_avx512_core)) return Isa::avx512;
+  return has(dnnl_cpu_isa_avx2) ? Isa::avx2 : Isa::sse4;
 }
 
 void sgemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const float* a, int64_t lda,

@@ -8,13 +8,13 @@
 #include "vitrail/base/crc32c_internal.h"
 #include "vitrail/base/digest_internal.h"
 #include "vitrail/base/error.h"
+#include "vitrail/base/file_lookup_internal.h"
 #include "vitrail/base/parallel.h"
 #include "vitrail/base/read_file.h"
 #include "vitrail/models/config_formats_internal.h"
 #include "vitrail/models/load.h"
 #include "vitrail/models/sam/tiny_vit.h"
 #include "vitrail/weights/checkpoint_params_internal.h"
-#include "vitrail/weights/file_lookup_internal.h"
 
 namespace vitrail::models {
 namespace {
@@ -60,7 +60,7 @@ SamConfigDefaults defaults_of(const std::filesystem::path& file, const weights::
                               const SamLoadOptions& options) {
   SamConfigDefaults defaults;
   const std::filesystem::path config = file.parent_path() / "config.json";
-  if (weights::is_present(config)) {
+  if (is_present(config)) {
     const Json object = parse_json(read_text_file(config), config.string());
     const JsonFields fields(object, config.string());
     if (map.name() == kMobile) {

@@ -3,7 +3,7 @@
 // Looking at paths that a user gave.
 #include <filesystem>
 
-namespace vitrail::weights {
+namespace vitrail {
 
 enum class PathKind { missing, folder, other };
 
@@ -11,5 +11,6 @@ enum class PathKind { missing, folder, other };
 // way, a name that is too long, a link that leads to itself.
 PathKind look_up(const std::filesystem::path& path);
 inline bool is_present(const std::filesystem::path& path) { return look_up(path) != PathKind::missing; }
+inline bool is_folder(const std::filesystem::path& path) { return look_up(path) == PathKind::folder; }
 
-}  // namespace vitrail::weights
+}  // namespace vitrail

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/weights/file_lookup_internal.h"
+#include "vitrail/base/file_lookup_internal.h"
 
 #include <system_error>
 
 #include "vitrail/base/error.h"
 
-namespace vitrail::weights {
+namespace vitrail {
 namespace fs = std::filesystem;
 
 PathKind look_up(const fs::path& path) {
@@ -18,4 +18,4 @@ PathKind look_up(const fs::path& path) {
   return status.type() == fs::file_type::directory ? PathKind::folder : PathKind::other;
 }
 
-}  // namespace vitrail::weights
+}  // namespace vitrail

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/weights/file_lookup_internal.h"
+#include "vitrail/base/file_lookup_internal.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include "tests/support/messages.h"
 #include "tests/support/paths.h"
 
-namespace vitrail::weights {
+namespace vitrail {
 namespace {
 
 namespace fs = std::filesystem;
@@ -30,6 +30,7 @@ TEST(FileLookup, TellsFoldersFromOtherPaths) {
   for (const auto& [path, kind] : cases) {
     EXPECT_EQ(look_up(path), kind) << path;
     EXPECT_EQ(is_present(path), kind != PathKind::missing) << path;
+    EXPECT_EQ(is_folder(path), kind == PathKind::folder) << path;
   }
 }
 
@@ -42,4 +43,4 @@ TEST(FileLookup, WhatCannotBeFoundOutIsAnErrorWithTheReason) {
 }
 
 }  // namespace
-}  // namespace vitrail::weights
+}  // namespace vitrail
