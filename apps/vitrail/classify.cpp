@@ -8,7 +8,6 @@
 #include "apps/vitrail/prediction_printer.h"
 #include "apps/vitrail/usage_errors.h"
 #include "vitrail/base/error.h"
-#include "vitrail/base/file_lookup_internal.h"
 #include "vitrail/base/npy.h"
 
 namespace vitrail::app {
@@ -45,17 +44,19 @@ int classify(const ClassifyCommandOptions& options, const GlobalOptions& global)
     const float* row = outcome.result.data<float>();
     if (logits) logits->write_rows(row, 1);
     any_logits = true;
+    std::vector<Prediction> predictions;
     try {
       const std::span logits_row(row, static_cast<size_t>(classes));
-      printer.print(outcome.path, model.predictions(logits_row, options.predictions.top, outcome.path));
+      predictions = model.predictions(logits_row, options.predictions.top, outcome.path);
     } catch (const Error& error) {
       ++failures;
       print_error(with_path(outcome.path, error.what()));
-      printer.print_failure(outcome.path, error.what());
+      return printer.print_failure(outcome.path, error.what());
     }
+    printer.print(outcome.path, predictions);
   });
   // Rows of NaN alone replace no old file.
-  if (logits && failures > 0 && !any_logits && is_present(options.logits))
+  if (logits && failures > 0 && !any_logits && replaces_file(options.logits))
     throw Error("--logits", "an image that can be read", "none");
   if (logits) logits->finish();
   return failures == 0 ? 0 : 1;

@@ -16,7 +16,6 @@
 #include "vitrail/base/atomic_file.h"
 #include "vitrail/base/counted.h"
 #include "vitrail/base/error.h"
-#include "vitrail/base/file_lookup_internal.h"
 #include "vitrail/pipeline/feature_request.h"
 
 namespace vitrail::app {
@@ -80,17 +79,20 @@ size_t embed_images(const ImageSource& source, const Model& model, const EmbedCo
   size_t failures = 0;
   failures += run_images(source, model, request, options.images.batch, global, [&](const Outcome& outcome) {
     if (!outcome.error.empty()) return rows.add_failure(outcome.path, outcome.error);
+    Tensor row = outcome.result;
     try {
-      rows.add(outcome.path, options.normalize ? analysis::normalized_rows(outcome.result) : outcome.result);
+      if (options.normalize) row = analysis::normalized_rows(row);
+      rows.check(row);
     } catch (const Error& error) {
       ++failures;
       print_error(with_path(outcome.path, error.what()));
-      rows.add_failure(outcome.path, error.what());
+      return rows.add_failure(outcome.path, error.what());
     }
+    rows.add(outcome.path, row);
   });
   const auto shape_without_features = [&] {
     // Rows of NaN alone replace no old file.  The record of a shard says which of its images failed.
-    if (failures > 0 && !are_shards(options.images.inputs) && is_present(options.output))
+    if (failures > 0 && !are_shards(options.images.inputs) && replaces_file(options.output))
       throw Error("embed", "an image that can be read", "none");
     return row_shape(model, request);
   };

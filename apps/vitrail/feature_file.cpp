@@ -29,11 +29,12 @@ void check_shape(const Tensor& row, const Shape& shape) {
 }
 
 // Rounding to f16 must not give infinity.
-void check_range(const float* values, int64_t count) {
+void check_range(const Tensor& row) {
   const float max = 65504;  // the largest finite value in f16
-  for (int64_t i = 0; i < count; ++i) {
-    if (std::abs(values[i]) > max)
-      throw Error("--dtype fp16", str("values up to ", max, " (--normalize, or --dtype fp32)"), str(values[i]));
+  for (int64_t i = 0; i < row.numel(); ++i) {
+    const float value = row.data<float>()[i];
+    if (std::abs(value) > max)
+      throw Error("--dtype fp16", str("values up to ", max, " (--normalize, or --dtype fp32)"), str(value));
   }
 }
 
@@ -42,11 +43,14 @@ class ArrayFeatures : public FeatureFile {
  public:
   explicit ArrayFeatures(DType dtype) : dtype_(dtype) {}
 
+  void check(const Tensor& row) const override {
+    if (shape_) check_shape(row, *shape_);
+    if (dtype_ == DType::f16) check_range(row.contiguous());
+  }
   void add(const std::string& path, const Tensor& row) override {
     if (!shape_) begin(row.shape());
-    check_shape(row, *shape_);
+    check(row);
     const Tensor values = row.contiguous();
-    if (dtype_ == DType::f16) check_range(values.data<float>(), values.numel());
     write_row(values.data<float>());
     add_path(path, "");
   }
@@ -134,9 +138,12 @@ class CsvFeatures : public FeatureFile {
  public:
   explicit CsvFeatures(const std::string& path) : file_(path) {}
 
+  void check(const Tensor& row) const override {
+    if (shape_) check_shape(row, *shape_);
+  }
   void add(const std::string& path, const Tensor& row) override {
     if (!shape_) begin(row.shape());
-    check_shape(row, *shape_);
+    check(row);
     const Tensor values = row.contiguous();
     std::string line = csv_field(path);
     for (int64_t i = 0; i < values.numel(); ++i) line += fmt::format(",{:.9g}", values.data<float>()[i]);

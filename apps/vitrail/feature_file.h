@@ -13,7 +13,9 @@ namespace vitrail::app {
 class FeatureFile {
  public:
   virtual ~FeatureFile() = default;
-  virtual void add(const std::string& path, const Tensor& row) = 0;
+  // Throws Error for a row of another shape than the others, or with values beyond the type's range.
+  virtual void check(const Tensor& row) const = 0;
+  virtual void add(const std::string& path, const Tensor& row) = 0;  // a checked row; throws if it cannot be written
   virtual void add_failure(const std::string& path, const std::string& error) = 0;
   // `shape` gives the shape of a row if no image succeeded.  An array has `info` in FILE.json (embedding_info.h),
   // unless it is empty.

@@ -122,7 +122,7 @@ int run_program(int argc, char** argv) {
       .add_option("--max-memory", global.max_memory,
                   "Memory that the program may allocate, in MiB; what needs more is an error (default: no limit)")
       ->envname("VITRAIL_MAX_MEMORY")
-      ->check(CLI::Range(16, 1 << 30));
+      ->check(CLI::Range(32, 1 << 30));
   program.add_flag("--quiet", global.quiet, "Suppress progress and warnings")->envname("VITRAIL_QUIET");
 
   app::Run run;

@@ -38,9 +38,8 @@ void write_to_stderr(std::string_view text) { static_cast<void>(std::fwrite(text
 constexpr const char *kRed = "\033[1;31m", *kYellow = "\033[1;33m", *kPlain = "\033[0m";
 
 bool has_colors() {
-  const char *no_color = std::getenv("NO_COLOR"), *terminal = std::getenv("TERM");
-  return ::isatty(STDERR_FILENO) != 0 && (no_color == nullptr || *no_color == '\0') && terminal != nullptr &&
-         std::string_view(terminal) != "dumb";
+  const char* no_color = std::getenv("NO_COLOR");
+  return has_control_sequences() && (no_color == nullptr || *no_color == '\0');
 }
 
 // "vitrail: label: message"
@@ -51,6 +50,11 @@ void print_labelled(const char* label, const char* color, const std::string& mes
 }
 
 }  // namespace
+
+bool has_control_sequences() {
+  const char* terminal = std::getenv("TERM");
+  return ::isatty(STDERR_FILENO) != 0 && terminal != nullptr && std::string_view(terminal) != "dumb";
+}
 
 void write_output(std::string_view text) {
   clear_status();

@@ -52,6 +52,9 @@ void print_warning(const std::string& message);  // the same message once
 // The message with the path of the image in front, unless it begins with it already.
 std::string with_path(const std::string& path, const std::string& message);
 
+// Whether standard error is a terminal that knows control sequences: TERM is set, and not to "dumb".
+bool has_control_sequences();
+
 // Replaces the status line of the terminal by `text`, cut at the terminal's width.  All other functions remove the line
 // before they write.  Only for a standard error that is a terminal.  Does nothing if writing fails.
 void draw_status(std::string_view text);

@@ -8,6 +8,8 @@
 #include <map>
 #include <optional>
 
+#include "vitrail/base/output_guard_internal.h"
+
 namespace vitrail::app {
 namespace {
 
@@ -42,18 +44,26 @@ bool FileSet::contains(const std::string& path) const {
 
 void check_outputs(const std::vector<OutputFile>& outputs, const std::vector<std::string>& inputs) {
   const FileSet files(inputs);
+  std::vector<std::string> guarded;
   std::map<fs::path, std::string> options;
   for (const auto& [option, path] : outputs) {
     if (path.empty()) continue;
     if (path == "-") throw CLI::ValidationError(option, "expected a file, got -: standard output has other results");
     if (files.contains(path)) throw CLI::ValidationError(option, "expected another file than the input " + path);
     if (is_device(path)) continue;
+    guarded.push_back(path);
     std::error_code error;
     const fs::path file = fs::weakly_canonical(path, error);
     const auto [other, is_new] = options.emplace(error ? fs::path(path) : file, option);
     if (!is_new)
       throw CLI::ValidationError(option, "expected another file than that of " + other->second + ", " + path);
   }
+  guard_outputs(guarded);
+}
+
+bool replaces_file(const std::string& output) {
+  std::error_code unknown;
+  return std::filesystem::is_regular_file(output, unknown);
 }
 
 }  // namespace vitrail::app

@@ -2,7 +2,6 @@
 #include "apps/vitrail/progress.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "apps/vitrail/output.h"
 #include "apps/vitrail/status_text.h"
@@ -25,7 +24,7 @@ std::string byte_count_text(int64_t bytes) {
   return fmt::format("{:.1f} {}", value, kUnits[unit]);
 }
 
-StatusLine::StatusLine(bool quiet) : enabled_(!quiet && ::isatty(STDERR_FILENO) != 0) {}
+StatusLine::StatusLine(bool quiet) : enabled_(!quiet && has_control_sequences()) {}
 
 StatusLine::~StatusLine() {
   if (enabled_) clear_status();

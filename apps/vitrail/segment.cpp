@@ -76,6 +76,7 @@ int Segmentation::run() {
   const std::optional<size_t> prompts = inputs_.prompts_in_file(), images = inputs_.images();
   const bool points = options_.everything && images == 1;  // their number is known later
   if (!points) progress_.emplace(prompts ? "prompts" : "images", prompts ? prompts : images, global_.quiet);
+  for (size_t i = 0; folder_ && i < images.value_or(0); ++i) folder_->protect(*inputs_.path(i));
   size_t count = 0;
   for (; inputs_.path(count); ++count) {
     segment(count);

@@ -127,18 +127,24 @@ SegmentFolder::SegmentFolder(const SegmentOptions& options)
   names_.name_of("coco.json");  // an image's files have another name
 }
 
+std::string SegmentFolder::file(const fs::path& base, const char* extension) const {
+  const std::string path = base.string() + extension;
+  if (images_read_.contains(path)) throw Error("-o", "another folder than that of the images", path);
+  return path;
+}
+
 void SegmentFolder::add(SegmentImage& image, std::span<const SegmentMask> masks) {
+  protect(image.path());
   const std::string name = names_.name_of(image.path());
   const fs::path base = folder_ / name;
   if (files_.masks || files_.csv) create_folder(base, "the masks of an image");
-  if (files_.overlay)
-    image::write_png(base.string() + ".png", sam::best_masks_overlay(image.pixels(), masks, opacity_));
+  if (files_.overlay) image::write_png(file(base, ".png"), sam::best_masks_overlay(image.pixels(), masks, opacity_));
   if (files_.masks) write_masks(base, masks);
   if (files_.csv) write_csv(base / "metadata.csv", masks, everything_);
   if (files_.sa1b) {
-    write_text(base.string() + ".json", json_text(sa1b_json(++images_, image.path(), image.embedding(), masks)) + "\n");
+    write_text(file(base, ".json"), json_text(sa1b_json(++images_, image.path(), image.embedding(), masks)) + "\n");
   }
-  if (files_.polygons) write_text(base.string() + ".geojson", json_text(polygons_json(masks)) + "\n");
+  if (files_.polygons) write_text(file(base, ".geojson"), json_text(polygons_json(masks)) + "\n");
   if (coco_) coco_->add(image.path(), image.embedding().width, image.embedding().height, masks);
 }
 

@@ -36,12 +36,17 @@ class SegmentFolder {
   explicit SegmentFolder(const SegmentOptions& options);
 
   bool needs_pixels() const { return files_.overlay; }
-  // The files of an image.  Throws Error if one cannot be written.
+  // An image that no output may replace.
+  void protect(const std::string& image) { images_read_.add(image); }
+  // The files of an image.  Throws Error if one cannot be written or would replace an image.
   void add(SegmentImage& image, std::span<const SegmentMask> masks);
   void finish();  // files of all images
 
  private:
+  std::string file(const std::filesystem::path& base, const char* extension) const;
+
   std::filesystem::path folder_;
+  FileSet images_read_{{}};
   SegmentFiles files_;
   double opacity_;
   bool everything_;

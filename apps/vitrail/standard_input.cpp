@@ -30,6 +30,13 @@ bool begins_with_path(const std::string& bytes) {
          });
 }
 
+// Whether the bytes begin a netpbm image: P1 to P6, white space and the width or a comment.
+bool begins_as_netpbm(std::string_view bytes) {
+  return bytes.size() >= 4 && bytes[0] == 'P' && bytes[1] >= '1' && bytes[1] <= '6' &&
+         std::isspace(static_cast<unsigned char>(bytes[2])) != 0 &&
+         (bytes[3] == '#' || std::isdigit(static_cast<unsigned char>(bytes[3])) != 0);
+}
+
 // Whether the bytes begin a text file that is no list of paths, such as the page of a failed download.
 bool begins_as_document(std::string_view bytes) {
   std::string lower(bytes);
@@ -69,7 +76,8 @@ bool StandardInput::is_image() {
   const std::span bytes = std::as_bytes(std::span(first));
   const bool binary = std::ranges::any_of(first, [](char c) { return is_control(c) || c == '\xff'; });
   if (binary && image::has_image_signature(bytes)) return true;
-  return image::has_foreign_signature(bytes) || begins_as_document(first);  // the decoder's error names the format
+  return image::has_foreign_signature(bytes) || begins_as_document(first) ||
+         begins_as_netpbm(first);  // the decoder's error names the format
 }
 
 std::vector<std::byte> StandardInput::image() {
@@ -87,7 +95,8 @@ std::optional<std::string> StandardInput::next_path() {
   constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // in front of lists that PowerShell writes
   if (!started_ && buffer_.compare(begin_, kByteOrderMark.size(), kByteOrderMark) == 0) begin_ += kByteOrderMark.size();
   started_ = true;
-  while (true) {
+  for (size_t empty = 0;; ++empty) {
+    if (empty > kMaxPathBytes) throw Error("standard input", "paths", str("more than ", kMaxPathBytes, " empty lines"));
     const size_t end = separator_known_ ? buffer_.find(separator_, begin_)
                                         : buffer_.find_first_of(std::string_view("\n\0", 2), begin_);
     if (end == buffer_.npos) {

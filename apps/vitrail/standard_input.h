@@ -18,7 +18,8 @@ class StandardInput {
   bool is_image();
   std::vector<std::byte> image();
 
-  // Waits for the next path.  None at the end.  Throws Error if reading fails, or for a path of more than 1 MiB.
+  // Waits for the next path.  None at the end.  Throws Error if reading fails, or for a path of more than 1 MiB
+  // or as many empty ones.
   std::optional<std::string> next_path();
 
   // Whether next_path() waits in another thread.

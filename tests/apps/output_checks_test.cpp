@@ -2,7 +2,7 @@
 // Outputs that would destroy an input or each other, and options that would have no effect.
 #include <fstream>
 
-#include "tests/apps/option_effects.h"
+#include "tests/apps/segment_runs.h"
 
 namespace vitrail::testing {
 namespace {
@@ -27,6 +27,53 @@ TEST(Outputs, DoNotReplaceAnInput) {
   expect_refusal({"eval", "-m", model, list, "--predictions", list}, "--predictions: expected another file");
   EXPECT_EQ(content_of(list), "a.png,0\nb.png,1\n");
   EXPECT_EQ(content_of(a), before);
+}
+
+// What only reading shows: an image in a folder or a list, the files of the model.
+TEST(Outputs, DoNotReplaceWhatReadingFinds) {
+  const fs::path folder = image_folder(2), images = folder / "images", list = folder / "l.csv", model = folder / "m";
+  fs::create_directories(images);
+  for (const char* name : {"a.png", "b.png"}) fs::rename(folder / name, images / name);
+  std::ofstream(list) << "images/a.png,0\nimages/b.png,1\n";
+  fs::copy(small_model(), model);
+  fs::copy_file(model / "config.json", folder / "f.json");
+  const std::string b = images / "b.png", weights = model / "model.safetensors", config = folder / "f.json";
+  struct Command {
+    Arguments arguments;
+    std::string output;
+  };
+  for (const auto& [arguments, output] :
+       {Command{{"classify", images, "-m", model, "--logits", b}, b},
+        {{"eval", list, "-m", model, "--report", b}, b},
+        {{"embed", images, "-m", weights, "--config", config, "-o", folder / "f.npy"}, config},
+        {{"embed", images, "-m", model, "-o", weights + ".npy"}, ""},
+        {{"eval", list, "-m", weights, "--config", config, "--predictions", weights}, weights},
+        {{"attention", images / "a.png", "-m", weights, "--config", config, "--raw", weights}, weights}}) {
+    const std::string before = output.empty() ? "" : content_of(output);
+    const ProgramResult result = run_program(arguments);
+    EXPECT_EQ(result.status, output.empty() ? 0 : 1) << arguments[0] << result.err;
+    if (output.empty()) continue;
+    EXPECT_TRUE(contains(result.err, "another input than the file that the results replace")) << result.err;
+    EXPECT_EQ(content_of(output), before) << arguments[0];
+  }
+  const Arguments piped{"classify", "-", "-m", model, "--logits", b};
+  const std::string before = content_of(b);
+  EXPECT_EQ(run_program(piped, b + "\n").status, 1);
+  EXPECT_EQ(content_of(b), before);
+}
+
+TEST(Outputs, MasksDoNotReplaceTheirImages) {
+  const fs::path folder = scratch_folder();
+  for (const char* name : {"a.png", "b.png"}) fs::copy_file(image_folder(1) / "a.png", folder / name);
+  fs::copy_file(folder / "a.png", folder / "b.jpg");  // its overlay would be b.png
+  const std::string before = content_of(folder / "a.png");
+  for (const Arguments& inputs : {Arguments{folder}, {folder / "a.png"}, {folder / "b.jpg", folder / "b.png"}}) {
+    const ProgramResult result =
+        run_program(Arguments{"segment", "-m", exact_windows().model} + inputs + Arguments{"--point", "2,2", "-o", folder});
+    EXPECT_EQ(result.status, 1) << result.err;
+    EXPECT_TRUE(contains(result.err, "-o: expected another folder than that of the images")) << result.err;
+    for (const char* name : {"a.png", "b.png", "b.jpg"}) EXPECT_EQ(content_of(folder / name), before) << name;
+  }
 }
 
 // Each output of a command, and each file that it reads.

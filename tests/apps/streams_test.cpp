@@ -71,6 +71,40 @@ TEST_F(StreamsTest, AnImageOnStandardInputOrInAPipeIsClassified) {
   }
 }
 
+// Bytes that are no list of paths are one error that names them.
+TEST_F(StreamsTest, OtherFilesOnStandardInputAreNamed) {
+  const auto error_for = [&](const std::string& input) {
+    const ProgramResult ended = run_program({"classify", "-m", small_model(), "-"}, input);
+    EXPECT_EQ(ended.status, 1) << ended.err;
+    EXPECT_EQ(lines_of(ended.err).size(), 1u) << ended.err;
+    return ended.err;
+  };
+  const std::string rest(100, 'x');
+  for (const auto& [input, kind] : {std::pair{std::string("\0\0\0\x18"
+                                                          "ftypheic\0\0\0\0\n\0mif1heic",
+                                                          26) +
+                                                  rest,
+                                              "HEIC"},
+                                    {std::string("\0\0\x01\0\x01\0\n\0", 8) + rest, "ICO"},
+                                    {"<!DOCTYPE html>\n<html>\n" + rest, "an HTML page"},
+                                    {"<svg xmlns=\"x\">\n</svg>\n", "SVG"},
+                                    {"%PDF-1.4\n" + rest, "PDF"},
+                                    {"version https://git-lfs.github.com/spec/v1\noid\n", "a Git LFS pointer"}})
+    EXPECT_TRUE(contains(error_for(input), std::string("got ") + kind)) << kind << "\n" << error_for(input);
+  EXPECT_TRUE(contains(error_for(std::string((1 << 20) + 10, '\n')), "got more than 1048576 empty lines"));
+}
+
+TEST_F(StreamsTest, ANetpbmImageOnStandardInputIsNoList) {
+  std::string pixels;
+  for (int i = 0; i < 40 * 30 * 3; ++i) pixels += static_cast<char>(i % 251);
+  for (const std::string header : {"P6\n40 30\n255\n", "P6\n# made by hand\n40 30\n255\n"}) {
+    const ProgramResult ended =
+        run_program({"classify", "-m", small_model(), "-", "--format", "json"}, header + pixels);
+    EXPECT_EQ(ended.status, 0) << ended.err;
+    EXPECT_EQ(json_lines(ended.out).size(), 1u);
+  }
+}
+
 TEST_F(StreamsTest, ListsEndInNewlinesOrInNuls) {
   const std::string a = images_ / "a.png", b = images_ / "b.png";
   fs::copy_file(a, folder_ / "two\nlines.png");
@@ -224,6 +258,39 @@ TEST_F(StreamsTest, AFileOfResultsStaysIfNoImageCanBeRead) {
   }
 }
 
+TEST_F(StreamsTest, WithoutAnyImageThatCanBeReadANewFileHasRowsOfNan) {
+  std::ofstream(folder_ / "broken.png") << "no image";
+  for (const std::string command : {"embed -o", "classify --logits"}) {
+    EXPECT_EQ(shell("$V " + command + " $D/new.npy -m $M $D/broken.png $D/broken.png >/dev/null 2>&1"), 1) << command;
+    const NpyArray rows = read_npy(folder_ / "new.npy");
+    EXPECT_EQ(rows.shape[0], 2) << command;
+    EXPECT_TRUE(std::ranges::all_of(rows.f32, [](float value) { return std::isnan(value); })) << command;
+    fs::remove(folder_ / "new.npy");
+  }
+}
+
+// What limits the output is no fault of the images.
+TEST_F(StreamsTest, AFailedWriteOfResultsIsOneError) {
+  for (const std::string command : {"embed -o", "classify --logits"}) {
+    EXPECT_EQ(shell("ulimit -f 1; for i in $(seq 100); do echo $I/a.png; done | $V " + command +
+                    " $D/long.npy -m $M - >/dev/null 2>$D/err"),
+              1)
+        << command;
+    EXPECT_EQ(lines_of(content_of(folder_ / "err")).size(), 1u) << content_of(folder_ / "err");
+    EXPECT_TRUE(contains(content_of(folder_ / "err"), "write failed: File too large")) << content_of(folder_ / "err");
+  }
+}
+
+TEST_F(StreamsTest, AFullStandardOutputIsOneErrorAndTheEnd) {
+  for (const std::string format : {"text", "json", "csv"}) {
+    EXPECT_EQ(shell("for i in $(seq 100); do echo $I/a.png; done | $V classify -m $M - --format " + format +
+                    " >/dev/full 2>$D/err"),
+              1);
+    EXPECT_EQ(content_of(folder_ / "err"), "vitrail: error: standard output: write failed: No space left on device\n")
+        << format;
+  }
+}
+
 TEST_F(StreamsTest, FeaturesGoToStandardOutput) {
   ASSERT_EQ(shell("$V embed -m $M $I -o $D/file.npy"), 0);
   for (const std::string output : {"-", "/dev/stdout"}) {
@@ -277,7 +344,8 @@ TEST(Usage, MisspelledCommandsAndOptionsGetASuggestion) {
       {"unknown command 'atention'; did you mean attention?", {"--threads=2", "atention"}},
       {"unknown option --tpo; did you mean --top?", {"classify", "x.png", "--tpo", "3"}},
       {"unknown option --normalise; did you mean --normalize?", {"embed", "x.png", "-o", "y.npy", "--normalise"}},
-      {"expected an integer of at least 1, got '224x224'", {"classify", "x.png", "--image-size", "224x224"}},
+      {"--image-size: expected N or HEIGHT,WIDTH in pixels, got '224x224'",
+       {"classify", "x.png", "--image-size", "224x224"}},
       {"--threads", {"classify", "x.png", "--threads", "5000"}},
       {"--threads", {"classify", "x.png", "--threads", "0"}},
       {"expected FILE.png, got 'x.jpg'", {"attention", "-m", small_model(), "x.png", "-o", "x.jpg"}}};

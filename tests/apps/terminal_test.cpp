@@ -78,6 +78,12 @@ TEST_F(TerminalTest, QuietAndPipesShowNoStatusLine) {
   EXPECT_FALSE(contains(piped.out, "\033"));
 }
 
+TEST_F(TerminalTest, ATerminalWithoutControlSequencesShowsNoStatusLine) {
+  const TerminalResult result = run_in_terminal(classify(), {.environment = {{"TERM", "dumb"}}});
+  EXPECT_EQ(result.status, 0);
+  EXPECT_FALSE(contains(result.transcript, "\033")) << result.transcript;
+}
+
 TEST_F(TerminalTest, MeasurementsAreATableForPeopleAndJsonForScripts) {
   const std::vector<std::string> bench{"bench", small_model(), "--batch", "1,2", "--seconds", "0.001"};
   const std::vector<std::string> screen = run_in_terminal(bench, {.columns = 400}).screen(400);

@@ -34,10 +34,10 @@ TEST(TrainEnd, TellsTheHeldOutAndTheTestAccuracyAndWhereTheModelIs) {
   const fs::path images = train::make_images(8, 3), folder = scratch_folder();
   train::write_file(folder / "recipe.json", train::tiny_recipe(images));
   const ProgramResult result =
-      run({"train", folder / "recipe.json", "-o", folder / "./run/", "--threads", "1", "--set", "data.holdout=6"});
+      run({"train", folder / "recipe.json", "-o", folder / "./a run/", "--threads", "1", "--set", "data.holdout=6"});
   const json object = json_lines(result.out).at(0);
-  EXPECT_EQ(object["run"], (folder / "./run/").string());
-  const std::string run_folder = folder / "run/";
+  EXPECT_EQ(object["run"], (folder / "./a run/").string());
+  const std::string run_folder = folder / "a run/";
   std::vector<std::string> lines = lines_of(result.err);
   ASSERT_GE(lines.size(), 5U);
   const std::vector<std::string> end(lines.end() - 5, lines.end());
@@ -46,7 +46,7 @@ TEST(TrainEnd, TellsTheHeldOutAndTheTestAccuracyAndWhereTheModelIs) {
   EXPECT_EQ(end[1], "test top-1 " + data::accuracy_text(object["test_top1"], 9));
   EXPECT_EQ(end[2], "model: " + run_folder + "model");
   EXPECT_EQ(end[3], "report: " + run_folder + "report.html");
-  EXPECT_EQ(end[4], "next: vitrail classify -m " + run_folder + "model IMAGE");
+  EXPECT_EQ(end[4], "next: vitrail classify -m '" + run_folder + "model' IMAGE");
   // The line of each epoch; at least one is the best so far.
   int best = 0;
   for (int epoch = 1; epoch <= 3; ++epoch) {

@@ -110,7 +110,7 @@ TEST(HelpOptions, HaveTheirTypesRangesAndDefaults) {
   for (const char* option : {"  --threads INT:INT in [1 - 1024] (Env:VITRAIL_THREADS)",
                              "  --precision TEXT:{fp32,half,bf16,int8} (Env:VITRAIL_PRECISION)",
                              "  --decode-memory INT:INT in [1 - 1048576] (Env:VITRAIL_DECODE_MEMORY)",
-                             "  --max-memory INT:INT in [16 - 1073741824] (Env:VITRAIL_MAX_MEMORY)"})
+                             "  --max-memory INT:INT in [32 - 1073741824] (Env:VITRAIL_MAX_MEMORY)"})
     EXPECT_EQ(std::ranges::count(program, option), 1) << option;
 }
 
@@ -145,7 +145,7 @@ TEST(ProgramOptions, HaveInclusiveLimits) {
   }
   for (const char* value : {"15", "1073741825"}) {
     expect_refused({{{"info", "--max-memory", value},
-                     std::string("--max-memory: expected an integer from 16 to 1073741824, got '") + value + "'"}});
+                     std::string("--max-memory: expected an integer from 32 to 1073741824, got '") + value + "'"}});
   }
   for (const Arguments& more : {Arguments{"--threads", "1024"},
                                 {"--decode-memory", "1048576"},
@@ -369,8 +369,8 @@ TEST(Suggestions, AreTheNearestNames) {
   for (const auto& [arguments, end] : std::vector<std::pair<Arguments, std::string>>{
            {{"embed", "x", "-o", "y", "--tokens", "nothing"}, "got 'nothing'"},
            {{"embed", "x", "-o", "y", "--tokens", "poled"}, "got 'poled'; did you mean pooled?"},
-           {{"convert", "x", "-o", "y", "--dtype", "fp36"}, "got 'fp36'; did you mean fp16 or fp32"},
-           {{"convert", "x", "-o", "y", "--dtype", "bf61"}, "got 'bf61'; did you mean bf16"},
+           {{"convert", "x", "-o", "y", "--dtype", "fp36"}, "got 'fp36'; did you mean fp16 or fp32?"},
+           {{"convert", "x", "-o", "y", "--dtype", "bf61"}, "got 'bf61'; did you mean bf16?"},
            {{"segment", "-m", "m", "x", "--everything", "-o", "y", "--write", "mask"},
             "got 'mask'; did you mean masks?"},
            {{"serch", "x"}, "unknown command 'serch'; did you mean search, bench or serve?"},
@@ -400,7 +400,8 @@ TEST(UsageErrors, LookAtTheArgumentsInTheirOrder) {
   expect_refused({{{"--threads=2", "imspect"}, "unknown command 'imspect'; did you mean inspect?"},
                   {{"classify", "x", "--labls=y"}, "unknown option --labls; did you mean --labels?"},
                   {{"classify", "x", "--quit"}, "unknown option --quit; did you mean --quiet?"},
-                  {{"classify", "x", "--zzzzzz"}, "unknown option --zzzzzz"}});
+                  {{"classify", "x", "--zzzzzz"}, "unknown option --zzzzzz"},
+                  {{"classify", "--hlep"}, "unknown option --hlep; did you mean --help?"}});
 }
 
 TEST(Pull, RefusesWhatIsNoNameOfAModel) {

@@ -69,6 +69,21 @@ TEST(AtomicFile, FullDiskThrowsAndKeepsTheOldFile) {
   expect_only(path, "old");
 }
 
+TEST(AtomicFile, AfterAFailedWriteItIsNotCommitted) {
+  const fs::path path = testing::scratch_folder() / "file";
+  replace(path, "old");
+  for (const size_t size : {size_t{3000}, size_t{100000}}) {  // in the buffer and beside it
+    AtomicFile file(path);
+    {
+      const testing::FullDisk full(5000);
+      EXPECT_THROW(for (int i = 0; i < 100; ++i) file.write(std::string(size, 'x')), Error);
+    }
+    EXPECT_THROW(file.write("more"), Error) << "there is room again";
+    EXPECT_THROW(file.commit(), Error);
+  }
+  expect_only(path, "old");
+}
+
 TEST(AtomicFile, MissingParentAndFolderAreErrorsThatNameThePath) {
   const fs::path folder = testing::scratch_folder();
   for (const fs::path& path : {folder / "absent" / "file", folder}) {

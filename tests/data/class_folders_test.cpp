@@ -230,11 +230,12 @@ TEST(ClassFolders, FoldersWithoutImagesAreNoClasses) {
   const fs::path root = testing::scratch_folder();
   place_images(root, {"cat/1.png", "dog/2.png", ".ipynb_checkpoints/x/3.png"});
   fs::create_directories(root / "runs");
+  fs::create_directories(root / "run10");
   write_file(root / "run1/model/config.json", "{}");
   write_file(root / "run1/metrics.csv", "step");
   Warnings warnings;
   EXPECT_EQ(open_dataset(root, {})->class_names(), (Names{"cat", "dog"}));
-  EXPECT_TRUE(warnings.any("2 folders without images are no classes: 'run1', 'runs'"));
+  EXPECT_TRUE(warnings.any("3 folders without images are no classes: 'run1', 'run10', 'runs'"));
   EXPECT_TRUE(warnings.any("2 files left out: 1 .csv, 1 .json"));
 }
 

@@ -167,11 +167,15 @@ TEST(SharedImages, WarningsCountAndNameThem) {
   warn_of_contradicting_labels({equal, {0, 1}, "held-out"});
   warn_of_contradicting_labels({.dataset = equal, .name = "training"});
   warn_of_contradicting_labels({equal, {0}, "training"});
+  warn_of_repeated_images({.dataset = equal, .name = "training"});
+  warn_of_repeated_images({equal, {1}, "training"});
   EXPECT_EQ(warnings.messages,
             (std::vector<std::string>{
                 "2 of 2 test images are also training images (identical files): accuracies on them are too high",
                 "2 held-out images have other labels than identical files: x/0, x/1",
-                "3 training images have other labels than identical files: x/0, x/1, …"}));
+                "3 training images have other labels than identical files: x/0, x/1, …",
+                "2 of 3 training images repeat others (identical files): cross-validated accuracies on them are too "
+                "high"}));
 }
 
 }  // namespace

@@ -28,6 +28,7 @@ TEST(Preprocessing, MessagesNameTheOptionOrTheField) {
   EXPECT_EQ(refusal({.crop_pct = 90}), "--crop-pct: expected a fraction from 0.01 to 1, got 90 (90 % is 0.9)");
   EXPECT_EQ(refusal({.crop_pct = 100}, 3, "file"),
             "file: crop_pct: expected a fraction from 0.01 to 1, got 100 (100 % is 1)");
+  EXPECT_EQ(refusal({.crop_pct = 1.5}), "--crop-pct: expected a fraction from 0.01 to 1, got 1.5");
   EXPECT_EQ(refusal({.crop_pct = 101}), "--crop-pct: expected a fraction from 0.01 to 1, got 101");
   EXPECT_EQ(refusal({.crop_pct = 0}), "--crop-pct: expected a fraction from 0.01 to 1, got 0");
   EXPECT_EQ(refusal({.input_size = {{224, 0}}}), "--image-size: expected sizes from 1 to 65536, got 0");

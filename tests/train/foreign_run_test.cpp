@@ -2,6 +2,7 @@
 // The folder of a run from elsewhere: its checkpoint and its links are not trusted.
 #include <sys/stat.h>
 
+#include <cmath>
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -109,6 +110,40 @@ TEST_F(ForeignRun, CountersOutOfRangeAreErrors) {
     tamper_counters(pointer, Json::array({1}));
     EXPECT_TRUE(contains(error_of([&] { resume(); }), "counters of a training run")) << pointer;
   }
+}
+
+TEST_F(ForeignRun, ProgressBeyondThePositionIsAnError) {
+  const auto message_of = [&](const std::string& pointer, const Json& value) {
+    tamper_counters(pointer, value);
+    return error_of([&] { resume(); });
+  };
+  EXPECT_TRUE(contains(message_of("/best_epoch", 3), "expected best weights of an epoch up to 2, got epoch 3"));
+  const Json history = Json::parse(load_checkpoint(last()).counters)["history"];
+  ASSERT_EQ(history.size(), 1u);
+  EXPECT_TRUE(contains(message_of("/history", Json(1000, history[0])), "expected results of up to 2 epochs, got 1000"));
+  for (const double seconds : {-1.0, 1e11}) EXPECT_TRUE(contains(message_of("/seconds", seconds), "seconds"));
+  tamper([](CheckpointState& state) { state.position.epoch = 4; });  // the recipe has 3
+  const std::string message = error_of([&] { resume(); });
+  EXPECT_TRUE(contains(message, "expected a position in the 3 epochs of its recipe, got epoch 4")) << message;
+}
+
+TEST_F(ForeignRun, StatesOfTheOptimizerOutOfRangeAreErrors) {
+  const auto message_of = [&](const std::string& part, float value) {
+    tamper([&](CheckpointState& state) {
+      for (nn::NamedTensor& tensor : state.optimizer) {
+        if (tensor.name.find(part) != std::string::npos) tensor.tensor.contiguous().data<float>()[0] = value;
+      }
+    });
+    return error_of([&] { resume(); });
+  };
+  EXPECT_TRUE(contains(message_of("exp_avg", NAN), "expected finite values"));
+  EXPECT_TRUE(contains(message_of("exp_avg_sq", -1), "of at least 0, got negative values"));
+  tamper([&](CheckpointState& state) {
+    for (nn::NamedTensor& tensor : state.optimizer) {
+      if (tensor.name == "step") tensor.tensor.data<int64_t>()[0] = -1;
+    }
+  });
+  EXPECT_TRUE(contains(error_of([&] { resume(); }), "expected at least 0 steps, got -1"));
 }
 
 // The log is not worth the training: after a power cut, or where a user has deleted it, the run goes on.

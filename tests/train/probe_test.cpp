@@ -188,6 +188,14 @@ TEST(Probe, AClassWithOneImageHasNoCrossValidation) {
   EXPECT_FALSE(contains(read_text(run / "report.html"), "<svg"));
 }
 
+TEST(Probe, CrossValidationOnRepeatedImagesIsReported) {
+  const fs::path images = make_images(), run = testing::scratch_folder() / "run";
+  fs::copy_file(images / "train/red/01.png", images / "train/red/copy.png");
+  const Warnings warnings;
+  probe_to(run, probe_recipe(images));
+  EXPECT_TRUE(warnings.any("1 of 61 training images repeat others")) << warnings.messages.size();
+}
+
 TEST(Probe, AFolderOfAnotherRunIsAnErrorThatSaysSo) {
   const fs::path images = make_images(6), run = testing::scratch_folder() / "run";
   const std::string expected =

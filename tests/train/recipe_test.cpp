@@ -7,6 +7,7 @@
 
 #include "tests/train/training_fixture.h"
 #include "vitrail/base/installed_files.h"
+#include "vitrail/data/dataset.h"
 #include "vitrail/hub/hub.h"
 #include "vitrail/models/bundled.h"
 #include "vitrail/train/recipe_inputs.h"
@@ -311,6 +312,11 @@ TEST(RecipeInputs, AMissingDatasetIsSaidWithWhatToDo) {
   const std::string other = error_of([] { find_dataset("nowhere/photos"); });
   EXPECT_TRUE(contains(other, "nowhere/photos: expected a dataset") && contains(other, "--data PATH")) << other;
   EXPECT_FALSE(contains(other, "get-data"));
+  const std::filesystem::path loop = testing::scratch_folder() / "loop";
+  std::filesystem::create_symlink("loop", loop);
+  const std::string reason = loop.string() + ": cannot be opened: Too many levels of symbolic links";
+  EXPECT_EQ(error_of([&] { find_dataset(loop); }), reason);
+  EXPECT_EQ(error_of([&] { data::open_dataset(loop, {}); }), reason);
   ::unsetenv("VITRAIL_HOME");
 }
 

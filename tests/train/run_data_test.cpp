@@ -205,7 +205,7 @@ TEST(RunData, SetsHaveTheNamesThatMessagesShow) {
   recipe.holdout = 6;
   RunData data = open_sets(recipe, 3);
   EXPECT_EQ(data.train.name, "54 of 60 images of " + path + "/train" + classes);
-  EXPECT_EQ(data.validation.name, "6 images held out of " + path);
+  EXPECT_EQ(data.validation.name, "6 images held out of " + path + "/train");
   EXPECT_EQ(data.test.name, "12 images of " + path + "/test" + classes);
   EXPECT_FALSE(data.multi_label);
   recipe.holdout.reset();
@@ -225,6 +225,22 @@ TEST(RunData, SetsHaveTheNamesThatMessagesShow) {
   EXPECT_TRUE(data.train.samples.empty());
   EXPECT_EQ(data.validation.size(), 0);
   EXPECT_EQ(data.test.size(), 12);
+}
+
+TEST(RunData, SplitsThatTheRecipeDoesNotNameAreReported) {
+  const fs::path images = make_images();
+  DataRecipe recipe = recipe_for(images, images);
+  const std::string unused = images.string() + ": images of test are not used";
+  for (const bool named : {true, false}) {
+    if (!named) recipe.val.clear();
+    const Warnings warnings;
+    open_sets(recipe, 3);
+    EXPECT_EQ(warnings.any(unused), !named);
+  }
+  recipe.train_split = "train";
+  const Warnings warnings;
+  open_sets(recipe, 3);
+  EXPECT_TRUE(warnings.any(unused));
 }
 
 // The recipe's other settings decide which set the images of `val` are.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/train/run_folder_internal.h"
 
+#include <sys/stat.h>
+
 #include "tests/train/training_fixture.h"
 
 namespace vitrail::train {
@@ -117,6 +119,16 @@ TEST(RunFolder, LinksWhereTheRunWritesAreErrors) {
     fs::create_symlink(target, folder / name);
     EXPECT_TRUE(contains(error_of([&] { const RunFolder run(folder); }), "a symbolic link")) << name;
     EXPECT_FALSE(fs::exists(target)) << name;
+  }
+}
+
+TEST(RunFolder, PipesWhereTheRunWritesAreErrors) {
+  for (const char* name : {"recipe.json", "summary.json", "model/config.json", "checkpoints/last.safetensors"}) {
+    const fs::path folder = testing::scratch_folder() / "run";
+    fs::remove_all(folder);
+    fs::create_directories((folder / name).parent_path());
+    ASSERT_EQ(::mkfifo((folder / name).c_str(), 0600), 0);
+    EXPECT_TRUE(contains(error_of([&] { const RunFolder run(folder); }), "got a pipe or a device")) << name;
   }
 }
 

@@ -49,7 +49,8 @@ TEST(RunMessages, NameTheModelTheSetsAndTheClasses) {
   const std::vector<std::string> setup{
       str("vit, ", parameters, " parameters, 3 classes"),
       "training on 48 of 60 images of " + folder + "/train, 3 classes: blue, green, red",
-      "training images of each class: blue: 16, green: 16, red: 16", "validating on 12 images held out of " + folder,
+      "training images of each class: blue: 16, green: 16, red: 16",
+      "validating on 12 images held out of " + folder + "/train",
       "testing at the end on 12 images of " + folder + "/test, 3 classes: blue, green, red"};
   EXPECT_EQ(first.messages, setup);
   std::vector<std::string> resumed = setup;
@@ -289,7 +290,7 @@ TEST(ProbeProgress, AndMessagesNameEachPhase) {
   EXPECT_EQ(heard.messages[1],
             "computing features of 45 of 60 images of " + folder + "/train, 3 classes: blue, green, red");
   EXPECT_EQ(heard.messages[2], "training images of each class: blue: 15, green: 15, red: 15");
-  EXPECT_EQ(heard.messages[3], "validating on 15 images held out of " + folder);
+  EXPECT_EQ(heard.messages[3], "validating on 15 images held out of " + folder + "/train");
   EXPECT_EQ(heard.messages[4], "testing at the end on 12 images of " + folder + "/test, 3 classes: blue, green, red");
   EXPECT_TRUE(heard.messages[5].starts_with("5-fold cross-validation of 10 penalties: C ")) << heard.messages[5];
   EXPECT_TRUE(contains(heard.messages[5], " % of 45 images (95 % interval ")) << heard.messages[5];

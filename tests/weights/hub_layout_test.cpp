@@ -52,6 +52,16 @@ TEST(HubLayout, AFolderIsReplacedAsAWhole) {
   EXPECT_EQ(files, 2);  // no temporary ones
 }
 
+TEST(HubLayout, AFailureLeavesNoNewFolder) {
+  const fs::path parent = testing::scratch_folder(), folder = parent / "a" / "model";
+  const std::vector<std::pair<std::string, Tensor>> twice{{"w", Tensor::full({2}, 3)}, {"w", Tensor::full({2}, 5)}};
+  EXPECT_THROW(write_hub_folder(folder, "{}", twice), Error);
+  EXPECT_FALSE(fs::exists(folder));
+  fs::create_directories(folder);
+  EXPECT_THROW(write_hub_folder(folder, "{}", twice), Error);
+  EXPECT_TRUE(fs::exists(folder)) << "it was there before";
+}
+
 TEST(HubLayout, ShardsAreOneCheckpoint) {
   const fs::path folder = testing::scratch_folder();
   write_safetensors(folder / "a.safetensors", {{"x", Tensor::full({2}, 1)}});

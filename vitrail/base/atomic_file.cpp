@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "vitrail/base/error.h"
+#include "vitrail/base/output_guard_internal.h"
 #include "vitrail/base/temporary_file_internal.h"
 
 namespace vitrail {
@@ -134,18 +135,20 @@ void AtomicFile::fail(const std::string& what, int reason) const {
 
 void AtomicFile::write(const void* data, size_t size) {
   const auto* bytes = static_cast<const char*>(data);
-  if (buffer_.size() + size > kBufferBytes) flush();
+  if (buffer_.size() + size > kBufferBytes || failure_ != 0) flush();
   if (size >= kBufferBytes) {
-    if (const int reason = write_all(descriptor(), bytes, size)) fail("write failed", reason);
+    failure_ = write_all(descriptor(), bytes, size);
+    if (failure_ != 0) fail("write failed", failure_);
   } else {
     buffer_.insert(buffer_.end(), bytes, bytes + size);
   }
 }
 
+// After a failure the file has a gap, so that each later call fails too.
 void AtomicFile::flush() {
-  const int reason = write_all(descriptor(), buffer_.data(), buffer_.size());
+  if (failure_ == 0) failure_ = write_all(descriptor(), buffer_.data(), buffer_.size());
   buffer_.clear();
-  if (reason != 0) fail("write failed", reason);
+  if (failure_ != 0) fail("write failed", failure_);
 }
 
 void AtomicFile::seek(uint64_t offset) {
@@ -155,6 +158,7 @@ void AtomicFile::seek(uint64_t offset) {
 
 void AtomicFile::sync() {
   flush();
+  if (was_read_as_input(target_)) throw Error(path_.string(), "another file than an input", "an input");
   if (kind_ == Target::replaced && ::fsync(temporary_->descriptor()) != 0) fail("sync failed", errno);
 }
 

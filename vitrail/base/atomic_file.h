@@ -59,6 +59,7 @@ class AtomicFile {
   std::unique_ptr<TemporaryFile> temporary_;
   int stream_ = -1;  // a stream or device
   std::vector<char> buffer_;
+  int failure_ = 0;  // errno of a failed write, after which the file is not committed
 };
 
 // Syncs the directory entries of `folder`, so that a rename in it survives a power failure.  Does nothing on systems

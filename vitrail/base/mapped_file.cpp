@@ -16,6 +16,7 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/file_guard.h"
+#include "vitrail/base/output_guard_internal.h"
 
 namespace vitrail {
 namespace {
@@ -98,6 +99,12 @@ MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
   if (!known || !S_ISREG(status.st_mode)) {
     ::close(file_);
     throw Error(path.string(), "a regular file", known && S_ISDIR(status.st_mode) ? "a folder" : "something else");
+  }
+  try {
+    refuse_reading_outputs(status, path);
+  } catch (...) {
+    ::close(file_);
+    throw;
   }
   modified_ = nanoseconds(status.st_mtim);
   size_ = static_cast<size_t>(status.st_size);

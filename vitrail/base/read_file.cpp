@@ -11,6 +11,7 @@
 #include <string>
 
 #include "vitrail/base/error.h"
+#include "vitrail/base/output_guard_internal.h"
 
 namespace vitrail {
 namespace {
@@ -23,6 +24,12 @@ class OpenFile {
     descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (descriptor_ < 0) throw Error(str(where_, ": cannot be opened: ", std::strerror(errno)));
     if (::fstat(descriptor_, &status_) != 0) status_ = {};
+    try {
+      refuse_reading_outputs(status_, path);
+    } catch (...) {
+      ::close(descriptor_);
+      throw;
+    }
   }
   ~OpenFile() { ::close(descriptor_); }
   OpenFile(const OpenFile&) = delete;

@@ -3,6 +3,7 @@
 
 #include <system_error>
 
+#include "vitrail/base/counted.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
 
@@ -18,7 +19,8 @@ PrefetchThreads::PrefetchThreads(size_t count, PrefetchOptions options, Step ste
     for (size_t i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
   } catch (const std::system_error& failure) {
     stop();
-    throw Error("prefetch", str(threads, " threads"), failure.what());
+    throw Error(str("cannot start ", counted(threads, "thread"), " for reading images: ", failure.code().message(),
+                    " (--threads, and the limits ulimit -u and -v)"));
   }
 }
 

@@ -55,19 +55,27 @@ int64_t count_shared(const SameSize& group, const Dataset& first, const Dataset&
   });
 }
 
-// The samples of one content whose labels differ are appended to `found`.  A file that a list has twice is no copy.
-void add_contradicting(const Dataset& dataset, const std::vector<int64_t>& same_size, std::vector<int64_t>& found) {
-  std::map<uint64_t, std::vector<int64_t>> by_hash;
-  for (const int64_t i : same_size) {
-    if (const auto hash = hash_of_image(dataset, i)) by_hash[*hash].push_back(i);
+using Samples = std::vector<int64_t>;
+
+// The samples of each image that the set has several times.
+std::vector<Samples> identical_samples(const NamedSamples& set) {
+  std::map<int64_t, Samples> sizes;
+  for (const int64_t i : evenly_spaced(indices_of(set), kMaxSearched)) {
+    const int64_t size = set.dataset.content_size(i);
+    if (size >= 0) sizes[size].push_back(i);
   }
-  for (const auto& [hash, samples] : by_hash) {
-    const int64_t first = samples.front();
-    if (std::any_of(samples.begin(), samples.end(), [&](int64_t i) {
-          return dataset.labels(i) != dataset.labels(first) && dataset.path(i) != dataset.path(first);
-        }))
-      found.insert(found.end(), samples.begin(), samples.end());
+  std::vector<Samples> groups;
+  for (const auto& [size, samples] : sizes) {
+    if (samples.size() == 1) continue;
+    std::map<uint64_t, Samples> by_hash;
+    for (const int64_t i : samples) {
+      if (const auto hash = hash_of_image(set.dataset, i)) by_hash[*hash].push_back(i);
+    }
+    for (auto& [hash, group] : by_hash) {
+      if (group.size() > 1) groups.push_back(std::move(group));
+    }
   }
+  return groups;
 }
 
 }  // namespace
@@ -100,17 +108,25 @@ void warn_of_shared_images(const NamedSamples& first, const NamedSamples& second
 }
 
 std::vector<int64_t> find_contradicting_labels(const NamedSamples& set) {
-  std::unordered_map<int64_t, std::vector<int64_t>> sizes;
-  for (const int64_t i : evenly_spaced(indices_of(set), kMaxSearched)) {
-    const int64_t size = set.dataset.content_size(i);
-    if (size >= 0) sizes[size].push_back(i);
-  }
+  const Dataset& dataset = set.dataset;
   std::vector<int64_t> found;
-  for (const auto& [size, samples] : sizes) {
-    if (samples.size() > 1) add_contradicting(set.dataset, samples, found);
+  for (const Samples& group : identical_samples(set)) {
+    // A file that a list has twice is no copy.
+    if (std::ranges::any_of(group, [&](int64_t i) {
+          return dataset.labels(i) != dataset.labels(group.front()) && dataset.path(i) != dataset.path(group.front());
+        }))
+      found.insert(found.end(), group.begin(), group.end());
   }
   std::sort(found.begin(), found.end());
   return found;
+}
+
+void warn_of_repeated_images(const NamedSamples& set) {
+  size_t repeated = 0;
+  for (const Samples& group : identical_samples(set)) repeated += group.size() - 1;
+  if (repeated == 0) return;
+  warn(str(repeated, " of ", indices_of(set).size(), " ", set.name,
+           " images repeat others (identical files): cross-validated accuracies on them are too high"));
 }
 
 void warn_of_contradicting_labels(const NamedSamples& set) {

@@ -32,6 +32,9 @@ void warn_of_shared_images(const NamedSamples& first, const NamedSamples& second
 // more than 20,000 samples, so many evenly spaced ones are searched.
 std::vector<int64_t> find_contradicting_labels(const NamedSamples& set);
 
+// Warns if samples of the set are identical, as above: cross-validation would train and test on the same image.
+void warn_of_repeated_images(const NamedSamples& set);
+
 // Warns if find_contradicting_labels finds any, and names two of them.
 void warn_of_contradicting_labels(const NamedSamples& set);
 

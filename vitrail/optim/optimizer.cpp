@@ -72,7 +72,9 @@ std::vector<nn::NamedTensor> Optimizer::state() const {
 void Optimizer::load_state(const std::vector<nn::NamedTensor>& from) {
   const std::vector<nn::NamedTensor> into = state();
   copy_by_name(from, into, "optimizer state");
-  steps_ = into[0].tensor.item<int64_t>();
+  const int64_t steps = into[0].tensor.item<int64_t>();
+  if (steps < 0) throw Error("optimizer state", "at least 0 steps", str(steps));
+  steps_ = steps;
 }
 
 }  // namespace vitrail::optim

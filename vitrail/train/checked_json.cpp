@@ -21,8 +21,8 @@ double checked_number(const nlohmann::ordered_json& value, const std::string& na
   return value.get<double>();
 }
 
-double checked_finite(const nlohmann::ordered_json& value, const std::string& name) {
-  const double number = checked_number(value, name, -kMaxNumber, kMaxNumber);
+double checked_finite(const nlohmann::ordered_json& value, const std::string& name, double min, double max) {
+  const double number = checked_number(value, name, min, max);
   if (!std::isfinite(number)) throw Error(name, "a number", value.dump());
   return number;
 }

@@ -15,7 +15,8 @@ inline constexpr double kMaxNumber = std::numeric_limits<double>::max();
 int64_t checked_count(const nlohmann::ordered_json& value, const std::string& name, int64_t min, int64_t max);
 // null stands for a value that was not finite, and is returned as NaN.
 double checked_number(const nlohmann::ordered_json& value, const std::string& name, double min, double max);
-double checked_finite(const nlohmann::ordered_json& value, const std::string& name);
+double checked_finite(const nlohmann::ordered_json& value, const std::string& name, double min = -kMaxNumber,
+                      double max = kMaxNumber);
 
 // The members of an object.  A missing member is the JSON library's exception.
 class CheckedObject {
@@ -27,7 +28,9 @@ class CheckedObject {
   double number(const char* name, double min = -kMaxNumber, double max = kMaxNumber) const {
     return checked_number(object_.at(name), path(name), min, max);
   }
-  double finite(const char* name) const { return checked_finite(object_.at(name), path(name)); }
+  double finite(const char* name, double min = -kMaxNumber, double max = kMaxNumber) const {
+    return checked_finite(object_.at(name), path(name), min, max);
+  }
   bool boolean(const char* name) const { return object_.at(name).get<bool>(); }
   std::string text(const char* name) const { return object_.at(name).get<std::string>(); }
 

@@ -206,6 +206,8 @@ CheckpointState read_checkpoint(const weights::Checkpoint& file, Checksum policy
   if (policy == Checksum::verify) check_checksum(file.path(), tensors, metadata);
   try {
     read_metadata(metadata, state);
+  } catch (const nlohmann::json::exception&) {
+    throw Error(file.path(), "a checkpoint's position and fingerprint", "values of other types, or not all of them");
   } catch (const std::exception& error) {
     throw Error(file.path(), "a checkpoint's position and fingerprint", error.what());
   }

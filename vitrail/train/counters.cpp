@@ -14,6 +14,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr double kMaxSeconds = 1e10;  // some 300 years
+
 Json sums_to_json(const RunningSums& sums) {
   return {sums.loss, sums.correct, sums.images, sums.gradient_norm, sums.steps};
 }
@@ -54,7 +56,7 @@ EpochResult epoch_from_json(const Json& json) {
   e.validated = values.boolean("validated");
   e.has_ema = values.boolean("has_ema");
   e.best = values.boolean("best");
-  e.seconds = values.finite("seconds");
+  e.seconds = values.finite("seconds", 0, kMaxSeconds);
   return e;
 }
 
@@ -111,7 +113,7 @@ Counters Counters::from_json(const std::string& text) {
     counters.skipped_images = values.count("skipped_images");
     counters.skipped_steps = values.count("skipped_steps");
     counters.skipped_in_a_row = values.count("skipped_in_a_row");
-    counters.seconds = values.finite("seconds");
+    counters.seconds = values.finite("seconds", 0, kMaxSeconds);
     if (json.contains("exchange")) {  // absent in old checkpoints
       const CheckedArray times(json.at("exchange"), "exchange", 3);
       counters.communication = {times.finite(0), times.finite(1), times.finite(2)};
@@ -126,7 +128,9 @@ Counters Counters::from_json(const std::string& text) {
     counters.test_top5 = test.number(2, 0, 1);
     if (json.contains("test_images")) counters.test_images = values.count("test_images");  // likewise
     return counters;
-  } catch (const std::exception& error) {  // an Error, or the JSON library's exception
+  } catch (const nlohmann::json::exception&) {
+    throw Error("checkpoint", "the counters of a training run", "counters of other types, or without some of them");
+  } catch (const std::exception& error) {
     throw Error("checkpoint", "the counters of a training run", error.what());
   }
 }

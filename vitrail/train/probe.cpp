@@ -7,6 +7,7 @@
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
 #include "vitrail/data/metrics.h"
+#include "vitrail/data/shared_images.h"
 #include "vitrail/infer/preprocess.h"
 #include "vitrail/infer/session.h"
 #include "vitrail/nn/copied_params.h"
@@ -91,6 +92,7 @@ Probe::Probe(const Recipe& recipe, const TrainerOptions& options, const TrainerC
       prepared_(prepare_model(recipe.model, data_.classes, recipe.seed, data_.multi_label)),
       loader_(training_options(recipe, data_, set_preprocessing(), prepared_.config.vit.in_chans, threads_, group_)) {
   if (data_.multi_label) check_multi_label(recipe, 1);
+  if (!data_.validation.dataset) data::warn_of_repeated_images({*data_.train.dataset, data_.train.samples, "training"});
 }
 
 image::EvalTransform Probe::set_preprocessing() {

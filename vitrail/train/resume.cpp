@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <span>
 
 #include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
@@ -22,9 +23,33 @@ void copy_weights(const std::vector<nn::NamedTensor>& from, const std::vector<nn
   }
 }
 
+namespace {
+
+// The means of squared gradients of AdamW and LAMB.
+void check_second_moments(const std::vector<nn::NamedTensor>& optimizer, const std::string& where) {
+  for (const nn::NamedTensor& state : optimizer) {
+    if (state.name.find("exp_avg_sq") == std::string::npos) continue;
+    const Tensor values = state.tensor.contiguous();
+    const std::span squares(values.data<float>(), static_cast<size_t>(values.numel()));
+    if (std::ranges::any_of(squares, [](float square) { return square < 0; }))
+      throw Error(where, str(state.name, " of at least 0"), "negative values");
+  }
+}
+
+}  // namespace
+
+void check_progress(const Position& position, const Counters& counters, const std::string& where) {
+  const int64_t epochs = position.current_epoch();
+  if (counters.best_epoch > epochs)
+    throw Error(where, str("best weights of an epoch up to ", epochs), str("epoch ", counters.best_epoch));
+  if (std::ssize(counters.history) > epochs)
+    throw Error(where, str("results of up to ", epochs, " epochs"), str(counters.history.size()));
+}
+
 void restore_tensors(CheckpointState& state, const std::vector<nn::NamedTensor>& parameters,
                      optim::Optimizer& optimizer, optim::Ema* ema, const std::string& where) {
-  for (const auto* tensors : {&state.model, &state.average}) check_finite(*tensors, where);
+  for (const auto* tensors : {&state.model, &state.optimizer, &state.average}) check_finite(*tensors, where);
+  check_second_moments(state.optimizer, where);
   copy_weights(state.model, parameters, where);
   optimizer.load_state(state.optimizer);
   if (ema != nullptr && !state.average.empty()) ema->load(state.average);
@@ -40,6 +65,18 @@ void load_weights(const std::filesystem::path& path, const std::vector<nn::Named
   copy_weights(tensors, parameters, path.string());
 }
 
+namespace {
+
+std::optional<int64_t> epochs_of(const std::string& recipe) {
+  try {
+    return parse_recipe(recipe, "checkpoint").epochs;
+  } catch (const Error&) {
+    return std::nullopt;  // a field of another version
+  }
+}
+
+}  // namespace
+
 std::optional<CheckpointState> load_resumable_state(const RunFolder& folder, const Recipe& recipe,
                                                     const TrainerOptions& options, const Fingerprint& current) {
   if (!folder.holds_run()) return std::nullopt;
@@ -48,6 +85,10 @@ std::optional<CheckpointState> load_resumable_state(const RunFolder& folder, con
                 "a folder with checkpoints");
   }
   CheckpointState state = load_latest(folder.checkpoint("last"));
+  if (const auto epochs = epochs_of(state.recipe); epochs && state.position.epoch > *epochs) {
+    throw Error(folder.checkpoint("last").string(), str("a position in the ", *epochs, " epochs of its recipe"),
+                str("epoch ", state.position.epoch));
+  }
   const std::vector<std::string> changes = recipe_differences(state.recipe, write_recipe(recipe));
   std::string list;
   for (const std::string& change : changes) list += "\n  " + change;

@@ -8,6 +8,7 @@
 #include "vitrail/optim/ema.h"
 #include "vitrail/optim/optimizer.h"
 #include "vitrail/train/checkpoint.h"
+#include "vitrail/train/counters_internal.h"
 #include "vitrail/train/run_folder_internal.h"
 #include "vitrail/train/trainer.h"
 
@@ -20,9 +21,13 @@ std::optional<CheckpointState> load_resumable_state(const RunFolder& folder, con
                                                     const TrainerOptions& options, const Fingerprint& current);
 
 // Copies the weights, the state of the optimiser and the average (if `update` has one) of a checkpoint, and releases
-// its tensors.  Throws Error, beginning with `where`, for values that are not finite and for other names or shapes.
+// its tensors.  Throws Error, beginning with `where`, for values that are not finite, negative second moments,
+// and other names or shapes.
 void restore_tensors(CheckpointState& state, const std::vector<nn::NamedTensor>& parameters,
                      optim::Optimizer& optimizer, optim::Ema* ema, const std::string& where);
+
+// Throws Error, beginning with `where`, for counters of epochs that the position has not reached.
+void check_progress(const Position& position, const Counters& counters, const std::string& where);
 
 // Copies the weights of a file that write_weights() has written.
 void load_weights(const std::filesystem::path& path, const std::vector<nn::NamedTensor>& parameters);

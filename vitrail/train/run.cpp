@@ -118,6 +118,7 @@ void Run::restore_from_checkpoint() {
                   folder_->checkpoint("last").string());
   position_ = state_->position;
   counters_ = Counters::from_json(state_->counters);
+  check_progress(position_, counters_, folder_->checkpoint("last").string());
 }
 
 // Rank 0 reads the checkpoint and broadcasts it, because other machines may not have access to the folder.

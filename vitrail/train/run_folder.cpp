@@ -32,25 +32,28 @@ void for_each_entry(const fs::path& folder, Body body) {
     body(entry->path());
 }
 
-void refuse_link(const fs::path& path) {
+void require_plain(const fs::path& path) {
   std::error_code error;
-  if (fs::is_symlink(fs::symlink_status(path, error)))
+  const fs::file_status status = fs::symlink_status(path, error);
+  if (fs::is_symlink(status))
     throw Error(path.string(), "files and folders of the run itself", "a symbolic link, which may lead outside of it");
+  if (fs::is_other(status)) throw Error(path.string(), "files and folders of the run itself", "a pipe or a device");
 }
 
-// The folder of a run may come from anywhere.  A link in it would let the run overwrite a file elsewhere.
-void refuse_links(const fs::path& run) {
-  for (const char* name : {"recipe.json", "metrics.csv", "report.html", "summary.json"}) refuse_link(run / name);
+// The folder of a run may come from anywhere.  A link in it would let the run overwrite a file elsewhere, and a pipe
+// would let it wait for ever.
+void require_plain_files(const fs::path& run) {
+  for (const char* name : {"recipe.json", "metrics.csv", "report.html", "summary.json"}) require_plain(run / name);
   for (const char* name : {"checkpoints", "tensorboard", "model", "last", "embeddings"}) {
-    refuse_link(run / name);
-    for_each_entry(run / name, refuse_link);
+    require_plain(run / name);
+    for_each_entry(run / name, require_plain);
   }
 }
 
 }  // namespace
 
 RunFolder::RunFolder(const fs::path& path) : path_(path) {
-  refuse_links(path);
+  require_plain_files(path);
   std::error_code error;
   for (fs::path folder = path / "checkpoints"; !folder.empty(); folder = folder.parent_path()) {
     const fs::file_type type = fs::symlink_status(folder, error).type();

@@ -74,6 +74,7 @@ void SegmentRun::restore() {
                     folder_.checkpoint("last").string());
     position_ = state_->position;
     counters_ = Counters::from_json(state_->counters);
+    check_progress(position_, counters_, folder_.checkpoint("last").string());
   }
   position_ = resume_position(position_, recipe_.batch_size, batches_, recipe_.accumulate);
   if (position_.epoch < recipe_.epochs && !out_of_patience()) counters_.tested = false;  // more epochs follow
