@@ -218,6 +218,23 @@ TEST(TorchValues, AnObjectInAWrapperHasItsNameInTheModel) {
   EXPECT_TRUE(testing::contains(error, "head.weight: expected a tensor, got an object of numpy.ndarray")) << error;
 }
 
+// The other bit, "conj", does not change real numbers.
+TEST(TorchValues, ALazilyNegatedTensorIsAnErrorWhereItIsNeeded) {
+  const auto file_of = [](const std::string& metadata) {
+    TorchSave save;
+    std::string tensor = save.tensor(Tensor::full({2}, 1));
+    EXPECT_TRUE(tensor.ends_with("tR"));
+    tensor.insert(tensor.size() - 2, metadata);
+    return save.file(pickled_dict({{"a", tensor}, {"b", save.tensor(Tensor::full({2}, 3))}}));
+  };
+  const Checkpoint negated = open(file_of(pickled_dict({{"neg", "\x88"}})));
+  EXPECT_EQ(negated.tensor("b").data<float>()[0], 3);
+  EXPECT_TRUE(testing::contains(testing::error_of([&] { negated.tensor("a"); }),
+                                "got a lazily negated tensor (torch._neg_view); save tensor.resolve_neg()"));
+  for (const std::string& other : {std::string("}"), pickled_dict({{"neg", "\x89"}}), pickled_dict({{"conj", "\x88"}})})
+    EXPECT_EQ(open(file_of(other)).tensor("a").data<float>()[0], 1);
+}
+
 TEST(TorchValues, AModuleInsideACheckpointIsNamed) {
   TorchSave save;
   const std::string module = pickled_global("timm.models.vision_transformer", "VisionTransformer") + ")\x81" +

@@ -155,9 +155,19 @@ PickleValue* Pickle::rebuild_tensor(const Value& arguments, bool with_dtype) {
   tensor->shape = shape_argument(arguments, 2, "a tensor's size");
   tensor->strides = shape_argument(arguments, 3, "a tensor's strides");
   check_bounds(*tensor);
+  if (has_negative_bit(arguments, with_dtype ? 7 : 6)) {
+    tensor->type.unsupported = "a lazily negated tensor (torch._neg_view); save tensor.resolve_neg()";
+  }
   Value* value = make(Kind::tensor);
   value->tensor = std::move(tensor);
   return value;
+}
+
+// Whether the metadata have {"neg": True}: the values are those of the storage with the opposite sign.  The other bit,
+// "conj", changes complex numbers alone.
+bool Pickle::has_negative_bit(const Value& arguments, size_t index) {
+  const Value* const negative = index < arguments.items.size() ? arguments.items[index]->find("neg") : nullptr;
+  return negative != nullptr && negative->kind == Kind::boolean && negative->integer != 0;
 }
 
 // Checks that every element is inside the storage.

@@ -134,6 +134,7 @@ class Pickle {
   Value* rebuild_parameter(const Value& arguments);
   Value* rebuild_from_type(const Value& arguments);
   Value* rebuild_tensor(const Value& arguments, bool with_dtype);
+  static bool has_negative_bit(const Value& arguments, size_t index);
   Value* load_storage(const Value& id);
   const Value& argument(const Value& arguments, size_t index, Kind kind, const char* what) const;
   int64_t count_argument(const Value& arguments, size_t index, const char* what) const;
