@@ -72,6 +72,10 @@ std::vector<std::string> foreign_values() {
       pickled_call("omegaconf.dictconfig", "DictConfig") + pickled_dict({{"_content", "}"}}) + "b",
       pickled_call("copyreg", "_reconstructor", config + pickled_global("builtins", "object") + "N") + "}b",
       pickled_call("builtins", "type", "N"),
+      pickled_call("functools", "partial", pickled_global("torch.optim.adamw", "AdamW")) + "(" +
+          pickled_global("torch.optim.adamw", "AdamW") + ")" + pickled_dict({{"lr", "K\x01"}}) + "Ntb",
+      pickled_call("operator", "itemgetter", "K\x01"),
+      pickled_call("operator", "attrgetter", pickled_text("a")),
       pickled_call("my_script", "make") + "(tR",  // a result that is called
       config + ")\x81",                           // NEWOBJ
       config + ")}\x92" + "}b",                   // NEWOBJ_EX
@@ -125,9 +129,9 @@ TEST(TorchValues, GlobalsThatRunCodeRefuseTheFile) {
                                                          {"_pickle", "loads"},
                                                          {"dill", "loads"},
                                                          {"joblib", "load"},
-                                                         {"operator", "attrgetter"},
+                                                         {"operator", "call"},
                                                          {"_operator", "methodcaller"},
-                                                         {"functools", "partial"},
+                                                         {"functools", "reduce"},
                                                          {"torch", "load"},
                                                          {"torch.serialization", "load"},
                                                          {"torch.jit", "load"},
@@ -153,6 +157,16 @@ TEST(TorchValues, GlobalsThatRunCodeRefuseTheFile) {
           << module << "." << name << ": " << error;
     }
   }
+}
+
+// A partial() is not called, but what it would call is refused by its own name.
+TEST(TorchValues, APartialOfWhatRunsCodeRefusesTheFile) {
+  TorchSave save;
+  const std::string call =
+      pickled_call("functools", "partial", pickled_global("os", "system") + pickled_text("id")) + ")R";
+  const std::string error =
+      torch_error(save.file(pickled_dict({{"model", save.state_dict(timm_tensors())}, {"x", call}})));
+  EXPECT_TRUE(testing::contains(error, "os.system, which is refused")) << error;
 }
 
 TEST(TorchValues, NamesThatOnlyResembleOnesThatRunCodeAreRead) {

@@ -97,9 +97,9 @@ constexpr Names kNames[] = {
     {"builtins", kBuiltins},
     {"__builtin__", kBuiltins},
     {"__builtins__", kBuiltins},
-    {"functools", " partial partialmethod reduce singledispatch "},
-    {"operator", " attrgetter itemgetter methodcaller call "},
-    {"_operator", " attrgetter itemgetter methodcaller call "},
+    {"functools", " reduce singledispatch "},  // partial() calls nothing, and its function is refused by its own name
+    {"operator", " methodcaller call "},
+    {"_operator", " methodcaller call "},
     {"types", " CodeType FunctionType LambdaType MethodType ModuleType "},
     {"io", " open open_code FileIO "},
     {"_io", " open open_code FileIO "},
