@@ -154,6 +154,45 @@ TEST(RuleProposals, DropsAreProposedOnlyWhereNothingIsMissing) {
   EXPECT_TRUE(propose_rules({}, {}).empty());
 }
 
+// A rule would give the mask, or the weight without the norm, for the weight.
+TEST(RuleProposals, AWeightInPartsGetsAdviceInsteadOfRules) {
+  const std::vector<NamedShape> weight{{"head.weight", {5, 4}}};
+  struct Case {
+    std::vector<NamedShape> extra;
+    const char* advice;
+  };
+  const Case cases[] = {
+      {{{"head.weight_mask", {5, 4}}, {"head.weight_orig", {5, 4}}},
+       "head.weight_mask: pruned weights; before saving, call torch.nn.utils.prune.remove()"},
+      {{{"head.weight_g", {5, 1}}, {"head.weight_v", {5, 4}}},
+       "head.weight_g: weight-normalised weights; before saving, call torch.nn.utils.remove_weight_norm()"},
+      {{{"head.weight_orig", {5, 4}}, {"head.weight_u", {5}}, {"head.weight_v", {4}}},
+       "head.weight_orig: spectrally normalised weights; before saving, call torch.nn.utils.remove_spectral_norm()"},
+      {{{"head.parametrizations.weight.original0", {5, 1}}, {"head.parametrizations.weight.original1", {5, 4}}},
+       "head.parametrizations.weight.original0: parametrised weights; before saving, call "
+       "torch.nn.utils.parametrize.remove_parametrizations()"},
+      {{{"head.base_layer.weight", {5, 4}}, {"head.lora_A.default.weight", {2, 4}}},
+       "head.base_layer.weight: LoRA weights; before saving, call PEFT's merge_and_unload()"}};
+  for (const Case& one : cases) {
+    EXPECT_EQ(advise_merging(weight, one.extra), Texts{one.advice});
+    EXPECT_TRUE(propose_rules(weight, one.extra).empty()) << one.advice;
+  }
+  // A part alone is a name like others.
+  for (const char* name : {"head.weight_mask", "head.weight_v", "head.weight_orig"}) {
+    EXPECT_TRUE(advise_merging(weight, {{name, {5, 4}}}).empty()) << name;
+    EXPECT_EQ(propose_rules(weight, {{name, {5, 4}}}).size(), 1u) << name;
+  }
+}
+
+TEST(RuleProposals, PartsThatNoParameterNeedsAreDroppedButNotUpdates) {
+  EXPECT_EQ(propose_rules({}, {{"last.weight_g", {5, 1}}, {"last.weight_v", {5, 4}}}),
+            (Texts{R"({"from":"last\\.weight_g","drop":true})", R"({"from":"last\\.weight_v","drop":true})"}));
+  const std::vector<NamedShape> updates{{"qkv.lora_A", {2, 4}},
+                                        {"qkv.lora_B", {12, 2}}};  // loralib's, beside qkv.weight
+  EXPECT_TRUE(propose_rules({}, updates).empty());
+  EXPECT_EQ(advise_merging({}, updates).size(), 1u);
+}
+
 TEST(RuleProposals, CharactersOfExpressionsAreQuoted) {
   EXPECT_EQ(propose_rules({}, {{"a.[](){}*+?^$|\\/b", {3}}}),
             Texts{R"({"from":"a\\.\\[\\]\\(\\)\\{\\}\\*\\+\\?\\^\\$\\|\\\\\\/b","drop":true})"});

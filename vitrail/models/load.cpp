@@ -93,10 +93,17 @@ void refuse_segment_anything(const weights::Checkpoint& checkpoint) {
   std::vector<weights::NamedShape> wanted, given;
   VisionTransformer model(config.vit, ParamSource(shapes));
   for (const nn::NamedTensor& p : model.named_parameters()) wanted.push_back({p.name, p.tensor.shape()});
-  for (const weights::TensorInfo& info : checkpoint.tensors()) given.push_back({info.name, info.shape});
-  std::string rules;
-  for (const std::string& rule : weights::propose_rules(wanted, given)) rules += "\n    " + rule;
-  throw Error(checkpoint.path() + ": " + error.what() + (rules.empty() ? "" : "\n  rules that may fit:" + rules));
+  for (const weights::TensorInfo& info : checkpoint.tensors()) {
+    if (!checkpoint.beside(info.name)) given.push_back({info.name, info.shape});
+  }
+  std::string text = checkpoint.path() + ": " + error.what();
+  const auto add = [&](const char* title, const std::vector<std::string>& lines) {
+    if (!lines.empty()) text.append("\n  ").append(title);
+    for (const std::string& line : lines) text += "\n    " + line;
+  };
+  add("weights in parts, to be merged before saving:", weights::advise_merging(wanted, given));
+  add("rules that may fit:", weights::propose_rules(wanted, given));
+  throw Error(text);
 }
 
 // A key map of the user is for the names as they are in the file.

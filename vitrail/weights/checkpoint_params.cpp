@@ -144,6 +144,7 @@ void CheckpointParams::finish() {
   }
   if (report.empty()) return;
   throw Error(str(checkpoint_->path(), ": the tensors do not fit the model (key map ", family_, "):", report,
+                  section("weights in parts, to be merged before saving", advise_merging(missing_, sources)),
                   section("rules that may fit, in front of the key map's", propose_rules(missing_, sources))));
 }
 

@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 
+#include "vitrail/base/error.h"
 #include "vitrail/base/near_names_internal.h"
 
 namespace vitrail::weights {
@@ -36,6 +38,43 @@ std::string join(const std::vector<std::string>& words, const char* separator) {
   std::string text;
   for (size_t i = 0; i < words.size(); ++i) text.append(i ? separator : "").append(words[i]);
   return text;
+}
+
+// How PyTorch and PEFT store one weight as several tensors.
+struct SplitWeights {
+  const char* name;
+  const char* merge;  // the function that gives the weight itself
+};
+constexpr SplitWeights kPruned{"pruned", "torch.nn.utils.prune.remove()"},
+    kWeightNorm{"weight-normalised", "torch.nn.utils.remove_weight_norm()"},
+    kSpectralNorm{"spectrally normalised", "torch.nn.utils.remove_spectral_norm()"},
+    kParametrized{"parametrised", "torch.nn.utils.parametrize.remove_parametrizations()"},
+    kLora{"LoRA", "PEFT's merge_and_unload()"};
+
+using NameSet = std::set<std::string>;
+
+// Whether the name is "X" + one end, beside "X" + the other.
+bool is_pair_of(const std::string& name, const NameSet& names, const char* end, const char* other_end) {
+  return name.ends_with(end) && names.contains(name.substr(0, name.size() - std::strlen(end)) + other_end);
+}
+
+bool is_of_pair(const std::string& name, const NameSet& names, const char* a, const char* b) {
+  return is_pair_of(name, names, a, b) || is_pair_of(name, names, b, a);
+}
+
+// The kind of weight that a tensor is a part of; null if it is a weight itself.
+const SplitWeights* split_weights_of(const std::string& name, const NameSet& names) {
+  if (name.find(".parametrizations.") != std::string::npos) return &kParametrized;
+  if (name.find("lora_") != std::string::npos || name.find(".base_layer.") != std::string::npos) return &kLora;
+  if (is_of_pair(name, names, "_orig", "_mask")) return &kPruned;
+  if (is_of_pair(name, names, "_orig", "_u") || is_of_pair(name, names, "_v", "_u")) return &kSpectralNorm;
+  return is_of_pair(name, names, "_g", "_v") ? &kWeightNorm : nullptr;
+}
+
+NameSet names_of(const std::vector<NamedShape>& tensors) {
+  NameSet names;
+  for (const NamedShape& tensor : tensors) names.insert(tensor.name);
+  return names;
 }
 
 // Tensors whose names differ in their numbers alone: "blocks.#.norm1.weight".
@@ -182,7 +221,22 @@ std::vector<Rule> rules_for(const std::vector<Group>& natives, std::vector<Group
 
 }  // namespace
 
+std::vector<std::string> advise_merging(const std::vector<NamedShape>& missing, const std::vector<NamedShape>& extra) {
+  const NameSet names = names_of(extra);
+  std::vector<std::string> lines;
+  std::set<const SplitWeights*> seen;
+  for (const NamedShape& tensor : extra) {
+    const SplitWeights* const kind = split_weights_of(tensor.name, names);
+    // A head in parts that no parameter needs may be dropped, unlike LoRA's updates.
+    if (!kind || (missing.empty() && kind != &kLora) || !seen.insert(kind).second) continue;
+    lines.push_back(
+        str(tensor.name.substr(0, kMaxLayerName), ": ", kind->name, " weights; before saving, call ", kind->merge));
+  }
+  return lines;
+}
+
 std::vector<std::string> propose_rules(const std::vector<NamedShape>& missing, const std::vector<NamedShape>& extra) {
+  if (!advise_merging(missing, extra).empty()) return {};
   std::vector<Group> given = groups_of(extra);
   std::vector<Rule> rules = rules_for(groups_of(missing), given);
   for (const Group& group : given) {
