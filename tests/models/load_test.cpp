@@ -432,6 +432,23 @@ TEST(CheckWeights, GivesTheErrorOfBuildingTheModelWithoutReadingIt) {
   expect_part(error_without("text_model.final_layer_norm.bias"), "missing (1):\n    norm.bias [18]");
 }
 
+TEST(Load, ErrorsOfAProcessorNameItsFile) {
+  const fs::path folder = testing::scratch_folder();
+  fs::copy(testing::model_fixture("hf_vit").parent_path(), folder, fs::copy_options::recursive);
+  fs::remove(folder / "processor_config.json");
+  const auto expect_named = [&](const char* name, const std::string& text, const std::string& got) {
+    write_file(folder / name, text);
+    for (const LoadOptions& options : {LoadOptions{}, LoadOptions{.config = (folder / "config.json").string()}}) {
+      const std::string error = load_error(folder, options);
+      EXPECT_TRUE(error.starts_with((folder / name).string() + ": " + got)) << error;
+    }
+  };
+  const std::string bad = R"({"image_processor_type": "ViTImageProcessor", "image_std": 0})";
+  expect_named("preprocessor_config.json", bad, "image_std: expected numbers above 0 and up to 1, got 0");
+  expect_named("preprocessor_config.json", "{", "expected JSON");
+  expect_named("processor_config.json", "{\"image_processor\": " + bad + "}", "image_std: ");
+}
+
 TEST(Load, AFileOfAnotherProgramIsNamedWithoutAConfiguration) {
   const fs::path file = testing::scratch_folder() / "model.gguf";
   write_file(file, "GGUF" + std::string(40, '\0'));

@@ -47,9 +47,9 @@ TEST(Preprocessing, TheBrightestPixelFollowsTheRescaling) {
   EXPECT_EQ(with(1.0 / 255, {1}), "");
   EXPECT_EQ(with(0.00392156862745098, {1}), "") << "with a rounding error";
   EXPECT_EQ(with(1, {255}), "");
-  EXPECT_EQ(with(1, {256}), "file: mean: expected numbers from 0 to 255, got 256");
+  EXPECT_EQ(with(1, {256}), "file: image_mean: expected numbers from 0 to 255, got 256");
   EXPECT_EQ(with(0.5, {127.5}), "");
-  EXPECT_EQ(with(0.5, {128}), "file: mean: expected numbers from 0 to 127.5, got 128");
+  EXPECT_EQ(with(0.5, {128}), "file: image_mean: expected numbers from 0 to 127.5, got 128");
   EXPECT_EQ(with(0, {0.5}), "file: rescale_factor: expected a number above 0 and up to 1, got 0");
   EXPECT_EQ(with(-1, {0.5}), "file: rescale_factor: expected a number above 0 and up to 1, got -1");
   EXPECT_EQ(with(1.5, {0.5}), "file: rescale_factor: expected a number above 0 and up to 1, got 1.5");

@@ -116,6 +116,15 @@ TEST(ProcessorConfig, FieldsReplaceTheDefaults) {
       (Size{{384, 384}}));
 }
 
+// transformers takes a number for all channels.
+TEST(ProcessorConfig, StatisticsMayBeOneNumber) {
+  const Preprocessing got = read_processor(R"("image_mean": 0.5, "image_std": 0.25)");
+  EXPECT_EQ(got.mean, Numbers{0.5});
+  EXPECT_EQ(got.std, Numbers{0.25});
+  EXPECT_EQ(read_processor(R"("image_mean": 0, "image_std": 1)").mean, Numbers{0});
+  EXPECT_EQ(processor_error(R"("image_mean": "0.5")"), "file: image_mean: expected an array of numbers, got \"0.5\"");
+}
+
 TEST(ProcessorConfig, ConvNextsCropIsOfItsFraction) {
   const std::string type = R"("image_processor_type": "ConvNextImageProcessor", )";
   const Preprocessing half = read_processor(type + R"("size": {"shortest_edge": 100}, "crop_pct": 0.5)");
@@ -157,6 +166,14 @@ TEST(ProcessorConfig, ErrorsNameTheirFields) {
               "file: do_center_crop: expected a resize to one size without a crop, as DINOv3's processor does, got "
               "another geometry");
   }
+}
+
+TEST(ProcessorConfig, ValuesOutOfRangeNameTheirFields) {
+  EXPECT_EQ(processor_error(R"("image_std": [0.5, 0, 0.5])"),
+            "file: image_std: expected numbers above 0 and up to 1, got 0.5,0,0.5");
+  EXPECT_EQ(processor_error(R"("image_mean": -1)"), "file: image_mean: expected numbers from 0 to 1, got -1");
+  EXPECT_EQ(processor_error(R"("size": 0)"), "file: size: expected sizes from 1 to 65536, got 0");
+  EXPECT_EQ(processor_error(R"("size": 8, "crop_size": 0)"), "file: crop_size: expected sizes from 1 to 65536, got 0");
 }
 
 TEST(ProcessorConfig, IsWrittenWithTheseFields) {

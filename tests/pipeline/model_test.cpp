@@ -321,6 +321,19 @@ TEST(Model, ConcurrentCallsGiveTheSameResults) {
   for (const auto& result : got) EXPECT_EQ(result, want);
 }
 
+// "do_resize": false: the images have the model's size, or are to blame.
+TEST(Model, WithoutAResizeImagesNeedTheModelsSize) {
+  const fs::path folder = scratch_folder();
+  fs::copy(fixture("models/hf_vit"), folder, fs::copy_options::recursive);
+  std::ofstream(folder / "preprocessor_config.json")
+      << R"({"do_resize": false, "resample": 2, "image_mean": 0.5, "image_std": 0.5})";
+  const Model model(folder);
+  const std::vector<uint8_t> pixels(3 * 16 * 20, 128);
+  const auto image_of = [&](int64_t height) { return ImageView(pixels.data(), 16, height, image::PixelFormat::rgb); };
+  EXPECT_EQ(model.classify(image_of(16)).size(), 5u);
+  EXPECT_TRUE(contains(error_of([&] { model.classify(image_of(20)); }), "expected an image of 16×16, got 20×16"));
+}
+
 // Sizes are width × height, and the patch has to divide both.
 TEST(Model, ErrorsOfThePreprocessingsSizeNameBothSizes) {
   const auto message_of = [](const std::string& name, std::vector<int64_t> size) {

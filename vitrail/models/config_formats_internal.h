@@ -14,8 +14,9 @@ ModelConfig read_timm_config(const Json& json, const std::string& where, const s
 const VisionTransformerConfig& registered_config(const std::string& architecture, const std::string& where);
 
 // Hugging Face transformers' format.  Requires the field "model_type"; `preprocessor` is null if there is no
-// preprocessor_config.json.
-ModelConfig read_huggingface_config(const Json& json, const Json& preprocessor, const std::string& where);
+// preprocessor_config.json, which `preprocessor_where` names in errors.
+ModelConfig read_huggingface_config(const Json& json, const Json& preprocessor, const std::string& where,
+                                    const std::string& preprocessor_where);
 
 // OpenCLIP's open_clip_config.json: model_cfg with vision_cfg and text_cfg, and preprocess_cfg.
 bool is_open_clip(const JsonFields& file);
@@ -23,7 +24,10 @@ ModelConfig read_open_clip_config(const Json& json, const std::string& where);
 
 // preprocessor_config.json of a folder, or its form in the processor_config.json of transformers 5, which comes first
 // there too.  Empty without either.
-std::string preprocessor_text(const std::filesystem::path& folder);
+struct PreprocessorFile {
+  std::string text, path;
+};
+PreprocessorFile preprocessor_file(const std::filesystem::path& folder);
 Preprocessing read_preprocessor(const Json& json, const VisionTransformerConfig& vit, const std::string& where);
 
 }  // namespace vitrail::models

@@ -44,7 +44,8 @@ std::string supported_types() {
 
 }  // namespace
 
-ModelConfig read_huggingface_config(const Json& json, const Json& preprocessor, const std::string& where) {
+ModelConfig read_huggingface_config(const Json& json, const Json& preprocessor, const std::string& where,
+                                    const std::string& preprocessor_where) {
   const JsonFields file(json, where);
   ModelConfig config;
   config.architecture = *file.text("model_type");
@@ -55,7 +56,7 @@ ModelConfig read_huggingface_config(const Json& json, const Json& preprocessor, 
   }
   reader->read(file, config);
   if (!preprocessor.is_null()) {
-    config.preprocessing = read_preprocessor(preprocessor, config.vit, where + " (preprocessor_config.json)");
+    config.preprocessing = read_preprocessor(preprocessor, config.vit, preprocessor_where);
   }
   return config;
 }

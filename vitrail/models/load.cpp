@@ -64,8 +64,8 @@ ModelConfig named_config(const std::string& file_or_name, const std::string& fam
   const bool is_file = is_present(path), name = !is_file && find_architecture(file_or_name);
   if (!is_file && !name) refuse_unknown_name(file_or_name);
   const std::string text = name ? "{\"architecture\": \"" + file_or_name + "\"}" : read_text_file(path);
-  const std::string preprocessor = name ? "" : preprocessor_text(path.parent_path());
-  return parse_model_config(text, preprocessor, file_or_name, family_args);
+  const PreprocessorFile preprocessor = name ? PreprocessorFile{} : preprocessor_file(path.parent_path());
+  return parse_model_config(text, preprocessor.text, file_or_name, family_args, preprocessor.path);
 }
 
 ModelConfig config_of(const Files& files, const LoadOptions& options, const std::string& family_args) {
@@ -74,8 +74,9 @@ ModelConfig config_of(const Files& files, const LoadOptions& options, const std:
     throw Error(files.weights.front().string(),
                 "a config.json beside it, or --config FILE (or a registered architecture's name)", "neither");
   }
-  return parse_model_config(read_text_file(files.config), preprocessor_text(files.config.parent_path()),
-                            files.config.string(), family_args);
+  const PreprocessorFile preprocessor = preprocessor_file(files.config.parent_path());
+  return parse_model_config(read_text_file(files.config), preprocessor.text, files.config.string(), family_args,
+                            preprocessor.path);
 }
 
 // Segment Anything is known by its tensors: the authors' files have no config.json.

@@ -46,19 +46,21 @@ bool has_imagenet_classes(const ModelConfig& config) {
 }
 
 ModelConfig parse_model_config(const std::string& text, const std::string& preprocessor_text, const std::string& where,
-                               const std::string& family_args) {
+                               const std::string& family_args, const std::string& preprocessor_path) {
   const Json json = parse_json(text, where);
   const JsonFields file(json, where);
-  const Json preprocessor = preprocessor_text.empty() ? Json() : parse_json(preprocessor_text, where);
+  const std::string processor_where =
+      preprocessor_path.empty() ? where + " (preprocessor_config.json)" : preprocessor_path;
+  const Json preprocessor = preprocessor_text.empty() ? Json() : parse_json(preprocessor_text, processor_where);
   ModelConfig config;
   if (file.text("architecture")) {
     config = read_timm_config(json, where, family_args);
     // A model converted from Hugging Face keeps the steps of its processor.
     if (!preprocessor.is_null() && !config.preprocessing.crop_pct) {
-      config.preprocessing = read_preprocessor(preprocessor, config.vit, where + " (preprocessor_config.json)");
+      config.preprocessing = read_preprocessor(preprocessor, config.vit, processor_where);
     }
   } else if (file.text("model_type")) {
-    config = read_huggingface_config(json, preprocessor, where);
+    config = read_huggingface_config(json, preprocessor, where, processor_where);
   } else if (is_open_clip(file)) {
     config = read_open_clip_config(json, where);
   } else {

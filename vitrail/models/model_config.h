@@ -46,11 +46,12 @@ bool has_imagenet_classes(const ModelConfig& config);
 void require_classifier(const ModelConfig& config, const std::string& where);
 
 // Reads timm's config.json, the "vit" form, or Hugging Face transformers' config.json with its
-// preprocessor_config.json (empty if there is none).  `where` names the file in errors.  family_args: model_args of the
-// weights' family (KeyMap::model_args()), which are between the architecture's and the file's own in the first two
-// formats.  Throws Error naming the path of an unknown key in model_args, a wrong type, or an invalid value.
+// preprocessor_config.json (empty if there is none).  `where` names the file in errors, preprocessor_path the second
+// one.  family_args: model_args of the weights' family (KeyMap::model_args()), which are between the architecture's and
+// the file's own in the first two formats.  Throws Error naming the path of an unknown key in model_args, a wrong type,
+// or an invalid value.
 ModelConfig parse_model_config(const std::string& json, const std::string& preprocessor_json, const std::string& where,
-                               const std::string& family_args = "");
+                               const std::string& family_args = "", const std::string& preprocessor_path = "");
 
 // config.json for the hub layout; parse_model_config reads the same configuration from it.  "architecture" is a name
 // that timm registers if timm's arguments (model_args) can express the differences; fields without such an argument

@@ -92,14 +92,17 @@ void check_preprocessing(const Preprocessing& from, int64_t channels, const std:
     throw Error(label(where, "rescale_factor"), "a number above 0 and up to 1", str(from.rescale_factor));
   }
   const double limit = std::abs(brightest - 1) < 1e-6 ? 1 : brightest;
+  const bool is_processor = from.rule == ResizeRule::huggingface && !where.empty();  // the fields of transformers
   if (normalizes(from)) {
-    if (from.mean) check_statistics(*from.mean, false, channels, limit, label(where, "mean"));
-    if (from.std) check_statistics(*from.std, true, channels, limit, label(where, "std"));
+    if (from.mean)
+      check_statistics(*from.mean, false, channels, limit, label(where, is_processor ? "image_mean" : "mean"));
+    if (from.std) check_statistics(*from.std, true, channels, limit, label(where, is_processor ? "image_std" : "std"));
   }
   if (from.crop_pct) check_crop(*from.crop_pct, label(where, "crop_pct"));
-  for (const auto* size : {&from.input_size, &from.resize_to, &from.center_crop}) {
+  for (const auto& [size, field] :
+       {std::pair(&from.center_crop, "crop_size"), {&from.resize_to, "size"}, {&from.input_size, "image_size"}}) {
     for (const int64_t side : size->value_or(std::array<int64_t, 2>{1, 1}))
-      check_side(side, label(where, "image_size"));
+      check_side(side, label(where, is_processor ? field : "image_size"));
   }
   check_side(from.resize_shortest.value_or(1), label(where, "size: shortest_edge"));
   check_side(from.resize_longest.value_or(1), label(where, "size: longest_edge"));

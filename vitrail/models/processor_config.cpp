@@ -125,14 +125,20 @@ std::string filter_name(const JsonFields& file, const Processor* type) {
   return kPillow[number];
 }
 
+// A list of numbers, or one number for all channels.
+std::optional<std::vector<double>> statistic(const JsonFields& file, const char* key) {
+  if (file.has(key) && file.at(key).is_number()) return std::vector<double>{*file.number(key)};
+  return file.numbers(key);
+}
+
 void read_statistics(const JsonFields& file, const Processor* type, int64_t channels, Preprocessing& to) {
   if (!file.boolean("do_normalize").value_or(true)) {
     to.mean = std::vector<double>(static_cast<size_t>(channels), 0.0);
     to.std = std::vector<double>(static_cast<size_t>(channels), 1.0);
     return;
   }
-  to.mean = file.numbers("image_mean");
-  to.std = file.numbers("image_std");
+  to.mean = statistic(file, "image_mean");
+  to.std = statistic(file, "image_std");
   if (!type) return;
   const auto& [mean, std] = type->statistics;
   if (!to.mean) to.mean = std::vector<double>(mean.begin(), mean.end());
@@ -141,14 +147,14 @@ void read_statistics(const JsonFields& file, const Processor* type, int64_t chan
 
 }  // namespace
 
-std::string preprocessor_text(const std::filesystem::path& folder) {
+PreprocessorFile preprocessor_file(const std::filesystem::path& folder) {
   const std::filesystem::path file = folder / "processor_config.json", alone = folder / "preprocessor_config.json";
   if (is_present(file)) {
     const Json json = parse_json(read_text_file(file), file.string());
     const auto nested = json.is_object() ? json.find("image_processor") : json.end();
-    if (nested != json.end() && nested->is_object()) return nested->dump();
+    if (nested != json.end() && nested->is_object()) return {nested->dump(), file.string()};
   }
-  return is_present(alone) ? read_text_file(alone) : "";
+  return {is_present(alone) ? read_text_file(alone) : "", alone.string()};
 }
 
 Preprocessing read_preprocessor(const Json& json, const VisionTransformerConfig& vit, const std::string& where) {
@@ -171,6 +177,7 @@ Preprocessing read_preprocessor(const Json& json, const VisionTransformerConfig&
   const bool rescales = file.boolean("do_rescale").value_or(true);
   result.rescale_factor = rescales ? file.number("rescale_factor").value_or(1.0 / 255.0) : 1.0;
   read_statistics(file, type, vit.in_chans, result);
+  check_preprocessing(result, vit.in_chans, where);
   return result;
 }
 

@@ -36,9 +36,16 @@ size_t num_of_one_size(const image::EvalTransform& transform, Images images) {
   return count;
 }
 
+// Whether the inputs have the images' own sizes ("do_resize": false).
+bool keeps_size(const image::EvalTransform& transform) {
+  const auto& steps = transform.processor;
+  return steps && steps->resize == image::ProcessorSteps::Resize::none && !steps->crop;
+}
+
 // An image is not to blame if the preprocessing makes inputs that the model cannot take.
 void require_input_size(const models::VisionTransformerConfig& config, const image::EvalTransform& transform,
                         const std::string& where) {
+  if (keeps_size(transform)) return;  // an image of another size than the model's is an error of the image
   const std::array<int64_t, 2> size = output_size(transform, 64, 64);
   const auto text = [](const std::array<int64_t, 2>& of) { return str(of[1], "×", of[0]); };
   if (!config.dynamic_img_size && size != config.img_size)

@@ -42,7 +42,7 @@ void read_transformers_config(const JsonFields& file, SamConfigDefaults& default
 
 // transformers' preprocessor_config.json, whose steps have to be Segment Anything's.
 void check_processor(const std::filesystem::path& folder) {
-  const std::string text = preprocessor_text(folder), where = (folder / "preprocessor_config.json").string();
+  const auto [text, where] = preprocessor_file(folder);
   if (text.empty()) return;
   const Json object = parse_json(text, where);
   require_defaults(JsonFields(object, where), {{"do_resize", true},
