@@ -35,6 +35,14 @@ Names prefixed(const Names& names, const std::string& prefix) {
   return result;
 }
 
+Names all_of(const std::vector<std::string>& prefixes) {
+  Names names;
+  for (const std::string& prefix : prefixes) {
+    for (const std::string& name : kTimm) names.push_back(prefix + name);
+  }
+  return names;
+}
+
 TEST(ModelPrefixes, AnyPrefixOfAnyFamilyIsFoundBesideOtherKeys) {
   for (const Names& family : families()) {
     for (const std::string prefix : {"", "net.", "model._orig_mod.", "a.b.c.", "module.vit_model.", "encoder/"}) {
@@ -101,7 +109,7 @@ TEST(ModelPrefixes, AveragesComeFirstAndStudentsLast) {
                                                  {{"first.", "second."}, "first."},
                                                  {{"schema.", "model.", "swa."}, "swa."},
                                                  {{"momentum_encoder.", "model."}, "model."},
-                                                 {{"student.", "momentum."}, "momentum."},
+                                                 {{"student.", "momentum_encoder."}, "momentum_encoder."},
                                                  {{"teacher.", "averaged_model."}, "averaged_model."},
                                                  {{"model.", "average."}, "average."},
                                                  {{"model.", "avg_model."}, "avg_model."},
@@ -147,6 +155,32 @@ TEST(ModelPrefixes, TensorsBesideTheModelStayUnlessTheirNameIsTaken) {
   EXPECT_TRUE(warnings.messages.empty());
 }
 
+TEST(ModelPrefixes, AnyOfSeveralModelsMayBeChosen) {
+  std::vector<std::pair<std::string, float>> values;
+  for (const std::string& name : kTimm) values.insert(values.end(), {{"model." + name, 1.f}, {"ema." + name, 2.f}});
+  for (const size_t choice : {0, 1}) {
+    Checkpoint checkpoint = checkpoint_of_values(values);
+    const testing::Warnings warnings;
+    EXPECT_EQ(checkpoint.strip_model_prefix(choice), (Names{"ema.", "model."}));
+    EXPECT_EQ(checkpoint.tensor("head.weight").data<float>()[0], choice == 0 ? 2.f : 1.f);
+    EXPECT_TRUE(warnings.any(choice == 0
+                                 ? "uses the weights under \"ema.\"; the file also has weights under \"model.\""
+                                 : "uses the weights under \"model.\"; the file also has weights under \"ema.\""));
+  }
+}
+
+TEST(ModelPrefixes, MomentsBesideAModelWithoutAPrefixAreBesideIt) {
+  std::vector<std::pair<std::string, float>> values{{"criterion.weight", 3.f}};
+  for (const std::string& name : kTimm) values.insert(values.end(), {{name, 1.f}, {"exp_avg." + name, 2.f}});
+  Checkpoint checkpoint = checkpoint_of_values(values);
+  EXPECT_EQ(checkpoint.strip_model_prefix(), Names{""});
+  for (const std::string& name : kTimm) {
+    EXPECT_FALSE(checkpoint.beside(name));
+    EXPECT_TRUE(checkpoint.beside("exp_avg." + name));
+  }
+  EXPECT_FALSE(checkpoint.beside("criterion.weight"));
+}
+
 TEST(ModelPrefixes, TheChoiceOfOneOfTwoModelsIsSaid) {
   std::vector<std::pair<std::string, float>> values;
   for (const std::string& name : kTimm) values.insert(values.end(), {{"model." + name, 1.f}, {"ema." + name, 2.f}});
@@ -167,26 +201,76 @@ TEST(UseOrder, AveragesAreBeforeModelsTeachersAndStudents) {
                                                {"average", 0},
                                                {"avg", 0},
                                                {"target", 0},
-                                               {"teacher", 2},
-                                               {"momentum", 2},
-                                               {"student", 3},
-                                               {"online", 3},
-                                               {"", 1},
-                                               {"model", 1},
-                                               {"schema", 1},
-                                               {"emas", 1},
-                                               {"Ema", 1},
+                                               {"teacher", 6},
+                                               {"momentum_encoder", 6},
+                                               {"student", 8},
+                                               {"online", 8},
+                                               {"", 4},
+                                               {"model", 2},
+                                               {"state_dict", 2},
+                                               {"model_state_dict", 2},
+                                               {"params/", 2},
+                                               {"weights", 2},
+                                               {"run/model/net.", 2},
+                                               {"my_model", 4},
+                                               {"schema", 4},
+                                               {"emas", 4},
+                                               {"Ema", 4},
                                                {"a.ema.b", 0},
                                                {"model_ema", 0},
                                                {"x/ema/y", 0},
                                                {"ema.", 0},
                                                {"._/ema", 0},
                                                {"teacher.ema", 0},
-                                               {"student_teacher", 2},
-                                               {"x.student", 3},
-                                               {"online-encoder", 1},
-                                               {"targets", 1}};
+                                               {"student_teacher", 6},
+                                               {"x.student", 8},
+                                               {"online-encoder", 4},
+                                               {"targets", 4},
+                                               {"best_state", 4},
+                                               {"last_state", 5},
+                                               {"latest", 5},
+                                               {"previous", 5},
+                                               {"finetuned", 4},
+                                               {"pretrained", 5},
+                                               {"init_weights", 5},
+                                               {"initial_state_dict", 5},
+                                               {"model/last", 3},
+                                               {"ema_last", 1}};
   for (const auto& [key, order] : cases) EXPECT_EQ(use_order(key), order) << key;
+}
+
+// Moments and gradients have the names and shapes of the weights.
+TEST(OptimizerState, IsNeverAModel) {
+  for (const std::string key : {"exp_avg",
+                                "exp_avg_sq",
+                                "max_exp_avg_sq",
+                                "square_avg",
+                                "avg_grad",
+                                "grad",
+                                "grads",
+                                "gradients",
+                                "opt",
+                                "opt/0/1/0/mu",
+                                "opt_state/nu",
+                                "optim",
+                                "optimizer",
+                                "optimiser",
+                                "optimizer/master",
+                                "model/optimizer",
+                                "optimizer_state_dict/exp_avg",
+                                "momentum",
+                                "momentum_buffer",
+                                "state.momentum",
+                                "mu",
+                                "nu"}) {
+    EXPECT_TRUE(is_optimizer_state(key)) << key;
+    EXPECT_EQ(find_model_prefixes(all_of({key + ".", "zzz."})), Names{"zzz."}) << key;
+    EXPECT_EQ(find_model_prefixes(all_of({key + "/"})), Names{}) << key;
+  }
+  for (const std::string key : {"avg", "avg_model", "averaged_model", "momentum_encoder", "encoder_momentum", "optical",
+                                "graded", "expert", "square", "ema", "model", "opt/target", ""}) {
+    EXPECT_FALSE(is_optimizer_state(key)) << key;
+  }
 }
 
 TEST(QuotedList, HasAtMostSomeWordsOfAtMost80Characters) {
@@ -197,14 +281,6 @@ TEST(QuotedList, HasAtMostSomeWordsOfAtMost80Characters) {
   EXPECT_EQ(quoted_list({"a", "b"}, 1), "\"a\", …");
   EXPECT_EQ(quoted_list({std::string(81, 'x'), std::string(80, 'y')}),
             "\"" + std::string(80, 'x') + "\", \"" + std::string(80, 'y') + "\"");
-}
-
-Names all_of(const std::vector<std::string>& prefixes) {
-  Names names;
-  for (const std::string& prefix : prefixes) {
-    for (const std::string& name : kTimm) names.push_back(prefix + name);
-  }
-  return names;
 }
 
 TEST(ModelPrefixes, AreInTheOrderOfUseAndElseOfTheFile) {

@@ -277,6 +277,21 @@ TEST(TorchValues, TheAverageIsUsedAndTheChoiceIsSaid) {
   }
 }
 
+TEST(TorchValues, MomentsAndGradientsAreNoWeights) {
+  for (const char* key : {"exp_avg", "optimizer", "grads", "opt", "momentum_buffer"}) {
+    for (const char* inner : {"", "exp_avg"}) {
+      TorchSave save;
+      const std::string moments = save.state_dict(timm_tensors(20)), model = save.state_dict(timm_tensors(10));
+      const std::string state = *inner ? pickled_dict({{"state", pickled_dict({{inner, moments}})}}) : moments;
+      const testing::Warnings warnings;
+      expect_tensors(open(save.file(pickled_dict({{key, state}, {"net", model}}))), timm_tensors(10), key);
+      EXPECT_TRUE(warnings.messages.empty()) << key;
+      EXPECT_TRUE(testing::contains(torch_error(save.file(pickled_dict({{key, state}}))), "expected a dict of tensors"))
+          << key;
+    }
+  }
+}
+
 TEST(TorchValues, BigEndianFilesAreErrors) {
   TorchSave save;
   std::string file = save.file(pickled_dict({{"model", save.state_dict(timm_tensors())}}));

@@ -4,15 +4,22 @@
 #include <mutex>
 #include <utility>
 
+#include "vitrail/base/warning_pause_internal.h"
+
 namespace vitrail {
 namespace {
 
 std::mutex mutex;  // guards installed_callback
 WarningCallback installed_callback;
+thread_local int pauses = 0;
 
 }  // namespace
 
+WarningPause::WarningPause() { ++pauses; }
+WarningPause::~WarningPause() { --pauses; }
+
 void warn(const std::string& message) {
+  if (pauses > 0) return;
   WarningCallback callback;
   {
     const std::lock_guard lock(mutex);

@@ -17,19 +17,19 @@
 namespace vitrail::weights {
 namespace {
 
-std::unique_ptr<TensorFile> open_file(const FileBytes& bytes) {
+std::unique_ptr<TensorFile> open_file(const FileBytes& bytes, size_t state_dict) {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data.data()), bytes.data.size());
   if (text.empty()) throw Error(bytes.where, "a weights file", "an empty file");
   if (text.size() > 8 && text[8] == '{' && !text.starts_with("GGUF")) return open_safetensors(bytes);
   if (text.starts_with("PK")) {
     ZipReader zip(bytes.data, bytes.where);
-    if (is_torch_zip(zip)) return open_torch_zip(bytes, std::move(zip));
+    if (is_torch_zip(zip)) return open_torch_zip(bytes, std::move(zip), state_dict);
     if (is_npz(zip)) return open_npz(bytes, std::move(zip));
     const std::string foreign = foreign_file({}, bytes.where);  // by name: .keras, .pt2
     throw Error(bytes.where, "a PyTorch archive or an .npz",
                 foreign.empty() ? "a zip archive with neither data.pkl nor .npy files" : foreign);
   }
-  if (is_torch_legacy(text)) return open_torch_legacy(bytes);
+  if (is_torch_legacy(text)) return open_torch_legacy(bytes, state_dict);
   if (text.starts_with("version https://git-lfs")) {
     throw Error(bytes.where, "a weights file", "a Git LFS pointer: fetch the file itself with `git lfs pull`");
   }
@@ -72,17 +72,17 @@ Checkpoint Checkpoint::open(const FileBytes& bytes) {
   return checkpoint;
 }
 
-Checkpoint Checkpoint::open(const std::vector<std::filesystem::path>& shards) {
+Checkpoint Checkpoint::open(const std::vector<std::filesystem::path>& shards, size_t state_dict) {
   if (shards.empty()) throw Error("checkpoint", "at least one file", "none");
   Checkpoint checkpoint;
   checkpoint.path_ = shards.front().string();
-  for (const auto& shard : shards) checkpoint.add(FileBytes::map(shard));
+  for (const auto& shard : shards) checkpoint.add(FileBytes::map(shard), state_dict);
   checkpoint.index();
   return checkpoint;
 }
 
-void Checkpoint::add(const FileBytes& bytes) {
-  files_.push_back(unstack_layers(open_file(bytes), bytes.where));
+void Checkpoint::add(const FileBytes& bytes, size_t state_dict) {
+  files_.push_back(unstack_layers(open_file(bytes, state_dict), bytes.where));
   const auto& tensors = files_.back()->tensors();
   tensors_.insert(tensors_.end(), tensors.begin(), tensors.end());
 }
@@ -123,7 +123,7 @@ void Checkpoint::rename(const std::vector<std::string>& names) {
   tensors_ = std::move(tensors);
 }
 
-void Checkpoint::strip_model_prefix() {
+std::vector<std::string> Checkpoint::strip_model_prefix(size_t choice) {
   const auto strip_wrappers = [&] {
     std::vector<std::string> names = this->names();
     const size_t count = strip_inner_wrappers_but(beside_, names);
@@ -136,8 +136,14 @@ void Checkpoint::strip_model_prefix() {
   if (find_model_prefixes(names()).empty()) strip_wrappers();  // they may be in the names that show the family
   std::vector<std::string> names = this->names();
   const std::vector<std::string> prefixes = find_model_prefixes(names);
-  const std::string prefix = prefixes.empty() ? "" : prefixes.front();
-  if (prefix.empty()) return strip_wrappers();
+  const std::string prefix = choice < prefixes.size() ? prefixes[choice] : "";
+  if (prefix.empty()) {
+    for (const std::string& name : names) {
+      if (is_optimizer_state(name.substr(0, name.find_last_of("./") + 1))) beside_.insert(name);
+    }
+    strip_wrappers();
+    return prefixes;
+  }
   for (std::string& name : names) {
     if (name.starts_with(prefix)) {
       name.erase(0, prefix.size());
@@ -153,14 +159,21 @@ void Checkpoint::strip_model_prefix() {
     if (name.starts_with(prefix)) objects.emplace(name.substr(prefix.size()), global);
   }
   objects_ = std::move(objects);
-  if (prefixes.size() > 1) {
+  std::vector<std::string> others = prefixes;
+  std::erase(others, prefix);
+  if (!others.empty()) {
     warn(str(path_, ": uses the weights under ", quoted_list({prefix}), "; the file also has weights under ",
-             quoted_list({prefixes.begin() + 1, prefixes.end()})));
+             quoted_list(others)));
   }
   strip_wrappers();
+  return prefixes;
 }
 
 const std::string& Checkpoint::format() const { return files_.front()->format(); }
+
+std::vector<std::string> Checkpoint::state_dicts() const {
+  return files_.size() == 1 ? files_.front()->state_dicts() : std::vector<std::string>();
+}
 
 const std::map<std::string, std::string>& Checkpoint::metadata() const { return files_.front()->metadata(); }
 

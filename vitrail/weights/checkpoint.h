@@ -23,8 +23,9 @@ class Checkpoint {
   // an unknown format, truncated or damaged.
   static Checkpoint open(const std::filesystem::path& file);
   static Checkpoint open(const FileBytes& bytes);
-  // Shards of one checkpoint.  Throws Error if a name is in two of them.
-  static Checkpoint open(const std::vector<std::filesystem::path>& shards);
+  // Shards of one checkpoint.  Throws Error if a name is in two of them.  state_dict: the index of one of
+  // state_dicts(), whose order is that of use.
+  static Checkpoint open(const std::vector<std::filesystem::path>& shards, size_t state_dict = 0);
 
   const std::string& path() const { return path_; }  // the first file's path
   const std::string& format() const;                 // "safetensors", "pytorch zip", "pytorch legacy", "npz"
@@ -38,19 +39,23 @@ class Checkpoint {
   const std::map<std::string, std::string>& metadata() const;  // the first file's metadata
 
   // Removes wrappers inside names ("blocks.0._orig_mod."), with a warning, and the prefix under which the keys of a
-  // built-in family are ("net.").  Other tensors stay, and beside() is true for them; one that would have the name of a
-  // tensor of the model is removed.  Of several prefixes, a warning names the one that is used (averages first).
-  void strip_model_prefix();
+  // built-in family are ("net.").  Other tensors stay, and beside() is true for them (without a prefix, for optimisers'
+  // moments); one that would have the name of a tensor of the model is removed.  Of several prefixes, the one at index
+  // `choice` is used, and a warning names it; averages are first, and optimisers' moments none of them.  Returns all
+  // prefixes.
+  std::vector<std::string> strip_model_prefix(size_t choice = 0);
   bool beside(const std::string& name) const { return beside_.contains(name); }
   // Names whose value in a PyTorch file is no tensor but a Python object, with the object's class or function.
   const std::map<std::string, std::string>& objects() const { return objects_; }
+  // Keys of a PyTorch file that lead to state dicts with the names of a built-in family; empty for shards.
+  std::vector<std::string> state_dicts() const;
 
  private:
   struct Location {
     size_t file, index;
   };
   const Location& location(const std::string& name) const;
-  void add(const FileBytes& bytes);
+  void add(const FileBytes& bytes, size_t state_dict = 0);
   void index();
   [[noreturn]] void throw_repeated(const std::string& name) const;
   void rename(const std::vector<std::string>& names);  // one per tensor; "": remove it

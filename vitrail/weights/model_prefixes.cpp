@@ -24,28 +24,48 @@ void add_prefixes(const FamilyKeys& family, const std::vector<std::string>& name
     for (const std::string& name : names) {
       std::string prefix;
       if (prefixes.size() >= kMaxPrefixes) return;
-      if (prefix_before(name, key, prefix) && recognises(family, present, prefix)) prefixes.push_back(prefix);
+      if (!prefix_before(name, key, prefix) || is_optimizer_state(prefix)) continue;
+      if (recognises(family, present, prefix)) prefixes.push_back(prefix);
     }
   }
 }
 
-// Whether one of the words that are separated by "." and "_" is in the list.
-bool has_word(std::string_view key, std::initializer_list<std::string_view> words) {
+using Words = std::initializer_list<std::string_view>;
+
+// Whether one of the parts of a key between the separators is in the list.
+bool has_part(std::string_view key, const char* separators, Words parts) {
   while (!key.empty()) {
-    const size_t end = std::min(key.find_first_of("._/"), key.size());
-    if (std::find(words.begin(), words.end(), key.substr(0, end)) != words.end()) return true;
+    const size_t end = std::min(key.find_first_of(separators), key.size());
+    if (std::ranges::find(parts, key.substr(0, end)) != parts.end()) return true;
     key.remove_prefix(std::min(end + 1, key.size()));
   }
   return false;
 }
 
+bool has_word(std::string_view key, Words words) { return has_part(key, "._/", words); }
+
+bool has_name(std::string_view key, Words names) { return has_part(key, "./", names); }
+
+int role_order(std::string_view key) {
+  if (has_word(key, {"ema", "swa", "averaged", "average", "avg", "target"})) return 0;
+  if (has_word(key, {"teacher", "momentum"})) return 3;
+  if (has_word(key, {"student", "online"})) return 4;
+  return has_name(key, {"model", "state_dict", "model_state_dict", "params", "weights"}) ? 1 : 2;
+}
+
 }  // namespace
 
+bool is_optimizer_state(std::string_view key) {
+  if (has_name(key, {"target"})) return false;  // flax.optim has the weights in "opt/target/"
+  if (has_word(key, {"opt", "optim", "optims", "optimizer", "optimizers", "optimiser", "optimisers"})) return true;
+  if (has_word(key, {"grad", "grads", "gradient", "gradients", "mu", "nu"})) return true;
+  if (has_name(key, {"momentum", "momenta", "momentum_buffer", "momentum_buffers"})) return true;
+  return has_word(key, {"avg", "average"}) && has_word(key, {"exp", "sq", "square"});  // "exp_avg_sq", "square_avg"
+}
+
 int use_order(std::string_view key) {
-  if (has_word(key, {"ema", "swa", "averaged", "average", "avg", "target"})) return 0;
-  if (has_word(key, {"teacher", "momentum"})) return 2;
-  if (has_word(key, {"student", "online"})) return 3;
-  return 1;
+  const bool earlier = has_word(key, {"last", "latest", "previous", "initial", "init", "pretrained"});
+  return 2 * role_order(key) + (earlier ? 1 : 0);
 }
 
 std::vector<std::string> find_model_prefixes(const std::vector<std::string>& names) {

@@ -9,12 +9,18 @@
 namespace vitrail::weights {
 
 // The prefixes, with their final "." or "/", under which the keys of a built-in family are found, in the order of
-// use_order() and else of `names`.  Only "" if they are found without a prefix; empty if no family is found.
+// use_order() and else of `names`, without those of is_optimizer_state().  Only "" if they are found without a prefix;
+// empty if no family is found.
 std::vector<std::string> find_model_prefixes(const std::vector<std::string>& names);
 
 // The order in which one of several models of a checkpoint is chosen, by its key or prefix: averaged weights (0), then
-// models, teachers and momentum encoders, students.
+// what is called the model, other models, teachers and momentum encoders, students.  Of two alike, "last", "initial"
+// and "pretrained" come behind.
 int use_order(std::string_view key);
+
+// Whether a key or prefix is that of gradients or an optimiser's moments ("exp_avg.", "opt/0/mu/"), which have the
+// names and shapes of the weights.
+bool is_optimizer_state(std::string_view key);
 
 // "\"a\", \"b\"": for messages; at most `max_count`, then "…".
 std::string quoted_list(const std::vector<std::string>& words, size_t max_count = 4);

@@ -21,6 +21,7 @@ class Unstacked : public TensorFile {
     format_ = file_->format();
     metadata_ = file_->metadata();
     objects_ = file_->objects();
+    state_dicts_ = file_->state_dicts();
     for (size_t i = 0; i < file_->tensors().size(); ++i) {
       const TensorInfo& info = file_->tensors()[i];
       if (is_stacked(info)) {

@@ -30,11 +30,14 @@ class TensorFile {
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
   // Names whose value is no tensor but a Python object that is not read, with its class or function.
   const std::map<std::string, std::string>& objects() const { return objects_; }
+  // Keys that lead to the state dicts of a PyTorch file with the names of a built-in family, in the order of use.
+  const std::vector<std::string>& state_dicts() const { return state_dicts_; }
 
  protected:
   std::string format_;
   std::vector<TensorInfo> tensors_;
   std::map<std::string, std::string> metadata_, objects_;
+  std::vector<std::string> state_dicts_;
 };
 
 }  // namespace vitrail::weights

@@ -89,23 +89,26 @@ size_t wrapper_rank(const Candidate& candidate) {
   return static_cast<size_t>(std::ranges::find(kWrapperKeys, key) - std::begin(kWrapperKeys));
 }
 
-// The dict with a built-in family's keys.  If several have them, says which one is used.
-const PickleValue* recognised_dict(const Search& search, const std::string& where) {
+// The dicts with a built-in family's keys, in the order of use.
+std::vector<Candidate> recognised_dicts(const Search& search) {
   std::vector<Candidate> known;
   for (const Candidate& candidate : search.all()) {
+    if (is_optimizer_state(candidate.path)) continue;
     if (!find_model_prefixes(names_in(*candidate.dict)).empty()) known.push_back(candidate);
   }
-  if (known.empty()) return nullptr;
   std::ranges::stable_sort(known, {}, [](const Candidate& candidate) {
     return std::tuple(use_order(candidate.path), wrapper_rank(candidate));
   });
-  std::vector<std::string> others;
-  for (size_t i = 1; i < known.size(); ++i) others.push_back(known[i].path);
-  if (!others.empty()) {
-    warn(str(where, ": uses the weights under ", quoted_list({known.front().path}),
-             "; the file also has weights under ", quoted_list(others)));
-  }
-  return known.front().dict;
+  return known;
+}
+
+// Says which of several state dicts is used.
+void say_choice(std::vector<std::string> paths, size_t choice, const std::string& where) {
+  const std::string used = paths[choice];
+  paths.erase(paths.begin() + static_cast<std::ptrdiff_t>(choice));
+  if (paths.empty()) return;
+  warn(str(where, ": uses the weights under ", quoted_list({used}), "; the file also has weights under ",
+           quoted_list(paths)));
 }
 
 // For key maps of the user: the dict under a common key, else the one with the most tensors.
@@ -115,7 +118,7 @@ const PickleValue* unknown_dict(const Search& search) {
     return std::pair(wrapper_rank(candidate), -static_cast<std::ptrdiff_t>(candidate.dict->items.size()));
   };
   for (const Candidate& candidate : search.all()) {
-    if (!candidate.dict->has_entries() || !has_tensors(*candidate.dict)) continue;
+    if (!candidate.dict->has_entries() || !has_tensors(*candidate.dict) || is_optimizer_state(candidate.path)) continue;
     if (best == nullptr || order(candidate) < order(*best)) best = &candidate;
   }
   return best == nullptr ? nullptr : best->dict;
@@ -158,12 +161,19 @@ int64_t span_of(const PickledTensor& tensor) {
 
 }  // namespace
 
-StateDict find_tensors(const PickleValue& root, const std::string& where) {
+StateDict find_tensors(const PickleValue& root, const std::string& where, size_t choice) {
   const Search search(root);
-  const PickleValue* dict = recognised_dict(search, where);
-  if (dict == nullptr && search.modules().empty()) dict = unknown_dict(search);
-  if (dict == nullptr) fail_without_dict(root, search, where);
+  const std::vector<Candidate> known = recognised_dicts(search);
   StateDict result;
+  for (const Candidate& candidate : known) result.choices.push_back(candidate.path);
+  const PickleValue* dict = nullptr;
+  if (choice < known.size()) {
+    dict = known[choice].dict;
+    say_choice(result.choices, choice, where);
+  } else if (search.modules().empty()) {
+    dict = unknown_dict(search);
+  }
+  if (dict == nullptr) fail_without_dict(root, search, where);
   std::unordered_set<std::string_view> seen;
   for (size_t i = dict->items.size(); i >= 2; i -= 2) {  // backwards: the last of equal keys wins, as in Python
     const PickleValue &key = *dict->items[i - 2], &value = *dict->items[i - 1];

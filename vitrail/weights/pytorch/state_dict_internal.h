@@ -18,10 +18,12 @@ using NamedPickledTensors = std::vector<std::pair<std::string, std::shared_ptr<c
 struct StateDict {
   NamedPickledTensors tensors;
   std::map<std::string, std::string> objects;  // keys whose value is no tensor but an object of this global
+  std::vector<std::string> choices;            // TensorFile::state_dicts()
 };
 
-// The checkpoint's state dict, found as torch_file_internal.h describes.  Throws Error naming `where` if there is none.
-StateDict find_tensors(const PickleValue& root, const std::string& where);
+// The checkpoint's state dict, found as torch_file_internal.h describes; of several the one at index `choice`.  Throws
+// Error naming `where` if there is none.
+StateDict find_tensors(const PickleValue& root, const std::string& where, size_t choice = 0);
 
 // The parameters and buffers of a TorchScript archive, which has an object per module.  Throws Error if there are none.
 StateDict find_script_tensors(const PickleValue& root, const std::string& where);

@@ -20,12 +20,13 @@ struct StorageRange {
 
 class TorchLegacyFile : public TensorFile {
  public:
-  explicit TorchLegacyFile(const FileBytes& bytes) : bytes_(bytes) {
+  TorchLegacyFile(const FileBytes& bytes, size_t choice) : bytes_(bytes) {
     format_ = "pytorch legacy";
     check_preamble();
     const Pickle objects = next();
-    StateDict found = find_tensors(objects.root(), bytes_.where);
+    StateDict found = find_tensors(objects.root(), bytes_.where, choice);
     objects_ = std::move(found.objects);
+    state_dicts_ = std::move(found.choices);
     const Pickle keys = next();
     find_storages(keys.root(), objects);
     for (auto& [name, tensor] : found.tensors) {
@@ -102,8 +103,8 @@ class TorchLegacyFile : public TensorFile {
 
 }  // namespace
 
-std::unique_ptr<TensorFile> open_torch_legacy(const FileBytes& bytes) {
-  return std::make_unique<TorchLegacyFile>(bytes);
+std::unique_ptr<TensorFile> open_torch_legacy(const FileBytes& bytes, size_t choice) {
+  return std::make_unique<TorchLegacyFile>(bytes, choice);
 }
 
 bool is_torch_legacy(std::string_view bytes) {

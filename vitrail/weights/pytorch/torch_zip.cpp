@@ -21,7 +21,7 @@ bool is_pickle(const std::string& name) {
 
 class TorchZipFile : public TensorFile {
  public:
-  TorchZipFile(const FileBytes& bytes, ZipReader zip) : bytes_(bytes), zip_(std::move(zip)) {
+  TorchZipFile(const FileBytes& bytes, ZipReader zip, size_t choice) : bytes_(bytes), zip_(std::move(zip)) {
     format_ = "pytorch zip";
     const ZipEntry* entry = nullptr;
     for (const ZipEntry& candidate : zip_.entries()) {
@@ -35,9 +35,10 @@ class TorchZipFile : public TensorFile {
     const std::vector<std::byte> copy = entry->method == 0 ? std::vector<std::byte>() : zip_.read(*entry, kMaxPickle);
     const Pickle pickle(entry->method == 0 ? zip_.stored(*entry) : copy, bytes_.where);
     const bool is_script = zip_.find(folder_ + "constants.pkl") != nullptr;
-    StateDict found =
-        is_script ? find_script_tensors(pickle.root(), bytes_.where) : find_tensors(pickle.root(), bytes_.where);
+    StateDict found = is_script ? find_script_tensors(pickle.root(), bytes_.where)
+                                : find_tensors(pickle.root(), bytes_.where, choice);
     objects_ = std::move(found.objects);
+    state_dicts_ = std::move(found.choices);
     for (auto& [name, tensor] : found.tensors) {
       tensors_.push_back(describe(name, *tensor));
       pickled_.push_back(std::move(tensor));
@@ -88,8 +89,8 @@ class TorchZipFile : public TensorFile {
 
 }  // namespace
 
-std::unique_ptr<TensorFile> open_torch_zip(const FileBytes& bytes, ZipReader zip) {
-  return std::make_unique<TorchZipFile>(bytes, std::move(zip));
+std::unique_ptr<TensorFile> open_torch_zip(const FileBytes& bytes, ZipReader zip, size_t choice) {
+  return std::make_unique<TorchZipFile>(bytes, std::move(zip), choice);
 }
 
 bool is_torch_zip(const ZipReader& zip) {

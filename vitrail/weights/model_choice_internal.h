@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The models of a checkpoint that has several: averages beside the weights, a teacher beside its student.
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace vitrail::weights {
+
+struct ModelChoice {
+  size_t state_dict = 0;  // index for Checkpoint::open()
+  size_t prefix = 0;      // index for Checkpoint::strip_model_prefix()
+  std::string name;       // for messages: the keys that lead there, and the prefix
+};
+
+// At least one and at most 16, in the order of use.  Throws Error like Checkpoint::open().
+std::vector<ModelChoice> find_models(const std::vector<std::filesystem::path>& shards);
+
+}  // namespace vitrail::weights
