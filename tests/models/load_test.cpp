@@ -387,6 +387,122 @@ TEST(Load, TheImageProcessorMayBeInProcessorConfig) {
             open_model(testing::model_fixture("hf_clip")).config.preprocessing.mean);
 }
 
+// For files of several models; `good` is the fixture's.
+struct SeveralModels {
+  explicit SeveralModels(const char* extension = "pth")
+      : folder(testing::scratch_folder()), file(folder / (std::string("weights.") + extension)) {
+    fs::copy(testing::fixture("models/timm_token/config.json"), folder / "config.json");
+    for (const auto& [name, tensor] : good) {
+      wider.emplace_back(name, Tensor::zeros(name == "head.weight" ? Shape{7, tensor.size(1)} : tensor.shape()));
+      if (!name.starts_with("blocks.1.")) partial.emplace_back(name, Tensor::zeros(tensor.shape()));
+      zeros.emplace_back(name, Tensor::zeros(tensor.shape()));
+    }
+  }
+  void expect_good() const {
+    const Tensor images = testing::input_of("timm_token");
+    expect_same_values(build_model(open_model(file)).forward(images), testing::model_of("timm_token").forward(images));
+  }
+  fs::path folder, file;
+  Tensors good = tensors_of("timm_token"), wider, partial, zeros;
+};
+
+// Each is better by its name, but does not fit the configuration.
+TEST(Load, TheFirstOfSeveralModelsThatFitsIsUsed) {
+  const SeveralModels models;
+  for (const auto& [key, other, reason] : {std::tuple("model_ema", models.partial, "missing ("),
+                                           std::tuple("ema", models.wider, "misshapen (1): head.weight")}) {
+    testing::TorchSave save;
+    write_file(models.file, save.file(testing::pickled_dict({{"model", save.state_dict(models.good)},
+                                                             {key, save.state_dict(other)},
+                                                             {"last", save.state_dict(models.zeros)}})));
+    const testing::Warnings warnings;
+    models.expect_good();
+    ASSERT_EQ(warnings.messages.size(), 2u) << key;
+    EXPECT_TRUE(warnings.messages[0].starts_with(
+        str(models.file.string(), ": does not use the weights under \"", key, "\": the tensors do not fit")));
+    expect_part(warnings.messages[0], reason);
+    expect_part(warnings.messages[1],
+                str("uses the weights under \"model\"; the file also has weights under \"", key, "\", \"last\""));
+  }
+}
+
+TEST(Load, TheFirstOfSeveralPrefixesThatFitsIsUsed) {
+  const SeveralModels models("safetensors");
+  Tensors all;
+  for (const auto& [name, tensor] : models.good) all.emplace_back("student." + name, tensor);
+  for (const auto& [name, tensor] : models.wider) all.emplace_back("teacher." + name, tensor);
+  weights::write_safetensors(models.file, all, {});
+  const testing::Warnings warnings;
+  models.expect_good();
+  ASSERT_EQ(warnings.messages.size(), 3u);
+  expect_part(warnings.messages[0], "does not use the weights under \"teacher.\": the tensors do not fit the model");
+  expect_part(warnings.messages[1],
+              "uses the weights under \"student.\"; the file also has weights under \"teacher.\"");
+  expect_part(warnings.messages[2], "left out");
+}
+
+TEST(Load, IfNoneOfSeveralModelsFitsTheErrorIsOfTheFirst) {
+  const SeveralModels models;
+  testing::TorchSave save;
+  write_file(models.file, save.file(testing::pickled_dict(
+                              {{"model", save.state_dict(models.wider)}, {"ema", save.state_dict(models.partial)}})));
+  const testing::Warnings warnings;
+  expect_part(load_error(models.file), "missing (");
+  ASSERT_EQ(warnings.messages.size(), 1u);
+  expect_part(warnings.messages[0], "uses the weights under \"ema\"");
+}
+
+// Moments fit the model like the weights themselves.
+TEST(Load, MomentsAreNeverTheModel) {
+  const SeveralModels models("safetensors");
+  for (const std::string moments : {"exp_avg.", "optimizer.exp_avg.", "a.grads."}) {
+    for (const std::string prefix : {"", "model.", "params."}) {
+      Tensors all;
+      for (const auto& [name, tensor] : models.zeros) all.emplace_back(moments + name, tensor);
+      for (const auto& [name, tensor] : models.good) all.emplace_back(prefix + name, tensor);
+      weights::write_safetensors(models.file, all, {});
+      const testing::Warnings warnings;
+      models.expect_good();
+      ASSERT_EQ(warnings.messages.size(), 1u) << moments << prefix;
+      expect_part(warnings.messages[0],
+                  str("left out ", models.zeros.size(), " tensors beside the model's: \"", moments));
+    }
+  }
+}
+
+// big_vision's checkpoints of training runs.
+TEST(Load, OptaxsStateIsBesideBigVisionsWeights) {
+  const fs::path folder = testing::scratch_folder();
+  fs::copy(testing::fixture("models/google_npz/config.json"), folder / "config.json");
+  Tensors tensors{{"opt/0/1/0/count", Tensor::zeros({1})}};
+  for (const auto& [name, tensor] : tensors_of("google_npz")) {
+    const std::string own = name.substr(name.starts_with("opt/target/") ? 11 : name.starts_with("params/") ? 7 : 0);
+    for (const char* prefix : {"opt/0/1/0/mu/", "opt/0/1/0/nu/"})
+      tensors.emplace_back(prefix + own, Tensor::zeros(tensor.shape()));
+    tensors.emplace_back("params/" + own, tensor);
+  }
+  weights::write_safetensors(folder / "model.safetensors", tensors, {});
+  const Tensor images = testing::input_of("google_npz");
+  const testing::Warnings warnings;
+  expect_same_values(build_model(open_model(folder)).forward(images), testing::model_of("google_npz").forward(images));
+  EXPECT_TRUE(warnings.any("tensors beside the model's: \"opt/0/1/0/"));
+}
+
+TEST(Load, PrunedWeightsGetAdviceInsteadOfRules) {
+  const SeveralModels models("safetensors");
+  for (const std::string pruned : {"head.weight", "patch_embed.proj.weight"}) {  // the second shows the family
+    Tensors all;
+    for (const auto& [name, tensor] : models.good) {
+      if (name == pruned) all.emplace_back(name + "_mask", tensor);
+      all.emplace_back(name == pruned ? name + "_orig" : name, tensor);
+    }
+    weights::write_safetensors(models.file, all, {});
+    const std::string error = load_error(models.file);
+    expect_part(error, pruned + "_mask: pruned weights; before saving, call torch.nn.utils.prune.remove()");
+    EXPECT_EQ(error.find("rules that may fit"), std::string::npos) << error;
+  }
+}
+
 // Blocks that were compiled or sharded one by one.
 TEST(Load, WrappersInsideNamesAreRemovedWhichIsSaidOnce) {
   const fs::path source = testing::model_fixture("timm_token").parent_path(), folder = testing::scratch_folder();

@@ -2,10 +2,13 @@
 #include "vitrail/models/load.h"
 
 #include <algorithm>
+#include <sstream>
 
+#include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/file_lookup_internal.h"
 #include "vitrail/base/read_file.h"
+#include "vitrail/base/warning_pause_internal.h"
 #include "vitrail/hub/hub.h"
 #include "vitrail/models/bundled.h"
 #include "vitrail/models/check_weights.h"
@@ -20,6 +23,8 @@
 #include "vitrail/models/unsupported_families_internal.h"
 #include "vitrail/weights/checkpoint_params_internal.h"
 #include "vitrail/weights/hub_layout.h"
+#include "vitrail/weights/model_choice_internal.h"
+#include "vitrail/weights/model_prefixes_internal.h"
 #include "vitrail/weights/rule_proposals_internal.h"
 
 namespace vitrail::models {
@@ -109,10 +114,10 @@ void refuse_segment_anything(const weights::Checkpoint& checkpoint) {
 
 // A key map of the user is for the names as they are in the file.
 weights::KeyMap choose_key_map(weights::Checkpoint& checkpoint, const ModelConfig& config, const LoadOptions& options,
-                               const fs::path& folder) {
+                               const fs::path& folder, size_t prefix) {
   const std::string choice = options.key_map.value_or(config.key_map);
   if (choice.empty()) {
-    checkpoint.strip_model_prefix();
+    checkpoint.strip_model_prefix(prefix);
     try {
       return weights::KeyMap::detect(checkpoint.names());
     } catch (const Error& error) {
@@ -191,13 +196,15 @@ std::shared_ptr<weights::Checkpoint> open_weights(const fs::path& path) {
   return std::make_shared<weights::Checkpoint>(weights::Checkpoint::open(find_files(path).weights));
 }
 
-OpenedModel open_model(const fs::path& path, const LoadOptions& options) {
-  const Files files = find_files(path);
+namespace {
+
+OpenedModel open_choice(const Files& files, const LoadOptions& options, const weights::ModelChoice& choice) {
   // The weights come first: a file of another program needs no config.json to be named.
-  auto checkpoint = std::make_shared<weights::Checkpoint>(weights::Checkpoint::open(files.weights));
+  auto checkpoint = std::make_shared<weights::Checkpoint>(weights::Checkpoint::open(files.weights, choice.state_dict));
   refuse_segment_anything(*checkpoint);
   ModelConfig config = config_of(files, options, "");
-  weights::KeyMap key_map = choose_key_map(*checkpoint, config, options, files.weights.front().parent_path());
+  weights::KeyMap key_map =
+      choose_key_map(*checkpoint, config, options, files.weights.front().parent_path(), choice.prefix);
   if (!key_map.model_args().empty()) config = config_of(files, options, key_map.model_args());
   if (options.image_size) apply_image_size(config, *options.image_size, checkpoint->path());
   apply_overrides(options.preprocessing, config.vit.in_chans, config.vit.img_size, config.preprocessing);
@@ -206,6 +213,48 @@ OpenedModel open_model(const fs::path& path, const LoadOptions& options) {
     if (options.config && find_architecture(*options.config)) config.vit.global_pool = GlobalPool::token;
   }
   return {std::move(config), std::move(checkpoint), std::move(key_map), files.weights.front().parent_path()};
+}
+
+// Why one of a file's models does not fit the configuration; nothing if it does.
+std::string misfit_of(const Files& files, const LoadOptions& options, const weights::ModelChoice& choice) {
+  const WarningPause pause;
+  try {
+    check_weights(open_choice(files, options, choice));
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+// The beginning of an error's list, in one line.
+std::string shortened(const std::string& text) {
+  constexpr size_t kMaxWords = 24;
+  std::istringstream words(text);
+  std::string line, word;
+  for (size_t i = 0; i < kMaxWords && words >> word; ++i) line += (line.empty() ? "" : " ") + word;
+  return words >> word ? line + " …" : line;
+}
+
+// The first of a file's models that fits the configuration; the first of all if none does, whose error is then seen.
+weights::ModelChoice choose_model(const Files& files, const LoadOptions& options) {
+  const std::vector<weights::ModelChoice> models = weights::find_models(files.weights);
+  if (models.size() == 1) return models.front();
+  const std::string misfit = misfit_of(files, options, models.front());
+  if (misfit.empty()) return models.front();
+  const auto fits = [&](const weights::ModelChoice& model) { return misfit_of(files, options, model).empty(); };
+  const auto found = std::find_if(models.begin() + 1, models.end(), fits);
+  if (found == models.end()) return models.front();
+  const std::string path = files.weights.front().string() + ": ";
+  const std::string reason = shortened(misfit.starts_with(path) ? misfit.substr(path.size()) : misfit);
+  warn(str(path, "does not use the weights under ", weights::quoted_list({models.front().name}), ": ", reason));
+  return *found;
+}
+
+}  // namespace
+
+OpenedModel open_model(const fs::path& path, const LoadOptions& options) {
+  const Files files = find_files(path);
+  return open_choice(files, options, choose_model(files, options));
 }
 
 std::map<std::string, int64_t> field_sizes(const VisionTransformerConfig& config) {
