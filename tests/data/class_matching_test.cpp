@@ -38,6 +38,23 @@ TEST(ClassMatching, NumbersAreClassIndicesIfAllAreInRange) {
   EXPECT_TRUE(contains(error_of([] { match_classes("set", {"1", "01"}, {}, {}, 12); }), "'1', '01'"));
 }
 
+// A model of the folders 1 to 3 has "1" at index 0.
+TEST(ClassMatching, NumbersAreComparedWithLabelsByValue) {
+  using Names = std::vector<std::string>;
+  const Names labels{"1", "2", "10"};
+  const ClassMatch found = match_classes("set", {"01", "010"}, labels, {}, 3);
+  EXPECT_EQ(found.rule, ClassMatch::Rule::labels);
+  EXPECT_EQ(found.indices, (std::vector<int64_t>{0, 2}));
+  EXPECT_EQ(match_classes("set", {"0", "000"}, {"000", "0"}, {}).indices, (std::vector<int64_t>{1, 0})) << "exactly";
+  for (const Names& names : {Names{"0"}, Names{"1", "0"}, Names{"2", "3"}, Names{"00", "3"}}) {
+    const std::string message = error_of([&] { match_classes("set", names, labels, {}, 3); });
+    EXPECT_TRUE(contains(message, "labels of the model: '1', '2', '10', got ")) << message;
+  }
+  EXPECT_TRUE(contains(error_of([&] { match_classes("set", {"1", "01"}, labels, {}, 3); }), "'1', '01'"));
+  EXPECT_EQ(match_classes("set", {"cat"}, labels, {}, 3).rule, ClassMatch::Rule::none);
+  EXPECT_EQ(match_classes("set", {"01", "2"}, {"1", "cat", "10"}, {}, 3).rule, ClassMatch::Rule::indices);
+}
+
 TEST(ClassMatching, ALabelPrecedesAnIndex) {
   const ClassMatch found = match_classes("set", {"1", "2"}, {"2", "1", "0"}, {});
   EXPECT_EQ(found.rule, ClassMatch::Rule::labels);
