@@ -87,9 +87,11 @@ TEST(CsvLayout, ColumnsOfZeroAndOneAreClasses) {
   EXPECT_EQ(layout.file, 1u);
   EXPECT_TRUE(layout.is_multi_label());
   EXPECT_EQ(layout_of("name,cat,dog\na.png,0,1\n").indicators, (Columns{1, 2})) << "the first column is the file's";
-  for (const char* text : {"name,cat,dog\na.png,0,2\n", "name,cat,dog\na.png,0\n", "name,cat,size\na.png,0,17\n",
-                           "name,cat\na.png,1\n", "name,cat,dog\n", "cat,file,label,dog\n0,a.png,x,1\n"})
+  for (const char* text : {"name,cat\na.png,1\n", "cat,file,label,dog\n0,a.png,x,1\n"})
     EXPECT_TRUE(layout_of(text).indicators.empty()) << text;
+  for (const char* text :
+       {"name,cat,dog\na.png,0,2\n", "name,cat,dog\na.png,0\n", "name,cat,size\na.png,0,17\n", "name,cat,dog\n"})
+    EXPECT_TRUE(contains(error_of([&] { layout_of(text); }), "got these columns: 'name', 'cat', ")) << text;
   EXPECT_EQ(layout_of("name,cat\na.png,1\n", true).indicators, Columns{1}) << "one is enough if several are asked for";
 }
 
@@ -106,13 +108,49 @@ TEST(CsvLayout, OfSeveralColumnsTheFirstOfTheKnownNamesCounts) {
     EXPECT_EQ(layout_of(files[i + 1] + ",label," + files[i] + "\nb.png,1,a.png\n").file, 2u) << files[i];
 }
 
-TEST(CsvLayout, WithoutAColumnOfLabelsTheFirstTwoCount) {
-  const CsvLayout layout = layout_of("kind,file\ncat,a.png\n");
-  EXPECT_TRUE(layout.has_header);
-  EXPECT_EQ(layout.file, 0u);
-  EXPECT_EQ(layout.label, 1u);
-  EXPECT_EQ(layout_of("a,file,b\n1,a.png,0\n").indicators, (Columns{0, 2})) << "but for classes beside a file";
+// An age is no class.
+TEST(CsvLayout, ColumnsOfUnknownNamesAreThoseThatRemain) {
+  struct Case {
+    const char* text;
+    size_t file, label;
+  };
+  for (const auto& [text, file, label] : {Case{"kind,file\ncat,a.png\n", 1, 0},
+                                          {"species,photo\ncat,a.png\n", 1, 0},
+                                          {"photo,species\na,cat\n", 0, 1},
+                                          {"a,file\n0,a.png\n", 1, 0},
+                                          {",file,species,split\n0,a.png,cat,train\n", 1, 2},
+                                          {"size,photo,label\n1,a.png,cat\n", 1, 2},
+                                          {"id,photo,label\n1,a,cat\n", 1, 2}}) {
+    const CsvLayout layout = layout_of(text);
+    EXPECT_TRUE(layout.has_header) << text;
+    EXPECT_EQ(layout.file, file) << text;
+    EXPECT_EQ(layout.label, label) << text;
+  }
+  EXPECT_EQ(error_of([] { layout_of("file,age,species\na.png,3,cat\n"); }),
+            "x.csv: expected a column of classes called label, class, class_name, class_index, target or category, got "
+            "these columns: 'file', 'age', 'species'");
+  EXPECT_EQ(error_of([] { layout_of("photo,age,species\na,3x,cat\n"); }),
+            "x.csv: expected a column of images called file, path, image or filename, and one of classes called label, "
+            "got these columns: 'photo', 'age', 'species'");
+  EXPECT_TRUE(contains(error_of([] { layout_of("photo,age,label\na,3x,cat\n"); }), "these columns: 'photo', 'age'"));
+  EXPECT_EQ(layout_of("a,file,b\n1,a.png,0\n").indicators, (Columns{0, 2})) << "classes beside a file";
   EXPECT_EQ(layout_of("a,file,b\n1,a.png,0\n").file, 1u);
+}
+
+TEST(CsvLayout, AFirstRowOfDataIsNoHeader) {
+  const fs::path root = testing::scratch_folder();
+  write_file(root / "a", "x");
+  const auto has_header = [&](const std::string& text) {
+    return csv_layout((root / "l.csv").string(), text, {}).has_header;
+  };
+  EXPECT_FALSE(has_header("a,cat\nb,dog\n")) << "a file";
+  EXPECT_TRUE(has_header("a,label\nb,dog\n")) << "a known name";
+  EXPECT_TRUE(has_header("c,cat\nb,dog\n"));
+  EXPECT_FALSE(has_header("im/c,cat\nim/b,dog\n")) << "paths";
+  EXPECT_FALSE(has_header("im\\c,label\nim\\b,dog\n"));
+  EXPECT_TRUE(has_header("im/c,label\nb,dog\n"));
+  EXPECT_TRUE(has_header("c,cat\nim/b,dog\n"));
+  EXPECT_FALSE(has_header("cat,a.png\ndog,b.png\n"));
 }
 
 }  // namespace

@@ -35,6 +35,15 @@ TEST(Csv, TextAfterAClosingQuoteEndsWithTheField) {
   }
 }
 
+TEST(Csv, LinesOfBlanksAreSkipped) {
+  CsvReader reader("x", "  \na,b\n \t \r\n   \nc,d\n ");
+  EXPECT_EQ(reader.next()->fields, (Fields{"a", "b"}));
+  const auto second = reader.next();
+  EXPECT_EQ(second->fields, (Fields{"c", "d"}));
+  EXPECT_EQ(second->line, 5u);
+  EXPECT_FALSE(reader.next());
+}
+
 TEST(Csv, AnUnclosedQuoteIsAnErrorWithItsLine) {
   CsvReader reader("x.csv", "a\nb,\"c\n\nd");
   reader.next();

@@ -314,8 +314,9 @@ TEST(Idx, FilesAreKnownByTheirNames) {
 // Lists ---------------------------------------------------------------------------------------------------------------
 
 TEST(CsvLayout, EachNameOfAColumnIsKnown) {
-  for (const std::string name : {"file", "filename", "file name", "filepath", "file path", "path", "image",
-                                 "image path", "image id", "image index", "image name", "File_Name", " IMAGE "}) {
+  for (const std::string name : {"file",       "filename", "file name",   "filepath",   "file path", "path",    "image",
+                                 "image path", "image id", "image index", "image name", "File_Name", " IMAGE ", "fname",
+                                 "image file", "img",      "img path",    "img file",   "img name",  "img_id"}) {
     const CsvLayout layout = csv_layout("x", "n,label," + name + "\n0,1,a.png\n", {});
     EXPECT_EQ(layout.file, 2u) << name;
     EXPECT_EQ(layout.label, 1u) << name;
@@ -336,8 +337,8 @@ TEST(CsvLayout, EachNameOfAColumnIsKnown) {
   }
   // A column of labels precedes one of several labels.
   EXPECT_EQ(csv_layout("x", "labels,file,label\nx;y,a.png,z\n", {}).label, 2u);
-  for (const std::string name :
-       {"", "id", "index", "split", "subset", "fold", "partition", "set", "dataset", "phase", "ID"}) {
+  for (const std::string name : {"", "id", "index", "split", "subset", "fold", "partition", "set", "dataset", "phase",
+                                 "ID", "is_valid", "is val", "is_test"}) {
     const CsvLayout layout = csv_layout("x", "name," + name + ",cat,dog\na.png,1,0,1\n", {});
     EXPECT_EQ(layout.classes, (Names{"cat", "dog"})) << name;
   }

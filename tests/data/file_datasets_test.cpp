@@ -25,13 +25,15 @@ TEST(CsvDataset, HeaderAndExtraColumnsInAnyOrderAreAccepted) {
 
 TEST(CsvDataset, AnIndexMayBeWrittenAsASpreadsheetWritesNumbers) {
   const fs::path csv = testing::scratch_folder() / "l.csv";
-  for (const char* three : {"3.0", "3.", "3e0", "3.00E+00", "\"3,0\"", "+3", " 3 "}) {
+  for (const char* three : {"3.0", "3.", "3e0", "3.00E+00", "+3", " 3 "}) {
     write_file(csv, str("a.png,", three, "\nb.png,1\n"));
     EXPECT_EQ(open_dataset(csv, {})->label(0), 3) << three;
   }
   write_file(csv, "file;label\na.png;3,0\nb.png;1,0\n");
   EXPECT_EQ(open_dataset(csv, {})->label(0), 3);
-  for (const char* other : {"1.5", "\"1,5\"", "1e-3", "1e999", "1e17"}) {
+  write_file(csv, "file,label\na.png,\"3,0\"\nb.png,\"1,0\"\n");  // two labels rather than 3.0
+  EXPECT_TRUE(contains(error_of([&] { open_dataset(csv, {}); }), "l.csv:2: expected one class index (several are "));
+  for (const char* other : {"1.5", "1e-3", "1e999", "1e17"}) {
     write_file(csv, str("file,label\na.png,1\nb.png,", other, "\n"));
     const std::string message = error_of([&] { open_dataset(csv, {}); });
     EXPECT_TRUE(contains(message, "l.csv:3: expected a class index, got '")) << other << message;
@@ -93,8 +95,81 @@ TEST(CsvDataset, AColumnOfSplitsMakesTheRowsSplits) {
   write_file(csv, "file,label,split\na.png,cat,train\nb.png,dog,train\n");
   EXPECT_TRUE(contains(error_of([&] { open_dataset(csv, {}); }), "a split test or val, got these splits: train"));
   write_file(csv, "file,label,set\na.png,cat,red\nb.png,dog,blue\n");
-  EXPECT_EQ(open_dataset(csv, {})->size(), 2);
+  const Warnings warnings;
   EXPECT_TRUE(dataset_splits(csv).empty());
+  EXPECT_EQ(open_dataset(csv, {.split = "."})->size(), 2);
+  EXPECT_TRUE(warnings.messages.empty());
+  EXPECT_EQ(open_dataset(csv, {})->size(), 2);
+  EXPECT_EQ(warnings.messages, Names{csv.string() + ": the column set is not used, because its values are not train, "
+                                                    "val or test: 'blue', 'red'"});
+}
+
+TEST(CsvDataset, AFlagMayBeTheSplit) {
+  const fs::path csv = testing::scratch_folder() / "l.csv";
+  for (const auto& [column, split, yes, no] : {std::tuple{"is_valid", "val", "True", "False"},
+                                               {"is_val", "val", "1", "0"},
+                                               {"is_test", "test", "true", "0.0"}}) {
+    write_file(csv, str("fname,", column, ",label\na.png,", no, ",cat\nb.png,", yes, ",dog\nc.png,", no, ",cat\n"));
+    const auto dataset = open_dataset(csv, {});
+    EXPECT_EQ(dataset->split(), split);
+    ASSERT_EQ(dataset->size(), 1) << column;
+    EXPECT_TRUE(dataset->path(0).ends_with("b.png"));
+    EXPECT_EQ(open_dataset(csv, {.split = "train"})->size(), 2) << column;
+  }
+  write_file(csv, "fname,is_valid,label\na.png,yes,cat\nb.png,True,dog\n");
+  EXPECT_TRUE(contains(error_of([&] { open_dataset(csv, {}); }), "l.csv:2: expected the split train, val or test"));
+}
+
+// A model of the folders 1 to 3 has "1" at index 0.
+TEST(CsvDataset, NumbersAreLabelsOfAModelWhoseLabelsAreNumbers) {
+  const fs::path csv = testing::scratch_folder() / "l.csv";
+  const DatasetOptions model{.labels = {"1", "2", "10"}};
+  for (const char* header : {"", "file,label\n", "file,class_id\n"}) {
+    write_file(csv, str(header, "a.png,10\nb.png,01\nc.png,2.0\n"));
+    const auto dataset = open_dataset(csv, model);
+    EXPECT_EQ(dataset->label(0), 2) << header;
+    EXPECT_EQ(dataset->label(1), 0) << header;
+    EXPECT_EQ(dataset->label(2), 1) << header;
+  }
+  write_file(csv, "file,class_index\na.png,2\n");
+  EXPECT_EQ(open_dataset(csv, model)->label(0), 2) << "said to be an index";
+  write_file(csv, "a.png,10|1\n");
+  EXPECT_EQ(open_dataset(csv, model)->labels(0), (std::vector<int64_t>{0, 2}));
+  for (const char* other : {"0", "3", "-1", "11"}) {
+    write_file(csv, str("a.png,1\nb.png,", other, "\n"));
+    EXPECT_EQ(error_of([&] { open_dataset(csv, model); }),
+              str(csv.string(), ":2: expected a label of the model: '1', '2', '10', got ", other));
+  }
+}
+
+TEST(CsvDataset, NamesBesideIndicesMustAgree) {
+  const fs::path csv = testing::scratch_folder() / "l.csv";
+  const DatasetOptions model{.labels = {"cat", "dog", "crane", "crane"}};
+  const Warnings warnings;
+  const auto labels = [&](const std::string& text, const DatasetOptions& options) {
+    write_file(csv, text);
+    const auto dataset = open_dataset(csv, options);
+    return std::vector<int64_t>{dataset->label(0), dataset->label(1)};
+  };
+  const auto refusal = [&](const std::string& text, const DatasetOptions& options) {
+    return error_of([&] { labels(text, options); });
+  };
+  // The dataset's own numbers, from 1.
+  for (const char* header : {"file,class_id,class_name\n", "file,label,class\n", "file,class_index,label\n"})
+    EXPECT_EQ(labels(str(header, "a.png,2,Dog\nb.png,1,cat\n"), model), (std::vector<int64_t>{1, 0})) << header;
+  // The index tells which of two is meant.
+  EXPECT_EQ(labels("file,class_id,class_name\na.png,1,dog\nb.png,3,crane\n", model), (std::vector<int64_t>{1, 3}));
+  EXPECT_EQ(labels("file,class_id,class_name\na.png,1,dog\nb.png,0,puss\n", model), (std::vector<int64_t>{1, 0}));
+  EXPECT_EQ(labels("file,class_id,class_name\na.png,5,x\nb.png,3,y\n", {}), (std::vector<int64_t>{5, 3}));
+  EXPECT_TRUE(warnings.messages.empty());
+  EXPECT_EQ(labels("file,class_id,class_name\na.png,1,x\nb.png,3,y\n", model), (std::vector<int64_t>{1, 3}));
+  EXPECT_TRUE(warnings.any("class indices are used, because no class name is a label of the model: 'x', 'y'"));
+  for (const DatasetOptions& options : {model, DatasetOptions{}}) {
+    EXPECT_EQ(refusal("file,class_id,class_name\na.png,1,dog\nb.png,1,cat\n", options),
+              csv.string() + ":3: expected 'dog' for the class 1, as in line 2, got 'cat'");
+  }
+  EXPECT_EQ(refusal("file,class_id,class_name\na.png,2,crane\nb.png,0,dog\n", model),
+            csv.string() + ":3: expected the class index 1 of 'dog', got 0");
 }
 
 TEST(CsvDataset, AnImageInRowsOfDifferentClassesIsAWarning) {

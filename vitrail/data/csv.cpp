@@ -51,7 +51,7 @@ CsvReader::CsvReader(std::string where, std::string_view text) : where_(std::mov
 }
 
 std::optional<CsvRow> CsvReader::next() {
-  while (remaining_.starts_with('\n') || remaining_.starts_with('\r')) end_line();
+  while (!remaining_.empty() && is_at_blank_line()) end_line();
   if (remaining_.empty()) return std::nullopt;
   CsvRow row{line_, {}};
   while (true) {
@@ -61,6 +61,11 @@ std::optional<CsvRow> CsvReader::next() {
   }
   end_line();
   return row;
+}
+
+bool CsvReader::is_at_blank_line() const {
+  const size_t first = remaining_.find_first_not_of(" \t");
+  return first == remaining_.npos || remaining_[first] == '\n' || remaining_[first] == '\r';
 }
 
 std::string CsvReader::quoted_field() {

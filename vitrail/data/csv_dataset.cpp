@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A dataset listed in a CSV file with the columns file,class_index or file,label, or with several labels per image.
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -37,24 +38,33 @@ std::vector<std::string> parts_of(const std::string& text, char separator) {
   return parts;
 }
 
-// The splits that the rows name, sorted; empty without a column of splits, or if it has no split's name.
-std::vector<std::string> splits_of(const std::string& where, const std::string& text, const CsvLayout& layout) {
-  if (!layout.split) return {};
-  std::set<std::string> splits;
-  std::optional<std::string> other;
+// What the rows have in the column of splits.
+struct RowSplits {
+  std::set<std::string> known;         // train, val, test
+  std::set<std::string> others;        // other values
+  std::optional<std::string> problem;  // the error of the first other value
+};
+
+RowSplits read_splits(const std::string& where, const std::string& text, const CsvLayout& layout) {
+  RowSplits splits;
+  if (!layout.split) return splits;
   CsvReader reader(where, text);
   reader.next();
   while (const auto row = reader.next()) {
     const std::string field = *layout.split < row->fields.size() ? row->fields[*layout.split] : "";
-    const std::string_view split = canonical_split(field);
-    if (split.empty() && !other) {
-      other = str(where, ":", row->line, ": expected the split train, val or test, as in other rows, got '", field,
-                  "'; the split \".\" is all rows");
+    const std::string_view split = csv_split(layout, field);
+    if (split.empty() && !splits.problem) {
+      splits.problem = str(where, ":", row->line, ": expected the split train, val or test, as in other rows, got '",
+                           field, "'; the split \".\" is all rows");
     }
-    if (!split.empty()) splits.emplace(split);
+    if (!split.empty()) {
+      splits.known.emplace(split);
+    } else if (!field.empty()) {
+      splits.others.insert(field);
+    }
   }
-  if (!splits.empty() && other) throw Error(*other);
-  return {splits.begin(), splits.end()};
+  if (!splits.known.empty() && splits.problem) throw Error(*splits.problem);
+  return splits;
 }
 
 class CsvDataset : public Dataset {
@@ -66,13 +76,17 @@ class CsvDataset : public Dataset {
     const bool unknown = options.multi_label == false && options.labels.empty();
     layout_ = csv_layout(where_, text, unknown ? std::nullopt : options.multi_label);
     split_ = choose_split(csv, text, options);
+    const size_t label = csv_label_column(where_, text, layout_, options.labels, options.wordnet_ids);
+    layout_.has_indices = layout_.has_indices && label == layout_.label;
+    layout_.label = label;
+    if (!layout_.has_indices) numbers_ = numbered_classes(options.labels);
+    class_names_ = options.labels;
     CsvReader reader(where_, text);
     if (layout_.has_header) reader.next();
     while (const auto row = reader.next()) {
-      if (split_.empty() || canonical_split(row->fields.at(*layout_.split)) == split_) add(*row);
+      if (split_.empty() || csv_split(layout_, row->fields.at(*layout_.split)) == split_) add(*row);
     }
     if (rows_.empty()) throw Error(where_, "rows of file,class_index", "none");
-    class_names_ = options.labels;
     if (!layout_.indicators.empty()) {
       resolve(layout_.classes, options);
     } else if (by_name_) {
@@ -100,9 +114,14 @@ class CsvDataset : public Dataset {
   // The split to read; empty for all rows.
   std::string choose_split(const fs::path& csv, const std::string& text, const DatasetOptions& options) const {
     if (options.split == kNoSplit) return "";
-    const std::vector<std::string> splits = splits_of(where_, text, layout_);
-    if (splits.empty()) require_no_split(csv, options);
-    return splits.empty() ? "" : choose_standard_split(csv, options, splits);
+    const RowSplits splits = read_splits(where_, text, layout_);
+    if (!splits.known.empty()) return choose_standard_split(csv, options, {splits.known.begin(), splits.known.end()});
+    if (!splits.others.empty()) {
+      warn(str(where_, ": the column ", layout_.split_name, " is not used, because its values are not train, val or ",
+               "test: ", quoted_list({splits.others.begin(), splits.others.end()})));
+    }
+    require_no_split(csv, options);
+    return "";
   }
 
   // An image in rows of different classes is a mistake, or has several labels that the columns do not tell.
@@ -162,6 +181,9 @@ class CsvDataset : public Dataset {
 
   void add_label(const std::string& text, const std::string& row_where, std::vector<int64_t>& labels) {
     const bool is_name = !csv_number(text);
+    // Between commas no spreadsheet writes 3.0 so.
+    if (!is_name && layout_.field_separator == ',' && text.find(',') != text.npos)
+      throw Error(row_where, "one class index (several are written as \"3|0\")", "'" + text + "'");
     if (is_first_label_) by_name_ = is_name;
     is_first_label_ = false;
     if (is_name && by_name_ && !text.empty()) {
@@ -172,11 +194,19 @@ class CsvDataset : public Dataset {
     if (by_name_) throw Error(row_where, "a class name, as in the rows before", "'" + text + "'");
     const std::optional<int64_t> label = csv_integer(text);
     if (!label) throw Error(row_where, "a class index", "'" + text + "'");
+    if (!numbers_.empty()) return add_number(*label, text, row_where, labels);
     if (*label < 0) throw Error(row_where, "a class index of at least 0", text);
     if (*label >= kMaxClasses)
       throw Error(row_where, str("a class index below ", kMaxClasses), text + " (is it an id of the image?)");
     if (*label >= limit_) throw Error(row_where, str("a class index below the model's ", limit_, " classes"), text);
     if (std::find(labels.begin(), labels.end(), *label) == labels.end()) labels.push_back(*label);
+  }
+
+  // A label of a model whose labels are numbers.
+  void add_number(int64_t value, const std::string& text, const std::string& row_where, std::vector<int64_t>& labels) {
+    const auto found = numbers_.find(value);
+    if (found == numbers_.end()) throw Error(row_where, "a label of the model: " + quoted_list(class_names_), text);
+    if (std::find(labels.begin(), labels.end(), found->second) == labels.end()) labels.push_back(found->second);
   }
 
   // Turns the class names of all rows into labels: those of the model, or in the order of `classes` if there is none.
@@ -206,6 +236,7 @@ class CsvDataset : public Dataset {
   image::DecodeOptions decode_;
   CsvLayout layout_;
   std::vector<Row> rows_;
+  std::map<int64_t, int64_t> numbers_;            // classes by label, if the model's labels are numbers
   bool is_first_label_ = true, by_name_ = false;  // by_name_: the first label is a class name instead of an index
   std::vector<std::string> names_;                // names of all labels, until they are resolved
 };
@@ -218,7 +249,8 @@ std::unique_ptr<Dataset> open_csv(const fs::path& csv, const DatasetOptions& opt
 
 std::vector<std::string> csv_splits(const fs::path& csv) {
   const std::string text = utf8_text(read_text_file(csv, kMaxCsvBytes), csv.string());
-  return splits_of(csv.string(), text, csv_layout(csv.string(), text, std::nullopt));
+  const RowSplits splits = read_splits(csv.string(), text, csv_layout(csv.string(), text, std::nullopt));
+  return {splits.known.begin(), splits.known.end()};
 }
 
 }  // namespace vitrail::data

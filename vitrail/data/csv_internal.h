@@ -16,7 +16,7 @@ struct CsvRow {
 
 // Lines end with LF, CRLF or CR.  Fields are separated by commas, or if the first line has none, by semicolons or else
 // tabs; a first line "sep=;", as Excel writes, names another separator.  A field in double quotes may contain
-// separators, line ends and doubled quotes.  Spaces around unquoted fields are removed.  A byte order mark and empty
+// separators, line ends and doubled quotes.  Spaces around unquoted fields are removed.  A byte order mark and blank
 // lines are skipped.
 class CsvReader {
  public:
@@ -25,10 +25,13 @@ class CsvReader {
   // The next row; none at the end.  Throws Error naming the line of a quoted field without closing quote.
   std::optional<CsvRow> next();
 
+  char separator() const { return separator_; }
+
  private:
   std::string quoted_field();
   std::string plain_field();
   void end_line();
+  bool is_at_blank_line() const;
 
   std::string where_;
   std::string_view remaining_;

@@ -4,9 +4,14 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 #include <set>
 
+#include "vitrail/base/error.h"
+#include "vitrail/data/class_matching_internal.h"
+#include "vitrail/data/content_internal.h"
 #include "vitrail/data/csv_internal.h"
+#include "vitrail/data/split_names_internal.h"
 #include "vitrail/data/unicode_names_internal.h"
 #include "vitrail/image/decode.h"
 
@@ -14,12 +19,6 @@ namespace vitrail::data {
 namespace {
 
 using Fields = std::vector<std::string>;
-
-// The first field of a header is no image path and the second no number.  If only one of these holds, the row is data
-// and its error is reported.
-bool is_header(const Fields& fields) {
-  return fields.size() >= 2 && !image::is_image_path(fields[0]) && !csv_number(fields[1]);
-}
 
 // The first column with one of these names, in any case.
 std::optional<size_t> find_column(const Fields& header, const std::vector<std::string>& names) {
@@ -32,8 +31,9 @@ std::optional<size_t> find_column(const Fields& header, const std::vector<std::s
 }
 
 std::optional<size_t> file_column(const Fields& header) {
-  return find_column(header, {"file", "filename", "file name", "filepath", "file path", "path", "image", "image path",
-                              "image id", "image index", "image name"});
+  return find_column(header, {"file", "filename", "file name", "fname", "filepath", "file path", "path", "image",
+                              "image path", "image file", "image id", "image index", "image name", "img", "img path",
+                              "img file", "img name", "img id"});
 }
 
 std::optional<size_t> label_column(const Fields& header) {
@@ -44,15 +44,69 @@ std::optional<size_t> labels_column(const Fields& header) {
   return find_column(header, {"labels", "tags", "classes", "class names", "categories", "finding labels"});
 }
 
+// A column of names beside that of labels.
+std::optional<size_t> names_column(const Fields& header, size_t label) {
+  for (const char* name : {"class name", "label name", "category name", "label", "class", "category"}) {
+    const std::optional<size_t> column = find_column(header, {name});
+    if (column && *column != label) return column;
+  }
+  return std::nullopt;
+}
+
 std::optional<size_t> split_column(const Fields& header) {
-  return find_column(header, {"split", "subset", "partition", "set", "dataset", "phase"});
+  return find_column(header,
+                     {"split", "subset", "partition", "set", "dataset", "phase", "is valid", "is val", "is test"});
 }
 
 // Columns that are not of classes although they may have 0 and 1.
 bool is_other_column(const std::string& name) {
-  static const std::set<std::string> kNames{"",     "id",        "index", "split",   "subset",
-                                            "fold", "partition", "set",   "dataset", "phase"};
+  static const std::set<std::string> kNames{"",    "id",      "index", "split",    "subset", "fold",   "partition",
+                                            "set", "dataset", "phase", "is valid", "is val", "is test"};
   return kNames.contains(comparison_key(name));
+}
+
+bool has_slash(const std::string& path) { return path.find_first_of("/\\") != path.npos; }
+
+// A header has no image path, and no number in the second column.  If only one of these holds, the row is data and its
+// error is reported.  A file without extension is told from a name by a column that is known, or by its existence.
+bool is_header(const Fields& fields, const std::optional<CsvRow>& second, const std::filesystem::path& folder) {
+  if (fields.size() < 2 || csv_number(fields[1]) || std::ranges::any_of(fields, image::is_image_path)) return false;
+  if (second && has_slash(fields[0]) && has_slash(second->fields[0])) return false;
+  if (file_column(fields) || label_column(fields) || labels_column(fields)) return true;
+  return data::file_size(folder / fields[0]) < 0;
+}
+
+// The only column with an image path in the first row of data.
+std::optional<size_t> column_of_images(const Fields& row) {
+  const auto found = std::ranges::find_if(row, image::is_image_path);
+  if (found == row.end() || std::any_of(found + 1, row.end(), image::is_image_path)) return std::nullopt;
+  return static_cast<size_t>(found - row.begin());
+}
+
+// Where names do not tell the columns of the file and the label, the other columns may be these.
+void deduce_columns(const std::string& where, const Fields& header, std::optional<size_t> file,
+                    std::optional<size_t> label, CsvLayout& layout) {
+  std::vector<size_t> others;
+  for (size_t i = 0; i < header.size(); ++i) {
+    if (i != file && i != label && (header.size() == 2 || !is_other_column(header[i]))) others.push_back(i);
+  }
+  const size_t missing = (file ? 0 : 1) + (label ? 0 : 1);
+  if (missing > 0 && others.size() != missing) {
+    throw Error(where,
+                file ? "a column of classes called label, class, class_name, class_index, target or category"
+                     : "a column of images called file, path, image or filename, and one of classes called label",
+                "these columns: " + quoted_list(header));
+  }
+  layout.file = file ? *file : others.front();
+  layout.label = label ? *label : others.back();
+}
+
+void find_split_column(const Fields& header, CsvLayout& layout) {
+  layout.split = split_column(header);
+  if (!layout.split) return;
+  layout.split_name = header[*layout.split];
+  const std::string key = comparison_key(layout.split_name);
+  if (key.starts_with("is ")) layout.flag_split = key == "is test" ? "test" : "val";
 }
 
 // The columns of 0 and 1, if all columns but the file's are such in the first row of data.
@@ -112,28 +166,36 @@ std::optional<bool> csv_indicator(const std::string& text) {
   return value == 0 || value == 1 ? std::optional(*value == 1) : std::nullopt;
 }
 
+std::string_view csv_split(const CsvLayout& layout, const std::string& field) {
+  if (layout.flag_split.empty()) return canonical_split(field);
+  const std::optional<bool> flag = csv_indicator(field);
+  return !flag ? "" : *flag ? std::string_view(layout.flag_split) : "train";
+}
+
 CsvLayout csv_layout(const std::string& where, std::string_view text, std::optional<bool> multi_label) {
   CsvLayout layout;
   std::string separators = "|";
   CsvReader reader(where, text);
+  layout.field_separator = reader.separator();
   const auto first = reader.next();
   if (!first) return layout;
-  layout.has_header = is_header(first->fields);
+  const auto second = reader.next();
+  layout.has_header = is_header(first->fields, second, std::filesystem::path(where).parent_path());
   if (layout.has_header) {
     const Fields& header = first->fields;
-    layout.split = split_column(header);
-    const auto file = file_column(header), label = label_column(header), labels = labels_column(header);
-    if (file && (label || labels)) {
-      layout.file = *file, layout.label = label ? *label : *labels;
-      if (!label && multi_label != false) separators += ";,";  // a name may have a comma
-    } else {
+    find_split_column(header, layout);
+    auto file = file_column(header);
+    const auto label = label_column(header), labels = labels_column(header);
+    if (!file && second) file = column_of_images(second->fields);
+    if (!label && !labels && second) {
       layout.file = file.value_or(0);
-      if (const auto second = reader.next()) {
-        find_indicators(header, second->fields, multi_label.value_or(false), layout);
-        if (!layout.indicators.empty()) return layout;
-      }
-      layout.file = 0;
+      find_indicators(header, second->fields, multi_label.value_or(false), layout);
+      if (!layout.indicators.empty()) return layout;
     }
+    deduce_columns(where, header, file, label ? label : labels, layout);
+    if (label) layout.names = names_column(header, layout.label);
+    layout.has_indices = label == find_column(header, {"class index"}) && label;
+    if (!label && labels && multi_label != false) separators += ";,";  // a name may have a comma
   }
   CsvReader rows(where, text);
   if (layout.has_header) rows.next();

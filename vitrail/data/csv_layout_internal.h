@@ -11,8 +11,13 @@ namespace vitrail::data {
 
 struct CsvLayout {
   bool has_header = false;
-  size_t file = 0, label = 1;          // columns
-  std::optional<size_t> split{};       // the column that says which split a row belongs to
+  size_t file = 0, label = 1;     // columns
+  bool has_indices = false;       // the column of labels is called class_index
+  std::optional<size_t> names{};  // another column of labels, which may name the classes of the first
+  std::optional<size_t> split{};  // the column that says which split a row belongs to
+  std::string split_name{};       // its name
+  std::string flag_split{};       // "val" of a column is_valid: the split where the column is true, else train
+  char field_separator = ',';
   char separator = '\0';               // between the labels of a row; '\0': each row has one label
   std::vector<size_t> indicators{};    // columns of 0 and 1, one for each class; empty: labels are in one column
   std::vector<std::string> classes{};  // the header's names of these columns
@@ -21,8 +26,18 @@ struct CsvLayout {
 };
 
 // Recognises the layout from the header, the first row, and the separators in the column of labels.  `multi_label`: as
-// DatasetOptions::multi_label.  Throws Error as CsvReader.
+// DatasetOptions::multi_label; `where`: the file's path.  Throws Error as CsvReader, and if a header does not tell
+// which columns are the file and the label.
 CsvLayout csv_layout(const std::string& where, std::string_view text, std::optional<bool> multi_label);
+
+// The split (train, val, test) that a field of the column of splits says; empty if it is none.
+std::string_view csv_split(const CsvLayout& layout, const std::string& field);
+
+// The column to read labels from.  Beside a column of class indices, layout.names counts if each of its names is that
+// of one class of the model; else a warning says that it does not.  Throws Error naming the first row where an index
+// has another name than before, or a name that is that of another class of the model.
+size_t csv_label_column(const std::string& where, std::string_view text, const CsvLayout& layout,
+                        const std::vector<std::string>& labels, const std::vector<std::string>& wordnet_ids);
 
 // The number that is the whole text, without the spaces around it, also as spreadsheets write it: "3.0", "3,0",
 // "3E+00".

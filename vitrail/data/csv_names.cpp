@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Columns of class indices and of class names in one list, which may contradict each other.
+#include <algorithm>
+#include <map>
+
+#include "vitrail/base/callbacks.h"
+#include "vitrail/base/error.h"
+#include "vitrail/data/class_matching_internal.h"
+#include "vitrail/data/csv_internal.h"
+#include "vitrail/data/csv_layout_internal.h"
+
+namespace vitrail::data {
+namespace {
+
+struct NamedIndex {
+  std::string name;
+  size_t line;  // the first row that has the index
+};
+
+// The name of each class index; none if the first row has other values.  Throws Error if an index has two names.
+std::map<int64_t, NamedIndex> names_of_indices(const std::string& where, std::string_view text,
+                                               const CsvLayout& layout) {
+  std::map<int64_t, NamedIndex> names;
+  CsvReader reader(where, text);
+  reader.next();
+  while (const auto row = reader.next()) {
+    if (row->fields.size() <= std::max(layout.label, *layout.names)) continue;
+    const std::string& name = row->fields[*layout.names];
+    const std::optional<int64_t> index = csv_integer(row->fields[layout.label]);
+    if (names.empty() && (!index || name.empty() || csv_number(name))) return {};
+    if (!index) continue;
+    const auto [other, is_new] = names.try_emplace(*index, NamedIndex{name, row->line});
+    if (!is_new && other->second.name != name) {
+      throw Error(str(where, ":", row->line),
+                  str("'", other->second.name, "' for the class ", *index, ", as in line ", other->second.line),
+                  "'" + name + "'");
+    }
+  }
+  return names;
+}
+
+}  // namespace
+
+size_t csv_label_column(const std::string& where, std::string_view text, const CsvLayout& layout,
+                        const std::vector<std::string>& labels, const std::vector<std::string>& wordnet_ids) {
+  if (!layout.names || layout.is_multi_label()) return layout.label;
+  std::vector<std::string> names;
+  std::vector<std::pair<size_t, int64_t>> rows;  // line and index of each name
+  for (const auto& [index, named] : names_of_indices(where, text, layout)) {
+    names.push_back(named.name);
+    rows.emplace_back(named.line, index);
+  }
+  if (names.empty() || (labels.empty() && wordnet_ids.empty())) return layout.label;
+  const auto classes = fitting_classes(names, labels, wordnet_ids);
+  if (std::ranges::all_of(classes, [](const auto& fits) { return fits.size() == 1; })) return *layout.names;
+  if (std::ranges::all_of(classes, [](const auto& fits) { return fits.empty(); })) {
+    warn(where + ": class indices are used, because no class name is a label of the model: " + quoted_list(names));
+    return layout.label;
+  }
+  std::map<size_t, size_t> contradictions;  // positions in names by line
+  for (size_t i = 0; i < names.size(); ++i) {
+    const bool agrees = std::ranges::find(classes[i], rows[i].second) != classes[i].end();
+    if (!agrees && !classes[i].empty()) contradictions[rows[i].first] = i;
+  }
+  if (contradictions.empty()) return layout.label;
+  const auto [line, i] = *contradictions.begin();
+  throw Error(str(where, ":", line), str("the class index ", classes[i].front(), " of '", names[i], "'"),
+              str(rows[i].second));
+}
+
+}  // namespace vitrail::data
