@@ -108,9 +108,30 @@ TEST(Cifar, HasContentsAndNamesOfItsFolder) {
   write_file(root / "batches.meta.txt", "\na\nb\nc\n\nd\ne\nf\ng\nh\ni\nj");
   EXPECT_EQ(open_dataset(root, {})->class_names().at(9), "j");
   EXPECT_EQ(open_dataset(root, {.labels = {"A", "B", "C", "D", "E"}})->class_names().at(4), "E") << "the model's";
+  EXPECT_TRUE(contains(error_of([&] { open_dataset(root, {.labels = {"A", "B"}}); }), "as its 2, got 10: 'a', 'b'"));
+  fs::remove(root / "batches.meta.txt");
   EXPECT_TRUE(contains(error_of([&] { open_dataset(root, {.labels = {"A", "B"}}); }), "a label below 2, got 4"));
   fs::remove(root / "test_batch.bin");
   EXPECT_EQ(dataset_splits(root), Names{"train"});
+}
+
+// The labels of a model may be in another order than CIFAR's.
+TEST(Cifar, NamedClassesAreThoseOfTheModelByName) {
+  const fs::path root = testing::scratch_folder();
+  write_file(root / "test_batch.bin", record(1, 'a') + record(9, 'b'));
+  write_file(root / "batches.meta.txt", "a\nb\nc\nd\ne\nf\ng\nh\ni\nj");
+  const Warnings warnings;
+  const auto named = open_dataset(root, {.labels = {"J", "x", "b"}});
+  EXPECT_EQ(named->label(0), 2);
+  EXPECT_EQ(named->label(1), 0);
+  EXPECT_EQ(named->class_names(), (Names{"J", "x", "b"}));
+  EXPECT_TRUE(warnings.messages.empty());
+  const Names others{"q", "r", "s", "t", "u", "v", "w", "x", "y", "z"};
+  EXPECT_EQ(open_dataset(root, {.labels = others})->label(1), 9);
+  EXPECT_EQ(warnings.messages,
+            Names{root.string() + ": class indices are used, because no class name is a label of the model: 'a', 'b', "
+                                  "'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j'"});
+  EXPECT_TRUE(contains(error_of([&] { open_dataset(root, {.labels = {"b", "x"}}); }), "1 of 2 that are not: 'j'"));
 }
 
 TEST(Cifar, NamesUpToAMebibyteAreRead) {

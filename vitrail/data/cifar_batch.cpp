@@ -66,7 +66,7 @@ CifarBatch read_cifar_pickle(const CifarFile& file, const CifarVariant& variant)
   for (const PickleValue* label : labels.items) {
     if (label->kind != Kind::integer) throw Error(file.path, "integers as labels", weights::describe(*label));
     check_label(file.path, batch.labels.size(), label->integer, variant.classes);
-    batch.labels.push_back(static_cast<uint8_t>(label->integer));
+    batch.labels.push_back(label->integer);
   }
   const std::string_view pixels = array_bytes(entry_of(pickle, "data", file.path), batch.labels.size(), file.path);
   batch.pixels = reinterpret_cast<const std::byte*>(pixels.data());  // a view of file.bytes

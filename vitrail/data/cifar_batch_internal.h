@@ -34,7 +34,7 @@ struct CifarBatch {
   std::string path;
   const std::byte* pixels = nullptr;  // those of the first image
   size_t stride = 0;                  // bytes from image to image
-  std::vector<uint8_t> labels{};      // one for each image
+  std::vector<int64_t> labels{};      // one for each image
   std::shared_ptr<const void> owner;
 };
 

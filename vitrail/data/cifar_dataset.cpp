@@ -2,12 +2,15 @@
 // CIFAR-10 and CIFAR-100 with fine labels: the binary version, whose record is a label byte (CIFAR-100: coarse label,
 // fine label) and 3,072 bytes of a 32×32 image, and the version for Python.
 #include <algorithm>
+#include <map>
 #include <sstream>
 
+#include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/file_lookup_internal.h"
 #include "vitrail/base/mapped_file_internal.h"
 #include "vitrail/data/cifar_files_internal.h"
+#include "vitrail/data/class_matching_internal.h"
 #include "vitrail/data/content_internal.h"
 #include "vitrail/data/dataset_formats_internal.h"
 #include "vitrail/image/color_internal.h"
@@ -97,11 +100,14 @@ class CifarDataset : public Dataset {
                const std::string& split)
       : decode_(options.decode) {
     split_ = split;
-    for (const std::string& name : names) add(files.open(name), variant, options);
-    class_names_ = options.labels;
-    if (class_names_.empty()) class_names_ = class_names_of(files, variant);
-    if (class_names_.size() != static_cast<size_t>(variant.classes) && options.labels.empty())
-      class_names_ = default_class_names(variant.classes, options);
+    Names own = class_names_of(files, variant);
+    if (own.size() != static_cast<size_t>(variant.classes)) own.clear();
+    const bool by_name = !own.empty() && !(options.labels.empty() && options.wordnet_ids.empty());
+    CifarVariant limited = variant;
+    if (!by_name) limited.classes = std::min(variant.classes, class_limit(options));
+    for (const std::string& name : names) add(files.open(name), limited);
+    if (by_name) match(files.path().string(), own, options);
+    class_names_ = options.labels.empty() && !own.empty() ? own : default_class_names(variant.classes, options);
   }
 
   int64_t size() const override { return static_cast<int64_t>(records_.size()); }
@@ -126,13 +132,35 @@ class CifarDataset : public Dataset {
     uint32_t batch, index;
   };
 
-  void add(const CifarFile& file, const CifarVariant& variant, const DatasetOptions& options) {
-    CifarVariant limited = variant;
-    limited.classes = std::min(variant.classes, class_limit(options));
-    CifarBatch read = variant.is_pickle ? read_cifar_pickle(file, limited) : read_cifar_binary(file, limited);
+  void add(const CifarFile& file, const CifarVariant& variant) {
+    CifarBatch read = variant.is_pickle ? read_cifar_pickle(file, variant) : read_cifar_binary(file, variant);
     for (size_t i = 0; i < read.labels.size(); ++i)
       records_.push_back({static_cast<uint32_t>(batches_.size()), static_cast<uint32_t>(i)});
     batches_.push_back(std::move(read));
+  }
+
+  // Turns labels into the model's by the names of the classes that occur, as for class folders.
+  void match(const std::string& where, const Names& names, const DatasetOptions& options) {
+    std::map<int64_t, int64_t> classes;
+    for (const CifarBatch& batch : batches_) {
+      for (const int64_t label : batch.labels) classes[label] = label;
+    }
+    Names present;
+    for (const auto& [label, same] : classes) present.push_back(names[static_cast<size_t>(label)]);
+    const ClassMatch match = match_classes(where, present, options.labels, options.wordnet_ids);
+    if (match.rule != ClassMatch::Rule::labels) {
+      if (class_limit(options) != std::ssize(names)) {
+        throw Error(where, str("class names of the model, or as many classes as its ", class_limit(options)),
+                    str(names.size(), ": ", quoted_list(names)));
+      }
+      warn(where + ": class indices are used, because no class name is a label of the model: " + quoted_list(names));
+      return;
+    }
+    auto index = match.indices.begin();
+    for (auto& [label, matched] : classes) matched = *index++;
+    for (CifarBatch& batch : batches_) {
+      for (int64_t& label : batch.labels) label = classes.at(label);
+    }
   }
 
   const CifarBatch& batch(int64_t i) const { return batches_[records_.at(i).batch]; }
