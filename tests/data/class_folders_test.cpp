@@ -182,8 +182,11 @@ TEST(ClassFolders, AnUnknownOrAmbiguousSplitIsAnErrorThatListsThoseThatExist) {
   place_images(root, {"Valid/cat/3.png"});
   EXPECT_TRUE(contains(error_of([&] { open_dataset(root, {}); }), "got Valid, dev"));
   EXPECT_EQ(open_dataset(root, {.split = "dev"})->split(), "dev");
-  fs::remove_all(root / "dev");
-  fs::remove_all(root / "Valid");
+  place_images(root, {"val/cat/4.png"});
+  EXPECT_TRUE(
+      contains(error_of([&] { open_dataset(root, {}); }), "one split val (or its exact name), got Valid, dev, "));
+  EXPECT_EQ(open_dataset(root, {.split = "val"})->split(), "val");
+  for (const char* name : {"dev", "Valid", "val"}) fs::remove_all(root / name);
   EXPECT_TRUE(contains(error_of([&] { open_dataset(root, {}); }), "these splits: train"))
       << "train is never the default";
 }
@@ -224,6 +227,31 @@ TEST(ClassFolders, AFolderAroundClassesOrSplitsIsEntered) {
   place_images(one, {"tabby/deep/1.png"});
   EXPECT_EQ(labels_of(*open_dataset(one, {.labels = {"zebra", "tabby"}})), std::vector<int64_t>{1})
       << "a class of the model is no wrapper";
+}
+
+// A folder "1" around the classes would be the second class.
+TEST(ClassFolders, AFolderAroundClassesMayHaveTheNameOfOne) {
+  const fs::path root = testing::scratch_folder();
+  place_images(root, {"1/cat/1.png", "1/dog/2.png", "1/other/3.png"});
+  fs::remove_all(root / "1/other");
+  EXPECT_EQ(labels_of(*open_dataset(root, {.labels = {"dog", "cat"}})), (std::vector<int64_t>{1, 0}));
+  EXPECT_EQ(labels_of(*open_dataset(root, {.split = ".", .labels = {"dog", "cat"}})), (std::vector<int64_t>{1, 1}));
+  EXPECT_EQ(labels_of(*open_dataset(root, {.labels = {"x", "y"}})), (std::vector<int64_t>{1, 1})) << "a class";
+  const auto refusal = [](const std::vector<std::string>& images, const DatasetOptions& options) {
+    const fs::path folder = testing::scratch_folder();
+    place_images(folder, images);
+    EXPECT_GT(open_dataset(folder, {.split = ".", .labels = options.labels, .num_classes = 3})->size(), 0);
+    const std::string message = error_of([&] { open_dataset(folder, options); });
+    return message.substr(std::min(folder.string().size(), message.size()));
+  };
+  EXPECT_EQ(refusal({"2/0/1.png", "2/1/2.png"}, {.num_classes = 3}),
+            ": expected class folders, or one folder around them that has no class's name, got '2', which has the "
+            "folders '0', '1'; open it instead, or name the split \".\" if it is a class");
+  EXPECT_TRUE(contains(refusal({"cat/dog/1.png", "cat/cow/2.png", "cat/x/3.png"}, {.labels = {"cat", "dog", "cow"}}),
+                       "got 'cat', which has the folders 'cow', 'dog', 'x'"));
+  const fs::path twice = testing::scratch_folder();
+  place_images(twice, {"cat/cat/1.png"});
+  EXPECT_EQ(labels_of(*open_dataset(twice, {.labels = {"dog", "cat"}})), std::vector<int64_t>{1});
 }
 
 TEST(ClassFolders, FoldersWithoutImagesAreNoClasses) {

@@ -48,8 +48,8 @@ void descend(FolderListing& listing, const std::string& top, std::string& prefix
 void skip_wrappers(FolderListing& listing, const ClassFolderOptions& options, std::string& prefix) {
   for (auto tops = top_folders(listing); tops.size() == 1; tops = top_folders(listing)) {
     const auto& [name, top] = *tops.begin();
-    const bool is_named = name == options.split || !canonical_split(name).empty() || names_a_class(name, options);
-    if (is_named || !top.may_be_split()) return;
+    if (name == options.split || !canonical_split(name).empty() || !top.may_be_split()) return;
+    if (options.split == kNoSplit ? names_a_class(name, options) : !is_wrapper(name, listing, options)) return;
     descend(listing, std::string(name), prefix);
   }
 }

@@ -28,9 +28,19 @@ std::string comma_separated(const std::vector<std::string>& names) {
   return text;
 }
 
-// The one of `splits` that `wanted` names: exactly, else by meaning.  Empty if there is none.
+// The folders with images in a top folder.
+std::vector<std::string> folders_below(const FolderListing& listing, const std::string& top) {
+  std::set<std::string> names;
+  for (const std::string& path : listing.images) {
+    if (!path.starts_with(top + "/")) continue;
+    const size_t end = path.find('/', top.size() + 1);
+    if (end != path.npos) names.insert(path.substr(top.size() + 1, end - top.size() - 1));
+  }
+  return {names.begin(), names.end()};
+}
+
+// The one of `splits` that `wanted` means.  Empty if there is none.
 std::string find_split(const std::vector<std::string>& splits, const std::string& wanted, const std::string& where) {
-  if (std::find(splits.begin(), splits.end(), wanted) != splits.end()) return wanted;
   const std::string_view canonical = canonical_split(wanted);
   std::vector<std::string> found;
   for (const std::string& split : splits) {
@@ -42,6 +52,7 @@ std::string find_split(const std::vector<std::string>& splits, const std::string
 
 std::string named_split(const Tops& tops, const ClassFolderOptions& options) {
   const std::vector<std::string> splits = possible_splits(tops);
+  if (std::find(splits.begin(), splits.end(), options.split) != splits.end()) return options.split;
   const std::string found = find_split(splits, options.split, options.where);
   if (!found.empty()) return found;
   throw Error(options.where, "a split " + options.split,
@@ -122,14 +133,27 @@ std::map<std::string, TopFolder> top_folders(const FolderListing& listing) {
   return tops;
 }
 
+bool is_wrapper(const std::string& name, const FolderListing& listing, const ClassFolderOptions& options) {
+  using Rule = ClassMatch::Rule;
+  const auto rules_of = [&](const std::vector<std::string>& names) {
+    return matching_rules(names, options.labels, options.wordnet_ids, options.num_classes);
+  };
+  const Rule rule = rules_of({name}).front();
+  if (rule == Rule::none) return true;
+  std::vector<std::string> below = folders_below(listing, name);
+  std::erase(below, name);  // an archive of "cat" unpacked into "cat"
+  const std::vector<Rule> rules = rules_of(below);
+  const auto is_majority = [&](Rule wanted) { return 2 * std::ranges::count(rules, wanted) > std::ssize(rules); };
+  if (rule == Rule::indices && is_majority(Rule::labels)) return true;
+  if (!is_majority(rule)) return false;
+  throw Error(options.where, "class folders, or one folder around them that has no class's name",
+              str("'", name, "', which has the folders ", quoted_list(below), "; open it instead, or name the split ",
+                  "\".\" if it is a class"));
+}
+
 bool names_a_class(const std::string& name, const ClassFolderOptions& options) {
-  try {
-    const ClassMatch match =
-        match_classes(options.where, {name}, options.labels, options.wordnet_ids, options.num_classes);
-    return match.rule != ClassMatch::Rule::none;
-  } catch (const Error&) {
-    return true;  // it fits several
-  }
+  return matching_rules({name}, options.labels, options.wordnet_ids, options.num_classes).front() !=
+         ClassMatch::Rule::none;
 }
 
 std::string choose_split(const FolderListing& listing, const ClassFolderOptions& options) {

@@ -21,6 +21,10 @@ std::map<std::string, TopFolder> top_folders(const FolderListing& listing);
 // The split folder to descend into; empty if the top folders are the classes.  Throws as read_class_folders.
 std::string choose_split(const FolderListing& listing, const ClassFolderOptions& options);
 
+// Whether the single top folder `name` is around the class folders.  Throws Error if its name and those of most folders
+// in it are of classes.
+bool is_wrapper(const std::string& name, const FolderListing& listing, const ClassFolderOptions& options);
+
 // Whether the name is that of a class of the model, if the options describe one.
 bool names_a_class(const std::string& name, const ClassFolderOptions& options);
 
