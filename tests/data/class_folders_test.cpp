@@ -284,8 +284,12 @@ TEST(ClassFolders, SystemFilesAreLeftOutWithoutAWord) {
   const fs::path root = testing::scratch_folder();
   place_images(root, {"a/1.png", "b/2.png", "a/._1.png", "__MACOSX/a/._1.png", "__MACOSX/c/1.png"});
   for (const char* file : {"a/.DS_Store", "b/Thumbs.db", "desktop.ini"}) write_file(root / file, "x");
+  for (const std::string folder : {"@eaDir", "#recycle", "#snapshot", "@Recycle", "@Recently-Snapshot", "$RECYCLE.BIN",
+                                   "RECYCLER", "RECYCLED", "System Volume Information", "lost+found", ".thumbnails"})
+    place_images(root, {folder + "/c/1.png", "a/" + folder + "/1.png"});
   Warnings warnings;
   EXPECT_EQ(open_dataset(root, {})->size(), 2);
+  EXPECT_EQ(open_dataset(root, {})->class_names().size(), 2u);
   EXPECT_TRUE(warnings.messages.empty()) << warnings.messages.front();
 }
 

@@ -53,7 +53,10 @@ bool is_unsupported_image(std::string_view path) {
 }
 
 bool is_ignored_name(std::string_view name) {
-  constexpr std::array<std::string_view, 5> kNames{"__MACOSX", "Thumbs.db", "ehthumbs.db", "desktop.ini", "lost+found"};
+  constexpr std::array<std::string_view, 14> kNames{
+      "__MACOSX",     "lost+found",        "Thumbs.db", "ehthumbs.db", "desktop.ini", "System Volume Information",
+      "$RECYCLE.BIN", "RECYCLER",          "RECYCLED",  "@eaDir",      "#recycle",    "#snapshot",
+      "@Recycle",     "@Recently-Snapshot"};
   return name.starts_with('.') || std::find(kNames.begin(), kNames.end(), name) != kNames.end();
 }
 
