@@ -252,6 +252,21 @@ TEST(Tar, OfTwoFilesWithOnePathTheLastCountsInTheFirstsPlace) {
   EXPECT_EQ(archive.substr(listing.entries[0].offset, listing.entries[0].size), "33");
 }
 
+TEST(Tar, ArchivesMayFollowEachOther) {
+  const std::string end(1024, '\0'), first = header_of("a", '0', 1) + padded("1"),
+                                     second = header_of("b", '0', 1) + padded("2");
+  for (const size_t zeros : {512, 1024, 10240}) {
+    const TarListing listing = listing_of(first + std::string(zeros, '\0') + second + end);
+    EXPECT_EQ(paths_of(listing), (std::vector<std::string>{"a", "b"})) << zeros;
+    EXPECT_EQ(listing.trailing, 0u) << zeros;
+  }
+  EXPECT_EQ(listing_of(first + end + std::string(100, '\0')).trailing, 0u);
+  EXPECT_EQ(listing_of(first + end + "text").trailing, 4u);
+  const TarListing broken = listing_of(first + end + std::string(512, 'x') + second);
+  EXPECT_EQ(broken.entries.size(), 1u);
+  EXPECT_EQ(broken.trailing, 512 + second.size());
+}
+
 std::string pax(const std::string& records) { return header_of("x", 'x', records.size()) + padded(records); }
 
 TEST(Tar, LongNamesAndLinksAreThoseOfExtendedHeaders) {

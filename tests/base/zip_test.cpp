@@ -337,11 +337,40 @@ TEST(Zip, TheEndRecordIsFoundBehindAnyComment) {
   const std::string far = archive_of({{.name = "a", .content = "x"}}, std::string(65535, 'c')) + "c";
   EXPECT_EQ(archive_error(far),
             "made.zip: expected a zip archive, got no end record: the file is truncated or of another kind");
-  EXPECT_EQ(archive_error(archive_of({{.name = "a", .content = "x"}}) + "c"),
-            "made.zip: expected a zip archive, got no end record: the file is truncated or of another kind");
   EXPECT_EQ(archive_error("PK"), "made.zip: expected a zip archive, got a file of 2 bytes");
   EXPECT_EQ(archive_error(std::string(21, 'x')), "made.zip: expected a zip archive, got a file of 21 bytes");
   EXPECT_TRUE(MadeZip(archive_of({}))->entries().empty());
+}
+
+TEST(Zip, OtherDataMayFollowTheArchive) {
+  const std::string archive = archive_of({{.name = "a", .content = "x"}}, "comment");
+  for (const std::string& rest : {std::string("c"), std::string(65535 - 7, '\0'), std::string("PK\5\6")}) {
+    const MadeZip zip(archive + rest);
+    ASSERT_EQ(zip->entries().size(), 1u) << rest.size();
+    EXPECT_EQ(text_of(zip->read(zip->entries()[0], 1)), "x");
+  }
+}
+
+// A program that unpacks itself.
+TEST(Zip, OtherDataMayPrecedeTheArchive) {
+  const std::string archive = archive_of({{.name = "a", .content = "x"}, {.name = "b", .content = "yz"}}, "comment");
+  for (const std::string& front : {std::string("#"), std::string(5000, '\0'), archive}) {
+    const MadeZip zip(front + archive);
+    ASSERT_EQ(zip->entries().size(), 2u) << front.size();
+    EXPECT_EQ(text_of(zip->read(zip->entries()[1], 2)), "yz");
+    EXPECT_EQ(zip->stored(zip->entries()[0])[0], std::byte{'x'});
+  }
+}
+
+TEST(Zip, LinksAreKnownByTheModeOfUnix) {
+  std::string bytes = archive_of({{.name = "a", .content = "x"}});
+  const size_t at = bytes.find("PK\1\2");
+  bytes[at + 41] = '\xa1';
+  EXPECT_FALSE(MadeZip(bytes)->entries()[0].is_link) << "of another system";
+  bytes[at + 5] = 3;
+  EXPECT_TRUE(MadeZip(bytes)->entries()[0].is_link);
+  bytes[at + 41] = '\x81';
+  EXPECT_FALSE(MadeZip(bytes)->entries()[0].is_link) << "a file";
 }
 
 TEST(Zip, ADirectoryThatDoesNotFitIsAnErrorThatSaysWhy) {
@@ -426,6 +455,9 @@ TEST(Zip, AZip64EndRecordIsAtThePlaceThatItsLocatorTells) {
   const MadeZip zip(with(79, 1, 47, 32));
   ASSERT_EQ(zip->entries().size(), 1u);
   EXPECT_EQ(text_of(zip->read(zip->entries()[0], 1)), "x");
+  const MadeZip moved("front" + with(79, 1, 47, 32));
+  ASSERT_EQ(moved->entries().size(), 1u);
+  EXPECT_EQ(text_of(moved->read(moved->entries()[0], 1)), "x");
   for (const uint64_t place :
        {uint64_t{0}, uint64_t{78}, uint64_t{80}, uint64_t{135}, uint64_t{136}, uint64_t{1} << 60})
     EXPECT_EQ(archive_error(with(place, 1, 47, 32)),

@@ -395,6 +395,44 @@ TEST(ClassArchive, NamesMayBeginAtTheRoot) {
   }
 }
 
+// Replaces the bytes at an offset in the directory entry of a file.
+std::string with_directory_bytes(std::string archive, const std::string& name, size_t offset,
+                                 const std::string& bytes) {
+  for (size_t at = archive.find("PK\1\2"); at != archive.npos; at = archive.find("PK\1\2", at + 1)) {
+    if (archive.compare(at + 46, name.size(), name) == 0) archive.replace(at + offset, bytes.size(), bytes);
+  }
+  return archive;
+}
+
+TEST(ClassArchive, WhatIsLeftOutIsAWarning) {
+  std::ifstream stream(testing::fixture("data/wrapped.zip"), std::ios::binary);
+  const std::string original{std::istreambuf_iterator<char>(stream), {}};
+  const fs::path zip = testing::scratch_folder() / "a.zip";
+  const Warnings warnings;
+  std::string unix_link = with_directory_bytes(original, "pets/cat/b.png", 5, "\3");
+  write_file(zip, with_directory_bytes(unix_link, "pets/cat/b.png", 41, "\xa1"));
+  EXPECT_EQ(open_dataset(zip, {})->size(), 3);
+  EXPECT_TRUE(warnings.any("a.zip: 1 symbolic links left out"));
+  std::string outside = original;
+  for (size_t at = outside.find("pets/cat/b."); at != outside.npos; at = outside.find("pets/cat/b."))
+    outside.replace(at, 11, "pets/../xb.");
+  write_file(zip, outside);
+  EXPECT_EQ(open_dataset(zip, {})->size(), 3);
+  EXPECT_TRUE(warnings.any("a.zip: 1 file left out, with a path out of the archive: 'pets/../xb.png'"));
+}
+
+TEST(ClassArchive, ImagesThatCannotBeReadAreOneError) {
+  std::ifstream stream(testing::fixture("data/wrapped.zip"), std::ios::binary);
+  const std::string original{std::istreambuf_iterator<char>(stream), {}};
+  const fs::path zip = testing::scratch_folder() / "a.zip";
+  const std::string lzma = with_directory_bytes(original, "pets/cat/a.PNG", 10, "\x0e");
+  write_file(zip, with_directory_bytes(lzma, "pets/cat/b.png", 8, "\1"));
+  EXPECT_EQ(error_of([&] { open_dataset(zip, {}); }),
+            zip.string() +
+                ": expected images that are stored or deflated, without encryption, got 2 of 4 otherwise: "
+                "'pets/cat/a.PNG', 'pets/cat/b.png'");
+}
+
 TEST(ClassArchive, InvalidArchiveIsAnError) {
   const fs::path root = testing::scratch_folder();
   write_file(root / "a.zip", "PK but no");

@@ -85,6 +85,20 @@ TEST(TarDataset, SymbolicLinksAreCounted) {
   EXPECT_TRUE(warnings.any("a.tar: 1 symbolic links left out"));
 }
 
+TEST(TarDataset, WhatIsNotReadIsAWarning) {
+  const fs::path tar = testing::scratch_folder() / "a.tar";
+  const Warnings warnings;
+  write_file(tar, tar_of({"cat/1.png", "dog/2.png"}) + tar_of({"cat/3.png"}));
+  EXPECT_EQ(open_dataset(tar, {})->size(), 3);
+  EXPECT_TRUE(warnings.messages.empty());
+  write_file(tar, tar_of({"cat/1.png", "dog/2.png"}) + "text");
+  EXPECT_EQ(open_dataset(tar, {})->size(), 2);
+  EXPECT_TRUE(warnings.any("a.tar: 4 bytes after the end of the archive are not read"));
+  write_file(tar, tar_of({"cat/1.png", "dog/2.png", "../cat/3.png", "dog/../cat/4.png", "a..b/..c.png"}));
+  EXPECT_EQ(open_dataset(tar, {.split = "."})->size(), 2);
+  EXPECT_TRUE(warnings.any("a.tar: 2 files left out, with a path out of the archive: '../cat/3.png', 'dog/../"));
+}
+
 class CifarPickle : public ::testing::Test {
  protected:
   static void expect_batch(const Dataset& dataset, int64_t first, const std::string& name) {

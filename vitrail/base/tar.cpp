@@ -82,7 +82,11 @@ class TarReader {
     while (at_ < archive_.size()) {
       if (archive_.size() - at_ < kBlock) fail("a complete archive", "a part of a header at its end");
       const Header header = archive_.subspan(at_, kBlock);
-      if (is_zero(header)) break;
+      if (is_zero(header)) {
+        if (skip_end()) continue;
+        listing_.trailing = archive_.size() - at_;
+        break;
+      }
       if (!has_valid_checksum(header)) fail("a tar header", str("other data at byte ", at_));
       at_ += kBlock;
       read_entry(header);
@@ -93,6 +97,14 @@ class TarReader {
  private:
   [[noreturn]] void fail(const std::string& expected, const std::string& got) const {
     throw Error(where_, expected, got);
+  }
+
+  // Skips the zeros that end an archive.  Returns whether another archive follows, as `cat` joins them.
+  bool skip_end() {
+    while (archive_.size() - at_ >= kBlock && is_zero(archive_.subspan(at_, kBlock))) at_ += kBlock;
+    const auto rest = archive_.subspan(at_);
+    if (rest.size() < kBlock && is_zero(rest)) at_ = archive_.size();
+    return is_tar(archive_.subspan(at_));
   }
 
   void read_entry(Header header) {

@@ -17,12 +17,14 @@ struct TarEntry {
 struct TarListing {
   std::vector<TarEntry> entries;  // files and folders; of several files with one path, the last
   int64_t symbolic_links = 0;     // left out, as devices and pipes are; a hard link has the content that it refers to
+  uint64_t trailing = 0;          // bytes of other data after the end of the archive
 };
 
 // Whether the data begins with a header of a tar archive, by its checksum.
 bool is_tar(std::span<const std::byte> archive);
 
-// Throws Error naming `where` if the archive is damaged or truncated, or has a sparse file.
+// Archives one after the other are read as one.  Throws Error naming `where` if the archive is damaged or truncated, or
+// has a sparse file.
 TarListing read_tar(std::span<const std::byte> archive, const std::string& where);
 
 }  // namespace vitrail

@@ -4,6 +4,7 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/inflate_internal.h"
@@ -28,7 +29,8 @@ uint64_t read_uint(std::span<const std::byte> bytes, uint64_t offset, int size) 
 }  // namespace
 
 ZipReader::ZipReader(std::span<const std::byte> archive, const std::string& where) : archive_(archive), where_(where) {
-  const Directory directory = find_directory();
+  Directory directory = find_directory();
+  skip_prefix(directory);
   if (directory.offset > archive.size() || directory.size > archive.size() - directory.offset) {
     throw Error(where_, str("a zip directory inside the file's ", archive.size(), " bytes"),
                 str(directory.size, " bytes at ", directory.offset));
@@ -46,32 +48,54 @@ ZipReader::ZipReader(std::span<const std::byte> archive, const std::string& wher
   }
 }
 
-// The end record is at the end of the file, followed only by a comment of at most 64 KiB.
+// The end record is followed by a comment.  Where none has the length that the record says, the last record counts, as
+// for Python: other data may follow it.
 ZipReader::Directory ZipReader::find_directory() const {
   const uint64_t size = archive_.size();
   if (size < kEndSize) throw Error(where_, "a zip archive", str("a file of ", size, " bytes"));
   const uint64_t first = size - kEndSize > kMaxComment ? size - kEndSize - kMaxComment : 0;
+  std::optional<uint64_t> last;
   for (uint64_t at = size - kEndSize + 1; at-- > first;) {
-    if (read_uint(archive_, at, 4) != kEnd || read_uint(archive_, at + 20, 2) != size - at - kEndSize) continue;
-    const Directory directory{read_uint(archive_, at + 16, 4), read_uint(archive_, at + 12, 4),
-                              read_uint(archive_, at + 10, 2)};
-    const bool has_locator = at >= kLocatorSize && read_uint(archive_, at - kLocatorSize, 4) == kEnd64Locator;
-    if (has_locator) return find_directory64(at);
-    if (read_uint(archive_, at + 4, 2) != 0 || read_uint(archive_, at + 6, 2) != 0) {
-      throw Error(where_, "a zip archive in one volume", "several");
-    }
-    return directory;
+    if (read_uint(archive_, at, 4) != kEnd) continue;
+    if (read_uint(archive_, at + 20, 2) == size - at - kEndSize) return read_directory(at);
+    if (!last) last = at;
   }
+  if (last) return read_directory(*last);
   throw Error(where_, "a zip archive", "no end record: the file is truncated or of another kind");
 }
 
-ZipReader::Directory ZipReader::find_directory64(uint64_t end_record) const {
-  const uint64_t at = read_uint(archive_, end_record - kLocatorSize + 8, 8);
-  if (at > end_record - kLocatorSize || end_record - kLocatorSize - at < kEnd64Size ||
-      read_uint(archive_, at, 4) != kEnd64) {
-    throw Error(where_, "a zip64 end record", str("none at byte ", at));
+ZipReader::Directory ZipReader::read_directory(uint64_t at) const {
+  if (at >= kLocatorSize && read_uint(archive_, at - kLocatorSize, 4) == kEnd64Locator) return find_directory64(at);
+  if (read_uint(archive_, at + 4, 2) != 0 || read_uint(archive_, at + 6, 2) != 0) {
+    throw Error(where_, "a zip archive in one volume", "several");
   }
-  return {read_uint(archive_, at + 48, 8), read_uint(archive_, at + 40, 8), read_uint(archive_, at + 32, 8)};
+  return {read_uint(archive_, at + 16, 4), read_uint(archive_, at + 12, 4), read_uint(archive_, at + 10, 2), at};
+}
+
+ZipReader::Directory ZipReader::find_directory64(uint64_t end_record) const {
+  const uint64_t locator = end_record - kLocatorSize, stated = read_uint(archive_, locator + 8, 8);
+  const auto is_record = [&](uint64_t at) {
+    return at <= locator && locator - at >= kEnd64Size && read_uint(archive_, at, 4) == kEnd64;
+  };
+  uint64_t at = stated;
+  if (!is_record(stated) && locator >= kEnd64Size && is_record(locator - kEnd64Size)) {
+    const uint64_t moved = locator - kEnd64Size;  // by data in front, which do not change what the record says
+    if (read_uint(archive_, moved + 48, 8) + read_uint(archive_, moved + 40, 8) == stated) at = moved;
+  }
+  if (!is_record(at)) throw Error(where_, "a zip64 end record", str("none at byte ", stated));
+  return {read_uint(archive_, at + 48, 8), read_uint(archive_, at + 40, 8), read_uint(archive_, at + 32, 8), at};
+}
+
+// The directory is directly before its end record.  If that is not where its offset says, data precede the archive, and
+// the first entry is later than it says by as much.
+void ZipReader::skip_prefix(Directory& directory) {
+  if (directory.size < kCentralHeaderSize || directory.size > directory.end) return;
+  const uint64_t begin = directory.end - directory.size;
+  if (begin <= directory.offset || read_uint(archive_, begin, 4) != kCentralHeader) return;
+  const uint64_t prefix = begin - directory.offset, entry = prefix + read_uint(archive_, begin + 42, 4);
+  if (entry > begin || read_uint(archive_, entry, 4) != kLocalHeader) return;
+  prefix_ = prefix;
+  directory.offset = begin;
 }
 
 // Reads one header of the central directory and returns the offset of the next one.
@@ -92,7 +116,11 @@ uint64_t ZipReader::read_entry(uint64_t offset, uint64_t end) {
   entry.compressed_size = read_uint(archive_, offset + 20, 4);
   entry.size = read_uint(archive_, offset + 24, 4);
   entry.header_offset = read_uint(archive_, offset + 42, 4);
+  const bool is_unix = read_uint(archive_, offset + 5, 1) == 3;  // then the attributes have the mode in the upper half
+  entry.is_link = is_unix && (read_uint(archive_, offset + 40, 2) & 0xf000) == 0xa000;
   read_zip64_field(archive_.subspan(offset + kCentralHeaderSize + name_length, extra_length), entry);
+  if (entry.header_offset <= archive_.size())
+    entry.header_offset += prefix_;  // a larger one is refused when it is read
   entries_.push_back(std::move(entry));
   return offset + length;
 }

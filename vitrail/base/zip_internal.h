@@ -20,6 +20,7 @@ struct ZipEntry {
   uint32_t crc32 = 0;
   uint16_t method = 0;     // 0: stored, 8: deflated; reading an entry with another method throws Error
   bool encrypted = false;  // reading an encrypted entry throws Error
+  bool is_link = false;    // a symbolic link, whose content is its target
   bool is_folder() const { return name.ends_with('/'); }
 };
 
@@ -28,7 +29,8 @@ struct ZipEntry {
 class ZipReader {
  public:
   // Reads the central directory.  Throws Error naming `where` if the data is no zip archive, is truncated or damaged,
-  // has several volumes, or contains a name twice.
+  // has several volumes, or contains a name twice.  Data may precede the archive, as in a program that unpacks itself,
+  // and up to 64 KiB may follow it.
   ZipReader(std::span<const std::byte> archive, const std::string& where);
   ZipReader(ZipReader&&) = default;
   ZipReader(const ZipReader&) = delete;  // index_ refers to the names in entries_
@@ -50,9 +52,12 @@ class ZipReader {
  private:
   struct Directory {
     uint64_t offset, size, count;
+    uint64_t end;  // where the record begins that follows the directory
   };
   Directory find_directory() const;
+  Directory read_directory(uint64_t end_record) const;
   Directory find_directory64(uint64_t end_record) const;
+  void skip_prefix(Directory& directory);
   uint64_t read_entry(uint64_t offset, uint64_t end);
   void read_zip64_field(std::span<const std::byte> extra, ZipEntry& entry) const;
   void check_crc(const ZipEntry& entry, std::span<const std::byte> content) const;
@@ -61,6 +66,7 @@ class ZipReader {
 
   std::span<const std::byte> archive_;
   std::string where_;
+  uint64_t prefix_ = 0;  // bytes before the archive, which its offsets do not count
   std::vector<ZipEntry> entries_;
   std::unordered_map<std::string_view, size_t> index_;  // name → index in entries_
 };

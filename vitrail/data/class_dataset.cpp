@@ -3,12 +3,21 @@
 
 #include <utility>
 
+#include "vitrail/base/callbacks.h"
+#include "vitrail/base/counted.h"
+#include "vitrail/base/error.h"
+#include "vitrail/data/class_matching_internal.h"
 #include "vitrail/data/dataset_formats_internal.h"
 #include "vitrail/data/left_out_internal.h"
 
 namespace vitrail::data {
 
 void ClassDataset::read_listing(FolderListing listing, const DatasetOptions& options) {
+  if (listing.symbolic_links > 0) warn(str(root_.string(), ": ", listing.symbolic_links, " symbolic links left out"));
+  if (!listing.outside.empty()) {
+    warn(str(root_.string(), ": ", counted(listing.outside.size(), "file"),
+             " left out, with a path out of the archive: ", quoted_list(listing.outside)));
+  }
   contents_ = read_class_folders(std::move(listing), {.where = root_.string(),
                                                       .split = options.split,
                                                       .default_splits = options.default_splits,
@@ -20,6 +29,7 @@ void ClassDataset::read_listing(FolderListing listing, const DatasetOptions& opt
 }
 
 void add_entry(FolderListing& listing, std::set<std::string>& folders, std::string path) {
+  if (("/" + path + "/").find("/../") != path.npos) return listing.outside.push_back(std::move(path));
   const bool is_folder = path.ends_with('/');
   if (is_folder) path.pop_back();
   for (size_t begin = 0, end = 0; end != path.npos; begin = end + 1) {

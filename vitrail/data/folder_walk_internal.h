@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Recursive listing of a folder's images.
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -12,6 +13,8 @@ struct FolderListing {
   std::vector<std::string> images;   // files that image::is_image_path accepts
   std::vector<std::string> others;   // all other files; pipes, sockets and devices of any name
   std::vector<std::string> folders;  // at any depth, empty ones too
+  std::vector<std::string> outside;  // entries of an archive whose path leaves it by "..", which are left out
+  int64_t symbolic_links = 0;        // links in an archive, left out
 };
 
 // A subfolder that cannot be listed, with the error message that names it.

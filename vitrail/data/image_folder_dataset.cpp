@@ -4,9 +4,11 @@
 #include <set>
 #include <unordered_map>
 
+#include "vitrail/base/error.h"
 #include "vitrail/base/mapped_file_internal.h"
 #include "vitrail/base/zip_internal.h"
 #include "vitrail/data/class_dataset_internal.h"
+#include "vitrail/data/class_matching_internal.h"
 #include "vitrail/data/content_internal.h"
 #include "vitrail/data/dataset_formats_internal.h"
 
@@ -35,7 +37,13 @@ std::string path_of(const ZipEntry& entry) {
 FolderListing listing_of(const ZipReader& zip) {
   FolderListing listing;
   std::set<std::string> folders;
-  for (const ZipEntry& entry : zip.entries()) add_entry(listing, folders, path_of(entry));
+  for (const ZipEntry& entry : zip.entries()) {
+    if (entry.is_link) {
+      ++listing.symbolic_links;
+    } else {
+      add_entry(listing, folders, path_of(entry));
+    }
+  }
   sort_listing(listing);
   return listing;
 }
@@ -47,6 +55,7 @@ class ArchiveDataset : public ClassDataset {
       : ClassDataset(zip, options), file_(zip), zip_(file_.bytes(), zip.string()) {
     read_listing(listing_of(zip_), options);
     for (const ZipEntry& entry : zip_.entries()) entries_.emplace(path_of(entry), &entry);
+    require_readable();
   }
 
   image::Image image(int64_t i) const override { return image::decode(content(i), decode_, path(i)); }
@@ -54,6 +63,18 @@ class ArchiveDataset : public ClassDataset {
   uint64_t content_hash(int64_t i) const override { return hash_of(content(i)); }
 
  private:
+  // Encryption and methods such as LZMA are usually those of the whole archive.
+  void require_readable() const {
+    std::vector<std::string> others;
+    for (const LabelledPath& item : contents_.items) {
+      const ZipEntry& entry = *entries_.at(item.path);
+      if (entry.encrypted || (entry.method != 0 && entry.method != 8)) others.push_back(item.path);
+    }
+    if (others.empty()) return;
+    throw Error(root_.string(), "images that are stored or deflated, without encryption",
+                str(others.size(), " of ", size(), " otherwise: ", quoted_list(others)));
+  }
+
   const ZipEntry& entry(int64_t i) const { return *entries_.at(contents_.items.at(i).path); }
 
   std::vector<std::byte> content(int64_t i) const {

@@ -62,6 +62,7 @@ FolderListing listing_of(const TarFile& tar) {
   FolderListing listing;
   std::set<std::string> folders;
   for (const TarEntry& entry : tar.listing().entries) add_entry(listing, folders, entry.path);
+  listing.symbolic_links = tar.listing().symbolic_links;
   sort_listing(listing);
   return listing;
 }
@@ -70,8 +71,8 @@ class TarDataset : public ClassDataset {
  public:
   TarDataset(TarFilePtr tar, const DatasetOptions& options) : ClassDataset(tar->path(), options), tar_(std::move(tar)) {
     read_listing(listing_of(*tar_), options);
-    const int64_t links = tar_->listing().symbolic_links;
-    if (links > 0) warn(str(root_.string(), ": ", links, " symbolic links left out"));
+    if (tar_->listing().trailing > 0)
+      warn(str(root_.string(), ": ", tar_->listing().trailing, " bytes after the end of the archive are not read"));
   }
 
   image::Image image(int64_t i) const override { return image::decode(content(i), decode_, path(i)); }
