@@ -218,6 +218,71 @@ TEST(Cifar, PickledLabelsAreAListOfSmallIntegers) {
             "x: expected a CIFAR batch for Python: a dict with \"data\", got none");
 }
 
+// An opaque object whose state is that of an array; c names a class, R calls it, b sets its state.
+std::string pickled_array(const std::string& shape, const std::string& content) {
+  return "cnumpy\nndarray\n)R(K\x01(" + shape + "tN\x89" + content + "tb";
+}
+
+std::string pickled_text(char code, const std::string& text) {
+  std::string length;
+  for (int i = 0; i < 4; ++i) length += static_cast<char>(text.size() >> (8 * i));
+  return code + length + text;
+}
+
+// Python 3 has protocol 2's bytes as text, where those from 0x80 have two.
+TEST(Cifar, PickledArraysMayBeOfPython3) {
+  const CifarVariant variant{.is_pickle = true, .classes = 10, .labels_key = "labels"};
+  const std::string encoded =
+      "c_codecs\nencode\n(" + pickled_text('X', "\xC3\xBF\xC2\x80" + std::string(3070, 'a')) + "U\x06latin1tR";
+  const std::string shape = "K\x01M\x00\x0c"s;
+  const auto batch = [&](const std::string& labels, const std::string& content) {
+    return read_cifar_pickle(
+        file_of("\x80\x02}(U\x06labels" + labels + "U\x04" + "data" + pickled_array(shape, content) + "u."), variant);
+  };
+  const CifarBatch decoded = batch(
+      "](K\x05"
+      "e",
+      encoded);
+  EXPECT_EQ(decoded.labels, std::vector<int64_t>{5});
+  EXPECT_EQ(decoded.pixels[0], std::byte{0xFF});
+  EXPECT_EQ(decoded.pixels[1], std::byte{0x80});
+  EXPECT_EQ(decoded.pixels[3071], std::byte{'a'});
+  const std::string plain = pickled_text('T', std::string(3072, 'x'));
+  for (const size_t size : {1, 2, 4, 8}) {
+    const std::string seven = pickled_text('T', "\x07" + std::string(size - 1, '\0'));
+    EXPECT_EQ(batch(pickled_array("K\x01", seven), plain).labels, std::vector<int64_t>{7}) << size;
+  }
+  for (const std::string& labels :
+       {pickled_array("K\x01", pickled_text('T', "\1\0\0"s)), pickled_array("K\x01K\x01", pickled_text('T', "\1")),
+        pickled_array("K\x02", pickled_text('T', "\1")), pickled_array("K\0"s, pickled_text('T', ""))})
+    EXPECT_TRUE(contains(error_of([&] { batch(labels, plain); }), "x: expected \"labels\": a list of labels, got "));
+  EXPECT_EQ(error_of([&] { batch(pickled_array("K\x01", pickled_text('T', "\x0b")), plain); }),
+            "x#0: expected a label below 10, got 11");
+  for (const std::string& text :
+       {"\xC4\x80" + std::string(3071, 'a'), std::string(3072, 'a') + "\xC3", std::string(3073, 'a')}) {
+    const std::string other = "c_codecs\nencode\n(" + pickled_text('X', text) + "U\x06latin1tR";
+    EXPECT_TRUE(contains(error_of([&] {
+                           batch(
+                               "](K\x05"
+                               "e",
+                               other);
+                         }),
+                         "another shape, order or type"));
+  }
+}
+
+TEST(Cifar, AFolderAroundItsFolderIsEntered) {
+  const fs::path root = testing::scratch_folder();
+  write_file(root / "cifar-10-batches-bin/test_batch.bin", record(4, 'c'));
+  write_file(root / "cifar-10-binary.tar.gz", "x");
+  EXPECT_EQ(open_dataset(root, {})->label(0), 4);
+  EXPECT_EQ(dataset_splits(root), Names{"test"});
+  write_file(root / "cifar-100-binary/test.bin", "\x05"s + record(99, 'a'));
+  EXPECT_EQ(
+      error_of([&] { open_dataset(root, {}); }),
+      root.string() + ": expected one dataset, got several, name one: 'cifar-10-batches-bin', 'cifar-100-binary'");
+}
+
 TEST(Cifar, PickledNamesAreAListOfStrings) {
   const auto names = [](const std::string& content) {
     return read_pickled_names(file_of("\x80\x02" + content + "."), "n");

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/data/cifar_batch_internal.h"
 
+#include <optional>
+
 #include "vitrail/base/error.h"
 #include "vitrail/weights/pytorch/pickle_internal.h"
 
@@ -22,20 +24,82 @@ const PickleValue& entry_of(const Pickle& pickle, const std::string& key, const 
 }
 
 // A pickled NumPy array is an object whose state is (version, shape, dtype, is_fortran, bytes).  Its dtype is not read:
-// the number of bytes tells whether elements have one byte.
-std::string_view array_bytes(const PickleValue& value, size_t rows, const std::string& where) {
-  const std::string expected = str("\"data\": an array uint8 [", rows, ", ", kCifarPixels, "]");
+// the number of bytes tells the size of an element.
+struct PickledArray {
+  std::vector<int64_t> shape;
+  std::string_view bytes;
+};
+
+// None for other values and for Fortran's order.
+std::optional<PickledArray> array_of(const PickleValue& value) {
   const PickleValue* state = value.kind == Kind::object ? value.state : nullptr;
-  if (state == nullptr || state->kind != Kind::tuple || state->items.size() != 5)
-    throw Error(where, expected, weights::describe(value));
+  if (state == nullptr || state->kind != Kind::tuple || state->items.size() != 5) return std::nullopt;
   const PickleValue &shape = *state->items[1], &fortran = *state->items[3], &content = *state->items[4];
-  const bool fits = shape.kind == Kind::tuple && shape.items.size() == 2 && shape.items[0]->kind == Kind::integer &&
-                    shape.items[1]->kind == Kind::integer && shape.items[0]->integer == static_cast<int64_t>(rows) &&
-                    shape.items[1]->integer == static_cast<int64_t>(kCifarPixels);
   const bool has_bytes = content.kind == Kind::string || content.kind == Kind::bytes;
-  if (!fits || fortran.integer != 0 || !has_bytes || content.text.size() != rows * kCifarPixels)
-    throw Error(where, expected, "an array of another shape, order or type");
-  return content.text;
+  if (shape.kind != Kind::tuple || fortran.integer != 0 || !has_bytes) return std::nullopt;
+  PickledArray array{{}, content.text};
+  for (const PickleValue* extent : shape.items) {
+    if (extent->kind != Kind::integer) return std::nullopt;
+    array.shape.push_back(extent->integer);
+  }
+  return array;
+}
+
+// Python 3 writes bytes in protocol 2 as a text of the characters U+0000 to U+00FF.  None if it has others.
+std::optional<std::string> latin1_bytes(std::string_view utf8) {
+  std::string bytes;
+  for (size_t i = 0; i < utf8.size(); ++i) {
+    const auto first = static_cast<uint8_t>(utf8[i]);
+    if (first < 0x80) {
+      bytes += utf8[i];
+      continue;
+    }
+    if ((first != 0xC2 && first != 0xC3) || ++i == utf8.size()) return std::nullopt;
+    bytes += static_cast<char>(first << 6 | (static_cast<uint8_t>(utf8[i]) & 0x3F));
+  }
+  return bytes;
+}
+
+// The labels of a list of integers, or of an array of them in little-endian order.
+std::vector<int64_t> labels_of(const PickleValue& value, const std::string& key, const std::string& where) {
+  std::vector<int64_t> labels;
+  if (const auto array = array_of(value); array && array->shape.size() == 1 && array->shape[0] > 0) {
+    const size_t size = array->bytes.size() / static_cast<size_t>(array->shape[0]);
+    if ((size == 1 || size == 2 || size == 4 || size == 8) &&
+        size * static_cast<size_t>(array->shape[0]) == array->bytes.size()) {
+      for (size_t i = 0; i < array->bytes.size(); i += size) {
+        uint64_t label = 0;
+        for (size_t byte = size; byte-- > 0;) label = label << 8 | static_cast<uint8_t>(array->bytes[i + byte]);
+        labels.push_back(static_cast<int64_t>(label));
+      }
+      return labels;
+    }
+  }
+  if (value.kind != Kind::list || value.items.empty())
+    throw Error(where, str("\"", key, "\": a list of labels"), weights::describe(value));
+  for (const PickleValue* label : value.items) {
+    if (label->kind != Kind::integer) throw Error(where, "integers as labels", weights::describe(*label));
+    labels.push_back(label->integer);
+  }
+  return labels;
+}
+
+// Sets the pixels of a batch whose labels are known: a view of the file's bytes, or their decoded copy.
+void set_pixels(const PickleValue& value, CifarBatch& batch) {
+  const size_t rows = batch.labels.size(), size = rows * kCifarPixels;
+  const std::string expected = str("\"data\": an array uint8 [", rows, ", ", kCifarPixels, "]");
+  if (value.kind != Kind::object || value.state == nullptr) throw Error(batch.path, expected, weights::describe(value));
+  const std::optional<PickledArray> array = array_of(value);
+  const bool fits =
+      array && array->shape == std::vector<int64_t>{static_cast<int64_t>(rows), static_cast<int64_t>(kCifarPixels)};
+  std::string_view bytes = fits ? array->bytes : "";
+  if (const auto decoded = bytes.size() > size ? latin1_bytes(bytes) : std::nullopt) {
+    const auto owner = std::make_shared<const std::string>(*decoded);
+    batch.owner = owner;
+    bytes = *owner;
+  }
+  if (bytes.size() != size) throw Error(batch.path, expected, "an array of another shape, order or type");
+  batch.pixels = reinterpret_cast<const std::byte*>(bytes.data());
 }
 
 }  // namespace
@@ -61,15 +125,9 @@ CifarBatch read_cifar_pickle(const CifarFile& file, const CifarVariant& variant)
   const Pickle pickle(file.bytes, file.path);
   CifarBatch batch{.path = file.path, .stride = kCifarPixels, .owner = file.owner};
   const PickleValue& labels = entry_of(pickle, variant.labels_key, file.path);
-  if (labels.kind != Kind::list || labels.items.empty())
-    throw Error(file.path, str("\"", variant.labels_key, "\": a list of labels"), weights::describe(labels));
-  for (const PickleValue* label : labels.items) {
-    if (label->kind != Kind::integer) throw Error(file.path, "integers as labels", weights::describe(*label));
-    check_label(file.path, batch.labels.size(), label->integer, variant.classes);
-    batch.labels.push_back(label->integer);
-  }
-  const std::string_view pixels = array_bytes(entry_of(pickle, "data", file.path), batch.labels.size(), file.path);
-  batch.pixels = reinterpret_cast<const std::byte*>(pixels.data());  // a view of file.bytes
+  batch.labels = labels_of(labels, variant.labels_key, file.path);
+  for (size_t i = 0; i < batch.labels.size(); ++i) check_label(file.path, i, batch.labels[i], variant.classes);
+  set_pixels(entry_of(pickle, "data", file.path), batch);
   return batch;
 }
 

@@ -7,6 +7,7 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/file_lookup_internal.h"
+#include "vitrail/data/class_matching_internal.h"
 #include "vitrail/data/dataset_formats_internal.h"
 #include "vitrail/data/split_names_internal.h"
 
@@ -69,11 +70,23 @@ std::string choose_standard_split(const fs::path& path, const DatasetOptions& op
 
 namespace {
 
+// The folder of CIFAR's files: `path`, or a folder in it by the name that its archive has, as torchvision keeps it.
+// Empty if there is none.  Throws Error if there are several.
+fs::path cifar_folder(const fs::path& path) {
+  if (is_cifar_folder(path)) return path;
+  std::vector<std::string> found;
+  for (const char* name : {"cifar-10-batches-bin", "cifar-10-batches-py", "cifar-100-binary", "cifar-100-python"}) {
+    if (is_folder(path / name) && is_cifar_folder(path / name)) found.push_back(name);
+  }
+  if (found.size() > 1) throw Error(path.string(), "one dataset", "several, name one: " + quoted_list(found));
+  return found.empty() ? "" : path / found.front();
+}
+
 std::unique_ptr<Dataset> open_format(const fs::path& path, const DatasetOptions& options) {
   const PathKind kind = look_up(path);
   if (kind == PathKind::missing) throw Error(path.string(), "a dataset", "nothing at this path");
   if (kind == PathKind::folder) {
-    if (is_cifar_folder(path)) return open_cifar(path, options);
+    if (const fs::path cifar = cifar_folder(path); !cifar.empty()) return open_cifar(cifar, options);
     if (is_idx_folder(path)) return open_idx(path, options);
     return open_class_folders(path, options);
   }
@@ -101,7 +114,7 @@ std::unique_ptr<Dataset> open_dataset(const fs::path& path, const DatasetOptions
 
 std::vector<std::string> dataset_splits(const fs::path& path) {
   if (is_folder(path)) {
-    if (is_cifar_folder(path)) return cifar_splits(path);
+    if (const fs::path cifar = cifar_folder(path); !cifar.empty()) return cifar_splits(cifar);
     return is_idx_folder(path) ? idx_splits(path) : class_folder_splits(path);
   }
   if (is_list_name(path)) return csv_splits(path);
