@@ -18,6 +18,10 @@ std::string average_precision_text(std::optional<double> value) {
   return value ? fmt::format("{:.4f}", *value) : "";  // empty: no images of the class
 }
 
+nlohmann::ordered_json number_or_null(std::optional<double> value) {
+  return value ? nlohmann::ordered_json(*value) : nullptr;
+}
+
 void print_row(const std::string& name, size_t width, const data::ClassMetrics& metrics,
                std::optional<double> average_precision) {
   print_output("{}  {:>7}  {:>17}  {:>9.4f}  {:>6.4f}  {:>6.4f}\n", padded(escaped(name), width), metrics.support,
@@ -36,6 +40,9 @@ LabelEvaluation::LabelEvaluation(const LabelEvaluationOptions& options, const da
   if (!options.logits.empty()) logits_.emplace(options.logits, DType::f32, std::span(&classes, 1), dataset.size());
   if (!options.report.empty()) const AtomicFile writable(options.report);  // throws before the images are read
   if (options.predictions.empty()) return;
+  for (const std::string& name : names)
+    if (name.find('|') != name.npos)
+      throw Error(options.predictions, "class names without '|', which separates them", "'" + name + "'");
   predictions_.emplace(options.predictions);
   std::string header = "file,labels,predictions,";
   for (int64_t c = 0; c < classes; ++c) header += csv_field(name_of(c)) + ",";
@@ -111,8 +118,9 @@ void LabelEvaluation::write_report() const {
 }
 
 void LabelEvaluation::print_table(double images_per_second) const {
-  print_output("mean average precision {:.4f} (macro), {:.4f} (micro)\nall labels right: {}\n{:.1f} images/s\n",
-               report_.macro_average_precision(), report_.micro_average_precision(),
+  const auto text = [](std::optional<double> value) { return value ? average_precision_text(value) : "none"; };
+  print_output("mean average precision {} (macro), {} (micro)\nall labels right: {}\n{:.1f} images/s\n",
+               text(report_.macro_average_precision()), text(report_.micro_average_precision()),
                data::accuracy_text(report_.exact(), report_.images()), images_per_second);
   size_t width = std::string("macro average").size();
   for (int64_t c = 0; c < report_.class_count(); ++c) width = std::max(width, width_of(escaped(name_of(c))));
@@ -127,8 +135,8 @@ void LabelEvaluation::print_table(double images_per_second) const {
 void LabelEvaluation::print_json_object(double images_per_second) const {
   nlohmann::ordered_json json{{"images", report_.images()},
                               {"activation", "sigmoid"},
-                              {"map", report_.macro_average_precision()},
-                              {"map_micro", report_.micro_average_precision()},
+                              {"map", number_or_null(report_.macro_average_precision())},
+                              {"map_micro", number_or_null(report_.micro_average_precision())},
                               {"exact", report_.exact()},
                               {"exact_interval", data::interval_json(report_.exact(), report_.images())},
                               {"macro", json_of(report_.macro_average())},
@@ -138,8 +146,7 @@ void LabelEvaluation::print_json_object(double images_per_second) const {
   for (int64_t c = 0; c < report_.class_count(); ++c) {
     nlohmann::ordered_json entry{{"index", c}};
     if (!names_.empty()) entry["label"] = name_of(c);
-    entry["average_precision"] = nullptr;
-    if (const auto value = report_.average_precision_of(c)) entry["average_precision"] = *value;
+    entry["average_precision"] = number_or_null(report_.average_precision_of(c));
     entry.update(json_of(report_.of_class(c)));
     json["classes"].push_back(entry);
   }

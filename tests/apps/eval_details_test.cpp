@@ -213,8 +213,8 @@ TEST(EvalLabelsJson, HasEachNumberOfTheReport) {
   for (size_t i = 0; i < 4; ++i) report.add({logits.data() + 10 * i, 10}, labels[i], "image");
   EXPECT_EQ(object["images"], 4);
   EXPECT_EQ(object["activation"], "sigmoid");
-  EXPECT_EQ(object["map"], report.macro_average_precision());
-  EXPECT_EQ(object["map_micro"], report.micro_average_precision());
+  EXPECT_EQ(object["map"], report.macro_average_precision().value());
+  EXPECT_EQ(object["map_micro"], report.micro_average_precision().value());
   EXPECT_EQ(object["exact"], report.exact());
   expect_interval(object["exact_interval"], report.exact(), 4);
   expect_metrics(object["macro"], report.macro_average());

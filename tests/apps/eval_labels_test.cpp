@@ -55,8 +55,8 @@ TEST_F(EvalLabels, JsonIsTheReportOfTheLogits) {
   const data::MultiLabelReport report = expected();
   EXPECT_EQ(json["images"], kLabelledImages);
   EXPECT_EQ(json["activation"], "sigmoid");
-  EXPECT_EQ(json["map"], report.macro_average_precision());
-  EXPECT_EQ(json["map_micro"], report.micro_average_precision());
+  EXPECT_EQ(json["map"], report.macro_average_precision().value());
+  EXPECT_EQ(json["map_micro"], report.micro_average_precision().value());
   EXPECT_EQ(json["exact"], report.exact());
   EXPECT_EQ(json["macro"]["f1"], report.macro_average().f1);
   EXPECT_EQ(json["micro"]["recall"], report.micro_average().recall);
@@ -71,7 +71,8 @@ TEST_F(EvalLabels, TheTableHasTheMeansAndEachClass) {
   const ProgramResult result = eval({"--report", root_ / "r.html"});
   ASSERT_EQ(result.status, 0) << result.err;
   const data::MultiLabelReport report = expected();
-  EXPECT_TRUE(contains(result.out, formatted("mean average precision %.4f (macro)", report.macro_average_precision())))
+  EXPECT_TRUE(
+      contains(result.out, formatted("mean average precision %.4f (macro)", report.macro_average_precision().value())))
       << result.out;
   EXPECT_TRUE(contains(result.out, "all labels right: " + data::accuracy_text(report.exact(), kLabelledImages)))
       << result.out;
@@ -95,6 +96,27 @@ TEST_F(EvalLabels, PredictionsHaveTheProbabilityOfEachClassAndFailures) {
   EXPECT_TRUE(std::isnan(logits[2 * kSmallModelClasses]));
   EXPECT_TRUE(rows[1].ends_with(formatted("%.6g,", data::sigmoid(logits[kSmallModelClasses - 1])))) << rows[1];
   EXPECT_TRUE(contains(rows[1], "a.png,0|3,") || contains(rows[1], "a.png,class 0|class 3,")) << rows[1];
+}
+
+TEST_F(EvalLabels, WithoutAnyLabelAveragePrecisionIsNull) {
+  std::ofstream(root_ / "list.csv") << "file,labels\na.png,\nb.png,\n";
+  const ProgramResult result = eval({"--format", "json"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  const auto json = json_lines(result.out).at(0);
+  EXPECT_TRUE(json["map"].is_null() && json["map_micro"].is_null()) << result.out;
+  const ProgramResult table = eval({"--report", root_ / "r.html"});
+  EXPECT_TRUE(table.out.starts_with("mean average precision none (macro), none (micro)\n")) << table.out;
+}
+
+// Joined names could not be told apart.
+TEST_F(EvalLabels, ANameWithTheSeparatorIsRefused) {
+  std::ofstream names(root_ / "names.txt");
+  for (int i = 0; i < kSmallModelClasses; ++i) names << "n" << i << (i == 4 ? "|x\n" : "\n");
+  names.close();
+  const ProgramResult result = eval({"--labels", root_ / "names.txt"});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_TRUE(contains(result.err, "p.csv: expected class names without '|', which separates them, got 'n4|x'"))
+      << result.err;
 }
 
 TEST_F(EvalLabels, ModelsAndDatasetsMustAgree) {

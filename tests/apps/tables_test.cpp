@@ -154,8 +154,9 @@ TEST(EvalLabelsTable, HasTheNumbersOfTheReport) {
   const std::vector<float> logits = read_npy(logits_file).f32;
   data::MultiLabelReport report(10);
   for (size_t i = 0; i < labels.size(); ++i) report.add({logits.data() + 10 * i, 10}, labels[i], "image");
-  EXPECT_TRUE(out.starts_with(printed("mean average precision %.4f (macro), %.4f (micro)\n",
-                                      report.macro_average_precision(), report.micro_average_precision())))
+  EXPECT_TRUE(
+      out.starts_with(printed("mean average precision %.4f (macro), %.4f (micro)\n",
+                              report.macro_average_precision().value(), report.micro_average_precision().value())))
       << out;
   const std::vector<std::string> table = section_of(out, "class ");
   ASSERT_EQ(table.size(), 13U) << out;

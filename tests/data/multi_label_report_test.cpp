@@ -27,8 +27,8 @@ TEST(MultiLabelReport, EqualsScikitLearn) {
   for (const Json& expected : sets) {
     const MultiLabelReport report = report_of(expected);
     EXPECT_EQ(report.images(), static_cast<int64_t>(expected.at("labels").size()));
-    EXPECT_NEAR(report.macro_average_precision(), expected.at("map"), kRounding);
-    EXPECT_NEAR(report.micro_average_precision(), expected.at("map_micro"), kRounding);
+    EXPECT_NEAR(report.macro_average_precision().value(), expected.at("map"), kRounding);
+    EXPECT_NEAR(report.micro_average_precision().value(), expected.at("map_micro"), kRounding);
     EXPECT_NEAR(report.exact(), expected.at("exact"), kRounding);
     expect_average(report.macro_average(), expected.at("macro"));
     expect_average(report.micro_average(), expected.at("micro"));
@@ -52,10 +52,17 @@ TEST(MultiLabelReport, AClassWithoutImagesIsNotInTheMean) {
   EXPECT_EQ(report.exact(), 0);
 }
 
+TEST(MultiLabelReport, WithoutAnyLabelThereIsNoAveragePrecision) {
+  MultiLabelReport report(2);
+  report.add(std::vector<float>{2, -1}, {}, "a");
+  EXPECT_EQ(report.macro_average_precision(), std::nullopt);
+  EXPECT_EQ(report.micro_average_precision(), std::nullopt);
+}
+
 TEST(MultiLabelReport, WithoutImagesEverythingIsZero) {
   const MultiLabelReport report(2);
-  EXPECT_EQ(report.macro_average_precision(), 0);
-  EXPECT_EQ(report.micro_average_precision(), 0);
+  EXPECT_EQ(report.macro_average_precision(), std::nullopt);
+  EXPECT_EQ(report.micro_average_precision(), std::nullopt);
   EXPECT_EQ(report.exact(), 0);
   EXPECT_EQ(report.macro_average().f1, 0);
 }

@@ -195,7 +195,7 @@ TEST(EvaluationPage, OfSeveralLabelsHasTheirFacts) {
   };
   // cat: of the scores 2, 1, −1 the second and third are right: (1/2 + 2/3) / 2.  dog: the first two.
   EXPECT_TRUE(contains(html, fact((7.0 / 12 + 1) / 2, "mean average precision over the classes"))) << html;
-  EXPECT_TRUE(contains(html, fact(metrics.micro_average_precision(), "average precision of all decisions")));
+  EXPECT_TRUE(contains(html, fact(metrics.micro_average_precision().value(), "average precision of all decisions")));
   EXPECT_TRUE(contains(html, fact(metrics.macro_average().f1, "macro average of F1")));
   EXPECT_TRUE(contains(html, fact(metrics.micro_average().f1, "micro average of F1")));
   EXPECT_NE(metrics.macro_average().f1, metrics.micro_average().f1);

@@ -72,7 +72,7 @@ std::optional<double> MultiLabelReport::average_precision_of(int64_t label) cons
   return average_precision(scores, relevant);
 }
 
-double MultiLabelReport::macro_average_precision() const {
+std::optional<double> MultiLabelReport::macro_average_precision() const {
   double sum = 0;
   int64_t count = 0;
   for (int64_t c = 0; c < class_count(); ++c) {
@@ -81,10 +81,12 @@ double MultiLabelReport::macro_average_precision() const {
     sum += *value;
     ++count;
   }
-  return count == 0 ? 0 : sum / static_cast<double>(count);
+  return count == 0 ? std::nullopt : std::optional(sum / static_cast<double>(count));
 }
 
-double MultiLabelReport::micro_average_precision() const { return average_precision(scores_, relevant_).value_or(0); }
+std::optional<double> MultiLabelReport::micro_average_precision() const {
+  return average_precision(scores_, relevant_);
+}
 
 ClassMetrics MultiLabelReport::of_class(int64_t label) const {
   const auto i = static_cast<size_t>(label);

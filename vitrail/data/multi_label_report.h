@@ -33,9 +33,9 @@ class MultiLabelReport {
 
   // The value of one class; none if it has no images.
   std::optional<double> average_precision_of(int64_t label) const;
-  // The mean over the classes with images; and that of all decisions together (average="micro").  0 without any.
-  double macro_average_precision() const;
-  double micro_average_precision() const;
+  // The mean over the classes with images; and that of all decisions together (average="micro").  None without any.
+  std::optional<double> macro_average_precision() const;
+  std::optional<double> micro_average_precision() const;
 
   ClassMetrics of_class(int64_t label) const;
   // Averages of scikit-learn's precision_recall_fscore_support with zero_division=0.  macro: over all classes.

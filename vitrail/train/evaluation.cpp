@@ -89,7 +89,7 @@ Evaluation evaluate(models::VisionTransformer& model, data::Loader& loader, int6
   result.top5 /= images;
   if (!result.labels) return result;
   result.confusion.clear();
-  result.top1 = result.labels->macro_average_precision();
+  result.top1 = result.labels->macro_average_precision().value_or(0);
   result.top5 = result.labels->micro_average().f1;
   return result;
 }

@@ -61,8 +61,9 @@ void add_metrics(const EvaluationReport& evaluation, const data::ClassificationR
 }
 
 void add_metrics(const EvaluationReport& evaluation, const data::MultiLabelReport& metrics, Report& report) {
-  report.facts = {{"mean average precision over the classes", percent(metrics.macro_average_precision(), 2)},
-                  {"average precision of all decisions", percent(metrics.micro_average_precision(), 2)},
+  const auto precision = [](std::optional<double> value) { return value ? percent(*value, 2) : "none"; };
+  report.facts = {{"mean average precision over the classes", precision(metrics.macro_average_precision())},
+                  {"average precision of all decisions", precision(metrics.micro_average_precision())},
                   {"macro average of F1", percent(metrics.macro_average().f1, 2)},
                   {"micro average of F1", percent(metrics.micro_average().f1, 2)},
                   {"images", std::to_string(metrics.images())}};
