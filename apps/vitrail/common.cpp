@@ -42,7 +42,6 @@ void ModelOptions::add_preprocessing_to(CLI::App& command) {
   command
       .add_option("--preset", preset,
                   "imagenet, inception, cifar10 or mnist: sets mean and std, and fills in unset values")
-      ->check(CLI::IsMember({"imagenet", "inception", "cifar10", "mnist"}))
       ->group(kPreprocessing);
   command.add_option("--mean", mean, "Mean per channel, for pixels in [0, 1]: 0.485,0.456,0.406")
       ->delimiter(',')

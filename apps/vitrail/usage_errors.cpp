@@ -97,6 +97,8 @@ std::string unknown_option(const CLI::App& program, const std::vector<std::strin
   for (const CLI::App* command : commands) {
     for (std::string& name : option_names(*command)) known.push_back(std::move(name));
   }
+  std::ranges::sort(known);
+  known.erase(std::unique(known.begin(), known.end()), known.end());
   for (const std::string& argument : arguments) {
     const std::string name = name_in(argument);
     if (!name.starts_with("--") || name == "--" || std::find(known.begin(), known.end(), name) != known.end()) continue;

@@ -68,8 +68,8 @@ TEST(Outputs, MasksDoNotReplaceTheirImages) {
   fs::copy_file(folder / "a.png", folder / "b.jpg");  // its overlay would be b.png
   const std::string before = content_of(folder / "a.png");
   for (const Arguments& inputs : {Arguments{folder}, {folder / "a.png"}, {folder / "b.jpg", folder / "b.png"}}) {
-    const ProgramResult result =
-        run_program(Arguments{"segment", "-m", exact_windows().model} + inputs + Arguments{"--point", "2,2", "-o", folder});
+    const ProgramResult result = run_program(Arguments{"segment", "-m", exact_windows().model} + inputs +
+                                             Arguments{"--point", "2,2", "-o", folder});
     EXPECT_EQ(result.status, 1) << result.err;
     EXPECT_TRUE(contains(result.err, "-o: expected another folder than that of the images")) << result.err;
     for (const char* name : {"a.png", "b.png", "b.jpg"}) EXPECT_EQ(content_of(folder / name), before) << name;

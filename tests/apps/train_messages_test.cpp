@@ -178,7 +178,7 @@ TEST(TrainFolds, TellTheMeanOverTheFolds) {
   EXPECT_EQ(object["run"], folder.string());
   // The recipe is one for all images: none is held out, and no epoch ends the training early.
   EXPECT_TRUE(contains(result.err, "recipe: batch size 4, 4 steps an epoch of 18 images\n")) << result.err;
-  EXPECT_TRUE(contains(result.err, "recipe: 1 epochs, all of them: cross-validation measures the last weights\n"))
+  EXPECT_TRUE(contains(result.err, "recipe: 1 epoch, all of them: cross-validation measures the last weights\n"))
       << result.err;
 }
 

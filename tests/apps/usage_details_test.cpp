@@ -265,7 +265,8 @@ TEST(CommandOptions, ThatNeedOthersSayWhich) {
        {{"embed", "x.tar", a, "-o", out}, "INPUT: either shards (.tar) or other inputs"},
        {{"embed", a, "-o", out / "x.csv", "--dtype", "fp16"}, "--dtype: fp16 is for FILE.npy and FILE.npz"},
        {{"search", "x.index"}, "INPUT: images, or --text"},
-       {{"classify", "-m", small_model(), a, "--image-size", "32,32,32"}, "--image-size: N or HEIGHT,WIDTH"},
+       {{"classify", "-m", small_model(), a, "--image-size", "32,32,32"},
+        "--image-size: expected N or HEIGHT,WIDTH, got 3 numbers"},
        {{"inspect", small_model(), "--set", "x=1"}, "--set: is for layers, as in: vitrail inspect layer:mlp"},
        {{"inspect", small_model(), "--batch", "2"}, "--batch: requires --trace IMAGE or --trace random"},
        {{"inspect", "vit_tiny_patch16_224", "--config", "c.json"},
@@ -327,7 +328,7 @@ TEST(CommandOptions, OfClassifiersAreRefusedForSegmentAnything) {
     expect_refused({{{"inspect", "-m", model, option, value}, shown + reason},
                     {{"convert", model, "-o", scratch_folder() / "f", option, value}, shown + reason}});
   }
-  expect_refused({{{"inspect", "-m", model, "--preset", "imagenet"}, "--preset" + reason}});
+  expect_refused({{{"inspect", "-m", model, "--preset", "medsam"}, "--preset" + reason}});
   const std::string bench = ": does not apply to Segment Anything";
   for (const auto& [option, value] : {std::pair("--train", ""), std::pair("--checkpointing", ""),
                                       std::pair("--profile", ""), std::pair("--tome", "2")}) {

@@ -35,7 +35,7 @@ TEST(ClassCounts, OfManyClassesAreTheSmallestAndTheLargest) {
   data.train.samples = {0, 0, 0, 3, 6, 6};
   for (int i = 3; i < 20; ++i) data.classes.push_back("x" + std::to_string(i));
   const std::string twenty = class_counts_text(data);
-  EXPECT_TRUE(contains(twenty, "blue 3, green 1, red 2, x3 0, ") && contains(twenty, ", x19 0")) << twenty;
+  EXPECT_TRUE(contains(twenty, "blue: 3, green: 1, red: 2, x3: 0, ") && contains(twenty, ", x19: 0")) << twenty;
   data.classes.resize(3);
   for (int i = 3; i <= 20; ++i) data.classes.push_back("x" + std::to_string(i));  // 21 classes, 18 of them empty
   EXPECT_EQ(class_counts_text(data), "training images of each class: 0 (x3) to 3 (blue)");

@@ -122,7 +122,7 @@ TEST(RunData, SplitsAreKnownUnderOtherNames) {
 TEST(RunData, AClassWithoutTrainingImagesIsSaid) {
   const fs::path images = make_images(7);
   for (int i = 1; i < 7; ++i) fs::remove(images / "train/blue" / ("0" + std::to_string(i) + ".png"));
-  DataRecipe recipe = recipe_for(images);
+  DataRecipe recipe = recipe_for(images / "train");
   const testing::Warnings warnings;
   EXPECT_EQ(open_data(recipe, 3).train.size(), 10);
   EXPECT_TRUE(warnings.messages.empty()) << "the only blue image is for training";

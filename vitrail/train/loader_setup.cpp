@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "vitrail/base/error.h"
 #include "vitrail/train/loader_setup_internal.h"
 
 namespace vitrail::train {
@@ -13,8 +12,6 @@ data::LoaderOptions training_options(const Recipe& recipe, const RunData& data, 
   auto first_of_last = [&](double epochs) {
     return epochs > 0 ? std::max<int64_t>(0, recipe.epochs - std::llround(std::ceil(epochs))) : -1;
   };
-  if (recipe.batch_size > data.train.size())
-    throw Error("batch_size", str("at most the ", data.train.size(), " training images"), str(recipe.batch_size));
   data::LoaderOptions options;
   options.batch_size = recipe.batch_size;
   options.rank = group.rank();

@@ -28,7 +28,7 @@ Run::Run(const Recipe& recipe, const TrainerOptions& options, const TrainerCallb
       data_(open_checked_data()),
       prepared_(prepare_model(recipe.model, data_.classes, recipe.seed, data_.multi_label)),
       transform_(set_preprocessing()),
-      loader_(data_.train.dataset,
+      loader_(checked_train_set().dataset,
               training_options(recipe, data_, transform_, prepared_.config.vit.in_chans, threads, group_)),
       batches_(loader_.steps_per_epoch()),
       steps_((batches_ + recipe.accumulate - 1) / recipe.accumulate),
@@ -56,6 +56,13 @@ RunData Run::open_checked_data() const {
 image::EvalTransform Run::set_preprocessing() {
   prepared_.config.preprocessing = preprocessing_of(recipe_.data, prepared_.config);
   return infer::transform_of(prepared_.config.preprocessing, "data");
+}
+
+// The loader's own error would name a field that a recipe does not have.
+const Subset& Run::checked_train_set() const {
+  if (recipe_.batch_size > data_.train.size())
+    throw Error("batch_size", str("at most the ", data_.train.size(), " training images"), str(recipe_.batch_size));
+  return data_.train;
 }
 
 std::unique_ptr<Teacher> Run::make_teacher() const {

@@ -31,6 +31,7 @@ class Run {
  private:
   // run.cpp
   RunData open_checked_data() const;
+  const Subset& checked_train_set() const;
   image::EvalTransform set_preprocessing();
   std::unique_ptr<Teacher> make_teacher() const;
   void log_setup() const;
