@@ -102,8 +102,8 @@ class TarReader {
   // Skips the zeros that end an archive.  Returns whether another archive follows, as `cat` joins them.
   bool skip_end() {
     while (archive_.size() - at_ >= kBlock && is_zero(archive_.subspan(at_, kBlock))) at_ += kBlock;
-    const auto rest = archive_.subspan(at_);
-    if (rest.size() < kBlock && is_zero(rest)) at_ = archive_.size();
+    const auto remaining = archive_.subspan(at_);
+    if (remaining.size() < kBlock && is_zero(remaining)) at_ = archive_.size();
     return is_tar(archive_.subspan(at_));
   }
 

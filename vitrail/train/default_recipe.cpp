@@ -5,9 +5,9 @@
 #include <bit>
 #include <cmath>
 
-#include "vitrail/base/callbacks.h"
 #include "vitrail/base/counted.h"
 #include "vitrail/base/error.h"
+#include "vitrail/base/warning_pause_internal.h"
 #include "vitrail/models/bundled.h"
 #include "vitrail/train/class_weights_internal.h"
 #include "vitrail/train/model_setup_internal.h"
@@ -55,16 +55,8 @@ void set_data(const DefaultRecipeOptions& options, DefaultRecipe& result) {
 
 // Opens the data as the run will, which warns of what is left out.
 Counts count_images(const Recipe& recipe) {
-  const WarningCallback warnings = set_warning_callback({});
-  const auto restore = [&] { set_warning_callback(warnings); };
-  try {
-    const RunData data = open_sets(recipe.data, architecture_of(recipe.model).in_chans);
-    restore();
-    return counts_of(data);
-  } catch (...) {
-    restore();
-    throw;
-  }
+  const WarningPause pause;
+  return counts_of(open_sets(recipe.data, architecture_of(recipe.model).in_chans));
 }
 
 // A power of two from 4 to 64, unless there are fewer images.

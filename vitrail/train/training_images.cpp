@@ -5,6 +5,7 @@
 
 #include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
+#include "vitrail/base/warning_pause_internal.h"
 #include "vitrail/data/shared_images.h"
 #include "vitrail/train/checkpoint_internal.h"
 #include "vitrail/train/image_sets_internal.h"
@@ -29,15 +30,8 @@ std::optional<fs::path> recipe_of(fs::path model) {
 // What is left out of the training images was said when the model was trained.
 RunData sets_of(const fs::path& recipe) {
   constexpr int64_t kColorChannels = 3;  // images are compared by their bytes
-  const WarningCallback warnings = set_warning_callback({});
-  try {
-    RunData data = open_sets(read_recipe(recipe).data, kColorChannels);
-    set_warning_callback(warnings);
-    return data;
-  } catch (const Error&) {
-    set_warning_callback(warnings);
-    throw;
-  }
+  const WarningPause pause;
+  return open_sets(read_recipe(recipe).data, kColorChannels);
 }
 
 // The sets of images in the run's checkpoint; none without one, as of a probe.
