@@ -198,9 +198,17 @@ std::shared_ptr<weights::Checkpoint> open_weights(const fs::path& path) {
 
 namespace {
 
-OpenedModel open_choice(const Files& files, const LoadOptions& options, const weights::ModelChoice& choice) {
+weights::Checkpoint open_quietly(const std::vector<fs::path>& shards) {
+  const WarningPause pause;
+  return weights::Checkpoint::open(shards);
+}
+
+// first: what find_models() got.  It is opened again if the file has several state dicts, for the warning about them.
+OpenedModel open_choice(const Files& files, const LoadOptions& options, const weights::Checkpoint& first,
+                        const weights::ModelChoice& choice) {
   // The weights come first: a file of another program needs no config.json to be named.
-  auto checkpoint = std::make_shared<weights::Checkpoint>(weights::Checkpoint::open(files.weights, choice.state_dict));
+  auto checkpoint = std::make_shared<weights::Checkpoint>(
+      first.state_dicts().size() <= 1 ? first : weights::Checkpoint::open(files.weights, choice.state_dict));
   refuse_segment_anything(*checkpoint);
   ModelConfig config = config_of(files, options, "");
   weights::KeyMap key_map =
@@ -216,10 +224,11 @@ OpenedModel open_choice(const Files& files, const LoadOptions& options, const we
 }
 
 // Why one of a file's models does not fit the configuration; nothing if it does.
-std::string misfit_of(const Files& files, const LoadOptions& options, const weights::ModelChoice& choice) {
+std::string misfit_of(const Files& files, const LoadOptions& options, const weights::Checkpoint& first,
+                      const weights::ModelChoice& choice) {
   const WarningPause pause;
   try {
-    check_weights(open_choice(files, options, choice));
+    check_weights(open_choice(files, options, first, choice));
   } catch (const Error& error) {
     return error.what();
   }
@@ -236,12 +245,14 @@ std::string shortened(const std::string& text) {
 }
 
 // The first of a file's models that fits the configuration; the first of all if none does, whose error is then seen.
-weights::ModelChoice choose_model(const Files& files, const LoadOptions& options) {
-  const std::vector<weights::ModelChoice> models = weights::find_models(files.weights);
+weights::ModelChoice choose_model(const Files& files, const LoadOptions& options, const weights::Checkpoint& first) {
+  const std::vector<weights::ModelChoice> models = weights::find_models(files.weights, first);
   if (models.size() == 1) return models.front();
-  const std::string misfit = misfit_of(files, options, models.front());
+  const std::string misfit = misfit_of(files, options, first, models.front());
   if (misfit.empty()) return models.front();
-  const auto fits = [&](const weights::ModelChoice& model) { return misfit_of(files, options, model).empty(); };
+  const auto fits = [&](const weights::ModelChoice& model) {
+    return misfit_of(files, options, first, model).empty();
+  };
   const auto found = std::find_if(models.begin() + 1, models.end(), fits);
   if (found == models.end()) return models.front();
   const std::string path = files.weights.front().string() + ": ";
@@ -254,7 +265,8 @@ weights::ModelChoice choose_model(const Files& files, const LoadOptions& options
 
 OpenedModel open_model(const fs::path& path, const LoadOptions& options) {
   const Files files = find_files(path);
-  return open_choice(files, options, choose_model(files, options));
+  const weights::Checkpoint first = open_quietly(files.weights);
+  return open_choice(files, options, first, choose_model(files, options, first));
 }
 
 std::map<std::string, int64_t> field_sizes(const VisionTransformerConfig& config) {

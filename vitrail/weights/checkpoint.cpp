@@ -133,9 +133,12 @@ std::vector<std::string> Checkpoint::strip_model_prefix(size_t choice) {
     warn(str(path_, ": removed the names of wrappers (\"_orig_mod.\" and the like) from the names of ", count,
              count == 1 ? " tensor" : " tensors"));
   };
-  if (find_model_prefixes(names()).empty()) strip_wrappers();  // they may be in the names that show the family
+  std::vector<std::string> prefixes = find_model_prefixes(names());
+  if (prefixes.empty()) {
+    strip_wrappers();  // they may be in the names that show the family
+    prefixes = find_model_prefixes(names());
+  }
   std::vector<std::string> names = this->names();
-  const std::vector<std::string> prefixes = find_model_prefixes(names);
   const std::string prefix = choice < prefixes.size() ? prefixes[choice] : "";
   if (prefix.empty()) {
     for (const std::string& name : names) {

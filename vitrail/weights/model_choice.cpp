@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "vitrail/base/warning_pause_internal.h"
-#include "vitrail/weights/checkpoint.h"
 
 namespace vitrail::weights {
 namespace {
@@ -13,14 +12,13 @@ constexpr size_t kMaxModels = 16;  // each is opened once: limits the time that 
 
 }  // namespace
 
-std::vector<ModelChoice> find_models(const std::vector<std::filesystem::path>& shards) {
+std::vector<ModelChoice> find_models(const std::vector<std::filesystem::path>& shards, const Checkpoint& first) {
   const WarningPause pause;
   std::vector<ModelChoice> models;
-  size_t state_dicts = 1;
-  for (size_t i = 0; i < std::min(state_dicts, kMaxModels); ++i) {
-    Checkpoint checkpoint = Checkpoint::open(shards, i);
-    const std::vector<std::string> keys = checkpoint.state_dicts();
-    state_dicts = std::max<size_t>(keys.size(), 1);
+  const std::vector<std::string> keys = first.state_dicts();
+  const size_t state_dicts = std::clamp<size_t>(keys.size(), 1, kMaxModels);
+  for (size_t i = 0; i < state_dicts; ++i) {
+    Checkpoint checkpoint = i == 0 ? first : Checkpoint::open(shards, i);
     const std::string key = i < keys.size() ? keys[i] : "";
     std::vector<std::string> prefixes = checkpoint.strip_model_prefix();
     if (prefixes.empty()) prefixes.emplace_back();

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "vitrail/weights/checkpoint.h"
+
 namespace vitrail::weights {
 
 struct ModelChoice {
@@ -13,7 +15,8 @@ struct ModelChoice {
   std::string name;       // for messages: the keys that lead there, and the prefix
 };
 
-// At least one and at most 16, in the order of use.  Throws Error like Checkpoint::open().
-std::vector<ModelChoice> find_models(const std::vector<std::filesystem::path>& shards);
+// At least one and at most 16, in the order of use.  first: what Checkpoint::open(shards) returns, so that a file of one
+// model is not read twice.  Throws Error like Checkpoint::open().
+std::vector<ModelChoice> find_models(const std::vector<std::filesystem::path>& shards, const Checkpoint& first);
 
 }  // namespace vitrail::weights
