@@ -128,7 +128,7 @@ EmbeddingInfo claim_folder(const Model& model, const EmbedCommandOptions& option
 // FOLDER/SHARD.npy and FOLDER/SHARD.jsonl for each shard, which appear together: a shard that has both is complete.
 int embed_shards(const EmbedCommandOptions& options, const GlobalOptions& global) {
   const auto outputs = outputs_of(options);
-  create_folder(options.output, "the features");
+  create_output_folder(options.output, "the features");
   const Model model = load_model(options.model, global);
   const EmbeddingInfo info = claim_folder(model, options);
   std::error_code error;

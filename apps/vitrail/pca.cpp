@@ -66,7 +66,7 @@ std::vector<fs::path> outputs_of(const std::vector<std::string>& images, const s
 }
 
 int pca(const PcaCommandOptions& options, const analysis::Foreground& foreground, const GlobalOptions& global) {
-  create_folder(options.output, "the overlays");
+  create_output_folder(options.output, "the overlays");
   const Model model = load_model(options.model, global);
   const ImageSource source = image_source(options.images, model);
   const infer::Request request{.output = infer::Output::features,

@@ -121,7 +121,7 @@ void CocoFile::finish() {
 
 SegmentFolder::SegmentFolder(const SegmentOptions& options)
     : folder_(options.output), files_(options.files()), opacity_(options.opacity), everything_(options.everything) {
-  create_folder(folder_, "the masks");
+  create_output_folder(folder_, "the masks");
   if (!files_.coco) return;
   coco_.emplace(folder_ / "coco.json");
   names_.name_of("coco.json");  // an image's files have another name

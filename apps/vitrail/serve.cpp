@@ -96,11 +96,11 @@ void fit_to_open_files(size_t& connections) {
 }
 
 int serve_models(const ServeCommandOptions& options, const GlobalOptions& global) {
+  serve::ServeOptions settings = server_options(options, global);  // may wait for a key from a pipe
   sigset_t signals;
   ::sigemptyset(&signals);
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&signals, signal);
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // also in the threads that start below
-  serve::ServeOptions settings = server_options(options, global);
   fit_to_open_files(settings.limits.connections);
   serve::Server server(settings);
   server.load();

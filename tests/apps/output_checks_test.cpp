@@ -169,6 +169,16 @@ TEST(Outputs, StandardOutputIsForTheResults) {
   expect_refusal({"pca", "-m", model, images, "-o", "-"}, "-o: expected a folder for the overlays, got -");
 }
 
+// One picture of all images is a wrong expectation of `pca -o`, not a folder called x.JPG.
+TEST(Outputs, AFolderIsNotCalledAsAnImage) {
+  const std::string images = image_folder(1), model = small_model(), file = scratch_folder() / "x.JPG",
+                    folder = scratch_folder() / "y.png";
+  expect_refusal({"pca", "-m", model, images, "-o", file}, "-o: expected a folder for the overlays, got " + file);
+  EXPECT_FALSE(fs::exists(file));
+  fs::create_directory(folder);
+  EXPECT_EQ(run_program({"pca", "-m", model, images, "-o", folder}).status, 0) << "an existing folder";
+}
+
 TEST(Outputs, AFolderIsNotCalledAsAFileOfWeights) {
   for (const char* name : {"m.pth", "m.safetensors", "m.ONNX"})
     expect_refusal({"convert", small_model(), "-o", scratch_folder() / name}, "-o: expected a folder, or a file that");

@@ -205,6 +205,19 @@ TEST(Tiff, ColoursOf16BitsKeepTheirHighByte) {
   EXPECT_EQ(read_tiff(tiff, ColorMode::rgb).pixels, (Pixels{1, 128, 255, 0, 127, 18}));
 }
 
+// The values of Pillow 13, whose LittleCMS interpolates a table.
+TEST(Tiff, CielabColoursBecomeSrgb) {
+  Tiff tiff = strip(
+      8, 1, 8, 8, {255, 0, 0, 128, 0, 0, 0, 0, 0, 200, 20, 30, 150, 216, 35, 100, 30, 196, 180, 206, 236, 60, 50, 40});
+  tiff.tags[kSamples] = {3};
+  tiff.tags[kBits] = {8, 8, 8};
+  const Pixels pillow{254, 255, 254, 119, 119, 119, 1, 0,   1,   242, 179, 139,
+                      74,  159, 75,  88,  77,  192, 0, 197, 207, 122, 0,   0};
+  const Pixels pixels = read_tiff(tiff, ColorMode::rgb).pixels;
+  ASSERT_EQ(pixels.size(), pillow.size());
+  for (size_t i = 0; i < pixels.size(); ++i) EXPECT_NEAR(pixels[i], pillow[i], 2) << i;
+}
+
 // libtiff converts what is not read here, such as signed colours; its rows are from the top, too.
 TEST(Tiff, OtherKindsAreConvertedByTheLibrary) {
   Tiff tiff = strip(2, 2, 8, 2, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12});

@@ -138,9 +138,9 @@ TEST(ParameterGroups, RatesDecayFromTheHeadToTheEmbeddings) {
 // The definition: '*' takes any number of characters, '?' one.
 bool slow_glob(const std::string& pattern, const std::string& name) {
   if (pattern.empty()) return name.empty();
-  const std::string rest = pattern.substr(1);
-  if (pattern[0] == '*') return slow_glob(rest, name) || (!name.empty() && slow_glob(pattern, name.substr(1)));
-  return !name.empty() && (pattern[0] == '?' || pattern[0] == name[0]) && slow_glob(rest, name.substr(1));
+  const std::string tail = pattern.substr(1);
+  if (pattern[0] == '*') return slow_glob(tail, name) || (!name.empty() && slow_glob(pattern, name.substr(1)));
+  return !name.empty() && (pattern[0] == '?' || pattern[0] == name[0]) && slow_glob(tail, name.substr(1));
 }
 
 TEST(NamePattern, EqualsTheDefinitionOfItsWildcards) {

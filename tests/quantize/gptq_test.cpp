@@ -151,11 +151,11 @@ void in_order(const Tensor& hessian, double damping, const Round& round, const M
   std::iota(left.begin(), left.end(), size_t{0});
   std::stable_sort(left.begin(), left.end(), [&](size_t a, size_t b) { return at(a, a) < at(b, b); });
   while (!left.empty()) {
-    Matrix rest(left.size(), std::vector<double>(left.size()));
+    Matrix damped(left.size(), std::vector<double>(left.size()));
     for (size_t i = 0; i < left.size(); ++i) {
-      for (size_t k = 0; k < left.size(); ++k) rest[i][k] = at(left[i], left[k]) + (i == k ? damping * mean : 0);
+      for (size_t k = 0; k < left.size(); ++k) damped[i][k] = at(left[i], left[k]) + (i == k ? damping * mean : 0);
     }
-    const Matrix covariance = inverse(rest);
+    const Matrix covariance = inverse(damped);
     const size_t last = left.size() - 1;
     round(left[last], covariance[last][last]);
     for (size_t i = 0; i < last; ++i) move(left[i], left[last], covariance[i][last] / covariance[last][last]);

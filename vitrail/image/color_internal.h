@@ -19,6 +19,10 @@ void grey_to_rgb(const uint8_t* grey, int64_t pixels, uint8_t* rgb);
 // Inverted CMYK (255 = no ink), which Adobe programs write and Pillow assumes for every CMYK JPEG.
 void inverted_cmyk_to_rgb(const uint8_t* cmyk, int64_t pixels, uint8_t* rgb);
 
+// CIE L*a*b* of illuminant D50 in bytes (L* · 2.55, signed a* and b*), as TIFF has it, to sRGB.  LittleCMS, which
+// Pillow uses, interpolates a table: the mean difference is below 1.
+void cielab_to_rgb(const uint8_t* lab, int64_t pixels, uint8_t* rgb);
+
 // 256 RGB colours; entries that the file omits are black.
 using Palette = std::array<std::array<uint8_t, 3>, 256>;
 Image from_palette(std::span<const uint8_t> indices, int64_t width, int64_t height, const Palette& palette,

@@ -106,7 +106,7 @@ Layout layout_of(TIFF* file) {
 
 int64_t color_channels(const Layout& layout) {
   if (layout.photometric == PHOTOMETRIC_SEPARATED) return 4;
-  return layout.photometric == PHOTOMETRIC_RGB ? 3 : 1;
+  return layout.photometric == PHOTOMETRIC_RGB || layout.photometric == PHOTOMETRIC_CIELAB ? 3 : 1;
 }
 
 // Whether the samples are read here; libtiff's own conversion to RGBA reads the other kinds.
@@ -117,6 +117,7 @@ bool is_plain(const Layout& layout) {
   const bool is_color = layout.photometric == PHOTOMETRIC_RGB || layout.photometric == PHOTOMETRIC_SEPARATED;
   const bool is_uint = layout.format == SAMPLEFORMAT_UINT || layout.format == SAMPLEFORMAT_VOID;
   if (layout.samples < color_channels(layout)) return false;
+  if (layout.photometric == PHOTOMETRIC_CIELAB) return layout.bits == 8;
   if (layout.bits == 8 || (layout.bits == 16 && is_color)) return is_uint && (is_grey_or_index || is_color);
   if (!is_grey_or_index) return false;
   if (layout.bits < 8)
@@ -248,6 +249,9 @@ Image colors_of(TIFF* file, const Layout& layout, Image samples, const DecodeOpt
     for (uint8_t& value : samples.pixels) value = static_cast<uint8_t>(255 - value);
     inverted_cmyk_to_rgb(samples.pixels.data(), samples.width * samples.height, rgb.pixels.data());
     return to_mode(std::move(rgb), options.mode);
+  }
+  if (layout.photometric == PHOTOMETRIC_CIELAB) {
+    cielab_to_rgb(samples.pixels.data(), samples.width * samples.height, samples.pixels.data());
   }
   if (layout.photometric == PHOTOMETRIC_MINISWHITE && layout.bits <= 8) {
     for (uint8_t& value : samples.pixels) value = static_cast<uint8_t>(255 - value);

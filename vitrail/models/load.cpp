@@ -250,9 +250,7 @@ weights::ModelChoice choose_model(const Files& files, const LoadOptions& options
   if (models.size() == 1) return models.front();
   const std::string misfit = misfit_of(files, options, first, models.front());
   if (misfit.empty()) return models.front();
-  const auto fits = [&](const weights::ModelChoice& model) {
-    return misfit_of(files, options, first, model).empty();
-  };
+  const auto fits = [&](const weights::ModelChoice& model) { return misfit_of(files, options, first, model).empty(); };
   const auto found = std::find_if(models.begin() + 1, models.end(), fits);
   if (found == models.end()) return models.front();
   const std::string path = files.weights.front().string() + ": ";

@@ -15,8 +15,8 @@ struct ModelChoice {
   std::string name;       // for messages: the keys that lead there, and the prefix
 };
 
-// At least one and at most 16, in the order of use.  first: what Checkpoint::open(shards) returns, so that a file of one
-// model is not read twice.  Throws Error like Checkpoint::open().
+// At least one and at most 16, in the order of use.  first: what Checkpoint::open(shards) returns, so that a file of
+// one model is not read twice.  Throws Error like Checkpoint::open().
 std::vector<ModelChoice> find_models(const std::vector<std::filesystem::path>& shards, const Checkpoint& first);
 
 }  // namespace vitrail::weights

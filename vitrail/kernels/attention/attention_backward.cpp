@@ -23,7 +23,7 @@ struct HeadGradScratch {
   float *keys_across, *values_across;  // kᵀ (scaled) and vᵀ in panels: [panel][head_dim][panel columns]
   float* keys_along;                   // k in panels: [panel][keys][panel columns]
   float *queries, *grads;              // q and dO of the block in panels: [panel][block][panel columns]
-  float *weights, *slopes;             // P and dP, then dS: [block][ld]
+  float *weights, *grad_weights;       // P and dP, then dS: [block][ld]
   float *grad_keys, *grad_values;      // [keys][depth]
   int64_t ld, depth, block;
 };
@@ -55,23 +55,23 @@ void attend_backward(const HeadGrad<float>& head, const HeadGradScratch& scratch
     multiply_part(q, head.q_stride, scratch.keys_across + s * dim, dim, queries, head.keys - s,
                   StoredAccumulators<false>{scratch.weights + s, scratch.ld});
     multiply_part(grad, head.grad_stride, scratch.values_across + s * dim, dim, queries, head.keys - s,
-                  StoredAccumulators<false>{scratch.slopes + s, scratch.ld});
+                  StoredAccumulators<false>{scratch.grad_weights + s, scratch.ld});
   }
   for (int64_t r = 0; r < queries; ++r) {
-    softmax_row_backward(head, first + r, scratch.weights + r * scratch.ld, scratch.slopes + r * scratch.ld);
+    softmax_row_backward(head, first + r, scratch.weights + r * scratch.ld, scratch.grad_weights + r * scratch.ld);
     if (head.grad_scores) {
-      std::copy_n(scratch.slopes + r * scratch.ld, head.keys, head.grad_scores + (first + r) * head.keys);
+      std::copy_n(scratch.grad_weights + r * scratch.ld, head.keys, head.grad_scores + (first + r) * head.keys);
     }
   }
   for (int64_t e = 0; e < dim; e += width) {
     const int64_t columns = std::min(width, dim - e);
     multiply_part(
-        scratch.slopes, scratch.ld, scratch.keys_along + e * head.keys, head.keys, queries, columns,
+        scratch.grad_weights, scratch.ld, scratch.keys_along + e * head.keys, head.keys, queries, columns,
         ScaledAccumulators{&head.scale, 0, head.grad_q + first * head.grad_q_stride + e, head.grad_q_stride, columns});
   }
   pack_along(q, head.q_stride, queries, dim, scratch.queries);
   pack_along(grad, head.grad_stride, queries, dim, scratch.grads);
-  add_transposed_gemm(scratch.slopes, scratch.ld, head.keys, queries, scratch.queries, dim, scratch.grad_keys,
+  add_transposed_gemm(scratch.grad_weights, scratch.ld, head.keys, queries, scratch.queries, dim, scratch.grad_keys,
                       scratch.depth);
   add_transposed_gemm(scratch.weights, scratch.ld, head.keys, queries, scratch.grads, dim, scratch.grad_values,
                       scratch.depth);
@@ -118,10 +118,10 @@ void scalar_head_backward(const HeadGrad<float>& head, const HeadGradScratch& sc
     scalar::attention_weights(q, head.k, head.k_stride, head.keys, head.head_dim, head.scale,
                               head.bias ? head.bias + t * head.bias_stride : nullptr, scratch.weights);
     scalar::attention_row_backward(q, head.k, head.k_stride, head.v, head.v_stride, head.keys, head.head_dim,
-                                   head.scale, scratch.weights, head.grad + t * head.grad_stride, scratch.slopes,
+                                   head.scale, scratch.weights, head.grad + t * head.grad_stride, scratch.grad_weights,
                                    head.grad_q + t * head.grad_q_stride, head.grad_k, head.grad_k_stride, head.grad_v,
                                    head.grad_v_stride);
-    if (head.grad_scores) std::copy_n(scratch.slopes, head.keys, head.grad_scores + t * head.keys);
+    if (head.grad_scores) std::copy_n(scratch.grad_weights, head.keys, head.grad_scores + t * head.keys);
   }
 }
 
@@ -146,7 +146,7 @@ HeadGradScratch scratch_for(const AttentionArgs& args, int64_t width) {
   s.queries = take(block);
   s.grads = take(block);
   s.weights = take(scores);
-  s.slopes = take(scores);
+  s.grad_weights = take(scores);
   return s;
 }
 
