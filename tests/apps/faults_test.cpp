@@ -55,6 +55,19 @@ TEST_F(FaultsTest, AnUnreadableFolderCostsOnlyItself) {
   fs::permissions(images_ / "locked", fs::perms::owner_all);  // for the one who removes the folder
 }
 
+TEST_F(FaultsTest, AnUnreadableFolderBelowAClassCostsItsImages) {
+  const fs::path locked = folder_ / "set/1/locked";
+  fs::create_directories(locked);
+  fs::create_directories(folder_ / "set/0");
+  fs::copy_file(images_ / "a.png", folder_ / "set/0/a.png");
+  fs::copy_file(images_ / "b.png", folder_ / "set/1/b.png");
+  fs::permissions(locked, fs::perms::none);
+  EXPECT_EQ(shell(without_rights() + "$V eval -m $M $D/set --format json >$D/out 2>$D/err"), 0) << err();
+  EXPECT_EQ(json_lines(out()).front()["images"], 2);
+  EXPECT_TRUE(contains(err(), "set: left out 1 folder that cannot be read: '1/locked'\n")) << err();
+  fs::permissions(locked, fs::perms::owner_all);  // for the one who removes the folder
+}
+
 TEST_F(FaultsTest, AFileThatIsAMountPointIsOverwritten) {
   if (shell("touch $D/a $D/b; unshare -m mount --bind $D/a $D/b 2>/dev/null") != 0)
     GTEST_SKIP() << "files cannot be mounted here";

@@ -41,6 +41,8 @@ void descend(FolderListing& listing, const std::string& top, std::string& prefix
     std::erase_if(*paths, [&](const std::string& path) { return !path.starts_with(top + "/"); });
     for (std::string& path : *paths) path.erase(0, top.size() + 1);
   }
+  std::erase_if(listing.unreadable, [&](const UnreadableFolder& f) { return !f.path.starts_with(top + "/"); });
+  for (UnreadableFolder& folder : listing.unreadable) folder.path.erase(0, top.size() + 1);
   prefix += top + "/";
 }
 
@@ -73,13 +75,43 @@ Groups group_by_folder(const FolderListing& listing) {
   return groups;
 }
 
+bool is_top(const std::string& path) { return path.find('/') == path.npos; }
+
+// Another split would be read in place of one that cannot be.
+void require_readable_split(const FolderListing& listing, const ClassFolderOptions& options) {
+  const Paths wanted = options.split.empty() ? options.default_splits : Paths{options.split};
+  for (const UnreadableFolder& folder : listing.unreadable) {
+    const std::string_view split = canonical_split(folder.path);
+    const auto names_it = [&](const std::string& name) {
+      return name == folder.path || (!split.empty() && canonical_split(name) == split);
+    };
+    if (is_top(folder.path) && std::ranges::any_of(wanted, names_it)) throw Error(folder.error);
+  }
+}
+
 void require_images(const FolderListing& listing, const Groups& groups, const std::string& where) {
   if (!groups.images.empty()) return;
+  require_all_read(listing);
   std::string got = counted(listing.images.size(), "image") + " outside them";
   if (listing.images.empty())
     got = groups.empty.empty() && groups.unsupported.empty() ? "none" : "folders without images";
   if (!listing.others.empty()) got += " (" + left_out_text(listing.others) + ")";
   throw Error(where, "class folders with images in them", got);
+}
+
+bool is_unreadable(const FolderListing& listing, const std::string& path) {
+  return std::ranges::find(listing.unreadable, path, &UnreadableFolder::path) != listing.unreadable.end();
+}
+
+// A folder that cannot be read costs its images alone, unless it may be one of the classes that the folders define.
+void report_unreadable(const FolderListing& listing, bool defines_classes, const std::string& where) {
+  Paths names;
+  for (const UnreadableFolder& folder : listing.unreadable) {
+    if (defines_classes && is_top(folder.path)) throw Error(folder.error);
+    names.push_back(folder.path);
+  }
+  if (names.empty()) return;
+  warn(str(where, ": left out ", counted(names.size(), "folder"), " that cannot be read: ", quoted_list(names)));
 }
 
 // Tells what is not used.  Where the folders define the classes, one whose images are all left out would change them.
@@ -92,16 +124,17 @@ void report_omissions(const FolderListing& listing, const Groups& groups, bool d
     warn(where + ": class folders without an image that can be read: " + text);
   }
   if (!listing.others.empty()) warn(where + ": " + left_out_text(listing.others));
-  const size_t empty = groups.empty.size();
+  report_unreadable(listing, defines_classes, where);
+  Paths names = groups.empty;
+  std::erase_if(names, [&](const std::string& name) { return is_unreadable(listing, name); });
+  const size_t empty = names.size();
   if (empty > 0) {
-    Paths names = groups.empty;
     std::ranges::sort(names, NaturalLess());
     warn(str(where, ": ", empty,
              empty == 1 ? " folder without images is no class: " : " folders without images are no classes: ",
              quoted_list(names)));
   }
-  const auto is_outside = [](const std::string& path) { return path.find('/') == path.npos; };
-  const auto outside = std::count_if(listing.images.begin(), listing.images.end(), is_outside);
+  const auto outside = std::ranges::count_if(listing.images, is_top);
   if (outside > 0)
     warn(str(where, ": ", counted(outside, "image"), " outside the class folders ", outside == 1 ? "is" : "are",
              " ignored"));
@@ -172,6 +205,7 @@ ClassFolders read_class_folders(FolderListing listing, const ClassFolderOptions&
   ClassFolders result;
   std::string prefix;
   skip_wrappers(listing, options, prefix);
+  require_readable_split(listing, options);
   const std::string split = choose_split(listing, options);
   if (!split.empty()) {
     result.split = prefix + split;
@@ -194,6 +228,9 @@ ClassFolders read_class_folders(FolderListing listing, const ClassFolderOptions&
 std::vector<std::string> splits_in(FolderListing listing) {
   std::string prefix;
   skip_wrappers(listing, {}, prefix);
+  for (const UnreadableFolder& folder : listing.unreadable) {
+    if (is_top(folder.path) && !canonical_split(folder.path).empty()) throw Error(folder.error);
+  }
   std::set<std::string> names;
   for (const auto& [name, top] : top_folders(listing)) {
     if (top.may_be_split() && !canonical_split(name).empty()) names.insert(std::string(canonical_split(name)));

@@ -43,11 +43,14 @@ struct ClassFolderOptions {
 //
 // Left-out files are counted in a warning.  A folder whose images are all of kinds that are not read is an error if the
 // folders define the classes, else a warning.  Images outside the class folders are ignored with a warning.
+// A folder that cannot be read is left out with a warning; it is an error if it may be the wanted split, or a class
+// that the folders define.
 //
 // Throws Error for all that, for a missing split (listing the existing ones), and without class folders or images.
 ClassFolders read_class_folders(FolderListing listing, const ClassFolderOptions& options);
 
-// The canonical names of the splits in a listing: those that read_class_folders finds by name.  Does not throw.
+// The canonical names of the splits in a listing: those that read_class_folders finds by name.  Throws Error if one
+// cannot be read.
 std::vector<std::string> splits_in(FolderListing listing);
 
 }  // namespace vitrail::data

@@ -13,8 +13,6 @@ namespace {
 
 class Walk {
  public:
-  explicit Walk(std::vector<UnreadableFolder>* unreadable) : unreadable_(unreadable) {}
-
   FolderListing listing;
 
   void enter(const fs::path& folder, const std::string& prefix) {
@@ -23,11 +21,11 @@ class Walk {
     if (!error && std::find(ancestors_.begin(), ancestors_.end(), real) != ancestors_.end())
       return;  // a link to an ancestor
     fs::directory_iterator entries(folder, error);
-    if (error) return fail(folder, error);
+    if (error) return fail(folder, prefix, error);
     ancestors_.push_back(real);
     for (; entries != fs::directory_iterator(); entries.increment(error)) add(*entries, prefix);
-    if (error) fail(folder, error);
     ancestors_.pop_back();
+    if (error) fail(folder, prefix, error);
   }
 
  private:
@@ -45,23 +43,27 @@ class Walk {
     }
   }
 
-  void fail(const fs::path& folder, std::error_code error) {
+  // prefix: the relative path with '/' behind it; empty for the root.
+  void fail(const fs::path& folder, const std::string& prefix, std::error_code error) {
     const std::string message = str(folder.string(), ": cannot be read: ", error.message());
-    if (ancestors_.empty() || unreadable_ == nullptr) throw Error(message);
-    unreadable_->push_back({folder.string(), message});
+    if (prefix.empty()) throw Error(message);
+    listing.unreadable.push_back({prefix.substr(0, prefix.size() - 1), message});
   }
 
-  std::vector<UnreadableFolder>* unreadable_;
   std::vector<fs::path> ancestors_;  // from the root to the current folder
 };
 
 }  // namespace
 
-FolderListing walk_folder(const fs::path& folder, std::vector<UnreadableFolder>* unreadable) {
-  Walk walk(unreadable);
+FolderListing walk_folder(const fs::path& folder) {
+  Walk walk;
   walk.enter(folder, "");
   sort_listing(walk.listing);
   return std::move(walk.listing);
+}
+
+void require_all_read(const FolderListing& listing) {
+  if (!listing.unreadable.empty()) throw Error(listing.unreadable.front().error);
 }
 
 void add_file(FolderListing& listing, std::string path) {
@@ -70,6 +72,7 @@ void add_file(FolderListing& listing, std::string path) {
 
 void sort_listing(FolderListing& listing) {
   for (auto* list : {&listing.images, &listing.others, &listing.folders}) std::sort(list->begin(), list->end());
+  std::ranges::sort(listing.unreadable, {}, &UnreadableFolder::path);
 }
 
 }  // namespace vitrail::data

@@ -8,24 +8,29 @@
 
 namespace vitrail::data {
 
-// Relative paths with '/' as separator; each list is sorted bytewise.
-struct FolderListing {
-  std::vector<std::string> images;   // files that image::is_image_path accepts
-  std::vector<std::string> others;   // all other files; pipes, sockets and devices of any name
-  std::vector<std::string> folders;  // at any depth, empty ones too
-  std::vector<std::string> outside;  // entries of an archive whose path leaves it by "..", which are left out
-  int64_t symbolic_links = 0;        // links in an archive, left out
+// A subfolder that cannot be listed.
+struct UnreadableFolder {
+  std::string path;   // relative, as in the listing
+  std::string error;  // with the whole path
 };
 
-// A subfolder that cannot be listed, with the error message that names it.
-struct UnreadableFolder {
-  std::string path, error;
+// Relative paths with '/' as separator; each list is sorted bytewise.
+struct FolderListing {
+  std::vector<std::string> images;           // files that image::is_image_path accepts
+  std::vector<std::string> others;           // all other files; pipes, sockets and devices of any name
+  std::vector<std::string> folders;          // at any depth, empty ones too
+  std::vector<std::string> outside;          // entries of an archive whose path leaves it by "..", which are left out
+  int64_t symbolic_links = 0;                // links in an archive, left out
+  std::vector<UnreadableFolder> unreadable;  // also in `folders`; sorted by path
 };
 
 // Lists `folder` recursively.  Follows symbolic links, but not to a folder that contains the link.  Hidden
-// files and folders and what operating systems add (is_ignored_name) are left out.  Without `unreadable` a folder that
-// cannot be read is an Error that names it; with it, only `folder` itself is, and subfolders are collected there.
-FolderListing walk_folder(const std::filesystem::path& folder, std::vector<UnreadableFolder>* unreadable = nullptr);
+// files and folders and what operating systems add (is_ignored_name) are left out.  Throws Error naming the
+// folder if it cannot be read; its subfolders that cannot be are in the listing.
+FolderListing walk_folder(const std::filesystem::path& folder);
+
+// Throws the first error of the subfolders that could not be read.
+void require_all_read(const FolderListing& listing);
 
 // Puts a file into the list it belongs to.
 void add_file(FolderListing& listing, std::string path);

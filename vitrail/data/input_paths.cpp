@@ -11,11 +11,10 @@ namespace fs = std::filesystem;
 namespace {
 
 void expand_folder(const std::string& folder, std::vector<InputPath>& expanded, std::vector<std::string>& left_out) {
-  std::vector<UnreadableFolder> unreadable;
-  const FolderListing listing = walk_folder(folder, &unreadable);
+  const FolderListing listing = walk_folder(folder);
   for (const std::string& path : listing.images) expanded.push_back({(fs::path(folder) / path).string(), ""});
-  for (const UnreadableFolder& subfolder : unreadable) expanded.push_back({subfolder.path, subfolder.error});
-  if (listing.images.empty() && unreadable.empty()) {
+  for (const auto& [path, error] : listing.unreadable) expanded.push_back({(fs::path(folder) / path).string(), error});
+  if (listing.images.empty() && listing.unreadable.empty()) {
     const std::string others = left_out_text(listing.others);
     const std::string error = folder + ": expected a folder with images, got none";
     expanded.push_back({folder, others.empty() ? error : error + " (" + others + ")"});
@@ -40,7 +39,9 @@ void expand(const std::string& input, std::vector<InputPath>& expanded, std::vec
 }  // namespace
 
 std::vector<std::string> list_images(const fs::path& folder) {
-  std::vector<std::string> paths = walk_folder(folder).images;
+  const FolderListing listing = walk_folder(folder);
+  require_all_read(listing);
+  std::vector<std::string> paths = listing.images;
   for (std::string& path : paths) path = (folder / path).string();
   return paths;
 }

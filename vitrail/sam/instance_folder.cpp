@@ -78,6 +78,7 @@ class InstanceFolder : public InstanceDataset {
  public:
   explicit InstanceFolder(fs::path folder) : folder_(std::move(folder)) {
     const data::FolderListing listing = data::walk_folder(folder_);
+    data::require_all_read(listing);
     std::map<std::string, ImageFiles> images = images_of(listing);  // by path without extension
     for (const std::string& path : listing.images) {
       const std::string stem = without_extension(path), parent = fs::path(path).parent_path().generic_string();
