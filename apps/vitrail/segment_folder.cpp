@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "apps/vitrail/output.h"
+#include "vitrail/base/error.h"
 #include "vitrail/image/encode.h"
 #include "vitrail/sam/polygons.h"
 

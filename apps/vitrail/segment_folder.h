@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 
+#include "apps/vitrail/output_checks.h"
 #include "apps/vitrail/output_folder.h"
 #include "apps/vitrail/segment_image.h"
 #include "apps/vitrail/segment_options.h"
