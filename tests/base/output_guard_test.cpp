@@ -59,5 +59,15 @@ TEST(OutputGuard, AnOutputThatIsNoInputIsReplacedAndMayBeReadThen) {
   EXPECT_EQ(read_text_file(output), "newer");
 }
 
+// A hard link stands for another file that gets the inode of the replaced one.
+TEST(OutputGuard, AReplacedInodeIsGuardedNoLonger) {
+  const fs::path folder = testing::scratch_folder(), output = folder / "output", link = folder / "link";
+  write(output, "old");
+  fs::create_hard_link(output, link);
+  guard_outputs({output.string()});
+  write(output, "new");
+  EXPECT_EQ(read_text_file(link), "old");
+}
+
 }  // namespace
 }  // namespace vitrail
