@@ -20,7 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   data::sort_listing(listing);
   listing.folders.erase(std::unique(listing.folders.begin(), listing.folders.end()), listing.folders.end());
-  data::splits_in(listing);
+  data::splits_in(listing, "fuzz");
   const std::vector<std::string> labels{"cat", "dog, hound", "10"}, ids{"n01440764", "n02123045", "n02124075"};
   fuzz::attempt([&] { data::read_class_folders(listing, {.where = "fuzz", .split = split}); });
   fuzz::attempt([&] {

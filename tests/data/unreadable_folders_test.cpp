@@ -50,7 +50,7 @@ TEST(UnreadableFolders, OfTheSplitAreNotReplacedByAnother) {
   EXPECT_EQ(error_of([&] { read_class_folders(listing, {.where = "set"}); }), "test: cannot be read");
   EXPECT_EQ(error_of([&] { read_class_folders(listing, {.where = "set", .split = "Testing"}); }),
             "test: cannot be read");
-  EXPECT_EQ(error_of([&] { splits_in(listing); }), "test: cannot be read");
+  EXPECT_EQ(error_of([&] { splits_in(listing, "set"); }), "test: cannot be read");
   Warnings warnings;
   EXPECT_EQ(read_class_folders(listing, {.where = "set", .split = "val"}).items.front().path, "val/a/2.png");
   EXPECT_TRUE(warnings.messages.empty()) << warnings.messages.front();

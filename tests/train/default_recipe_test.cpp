@@ -8,6 +8,8 @@
 
 #include "tests/train/training_fixture.h"
 #include "vitrail/train/model_setup_internal.h"
+#include "vitrail/train/recipe_inputs.h"
+#include "vitrail/train/run_data_internal.h"
 #include "vitrail/train/run_folder_internal.h"
 #include "vitrail/train/trainer.h"
 
@@ -307,6 +309,35 @@ TEST(DefaultRecipe, BatchesArePowersOfTwoFromATenthOfTheImages) {
         default_recipe({.data = make_images(per_class).string(), .model = model, .cross_validated = true}).recipe;
     EXPECT_EQ(recipe.batch_size, batch) << 3 * per_class << " images";
   }
+}
+
+// Images of a format that is not read.
+void hide_images(const fs::path& folder) {
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (entry.is_regular_file()) files.push_back(entry.path());
+  }
+  for (const fs::path& file : files) fs::rename(file, fs::path(file).replace_extension(".heic"));
+}
+
+TEST(DefaultRecipe, TellsOnceOfASplitWithoutImages) {
+  const fs::path images = make_images(3, 1);
+  hide_images(images / "test");
+  const std::string told =
+      images.string() + ": images that can be read in the split test: none (3 files left out: 3 .heic)";
+  for (const bool validated : {false, true}) {
+    if (validated) fs::copy(images / "train", images / "val", fs::copy_options::recursive);
+    Warnings warnings;
+    const Recipe recipe = default_recipe({.data = images.string(), .model = small_model()}).recipe;
+    EXPECT_EQ(recipe.data.val, validated ? images.string() : "");
+    EXPECT_EQ(recipe.data.test, "");
+    EXPECT_EQ(warnings.messages, std::vector<std::string>{told});
+    open_sets(recipe.data, 3);
+    EXPECT_EQ(warnings.messages, std::vector<std::string>{told}) << "the run does not repeat it";
+  }
+  Warnings warnings;
+  dataset_settings(images.string());
+  EXPECT_EQ(warnings.messages, std::vector<std::string>{told}) << "of a recipe with other data";
 }
 
 TEST(DefaultRecipe, LeavesNoWarningAndNoCallback) {

@@ -271,6 +271,14 @@ TEST(RunData, ATestSplitIsForValidationOnlyIfTheRecipeSaysSo) {
   for (const DataRecipe& recipe : {none_held_out, tested_elsewhere}) EXPECT_THROW(open_sets(recipe, 3), Error);
 }
 
+// The test split would be taken for the only one, and training images held out.
+TEST(RunData, AValidationSplitWithoutImagesIsAnError) {
+  const fs::path images = make_images(3, 1);
+  fs::create_directories(images / "val/red");
+  EXPECT_EQ(error_of([&] { open_sets(recipe_for(images, images), 3); }),
+            images.string() + ": expected images that can be read in the split val, got none");
+}
+
 TEST(RunData, AHoldOutLeavesAnImage) {
   const fs::path images = make_images(4);  // 12 images
   DataRecipe recipe = recipe_for(images / "train");

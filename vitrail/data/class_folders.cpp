@@ -9,6 +9,7 @@
 #include "vitrail/base/callbacks.h"
 #include "vitrail/base/counted.h"
 #include "vitrail/base/error.h"
+#include "vitrail/base/warning_pause_internal.h"
 #include "vitrail/data/class_matching_internal.h"
 #include "vitrail/data/left_out_internal.h"
 #include "vitrail/data/natural_order_internal.h"
@@ -46,12 +47,14 @@ void descend(FolderListing& listing, const std::string& top, std::string& prefix
   prefix += top + "/";
 }
 
-// Enters a single folder around the class or split folders, as archives of a folder have it.
+// Enters a single folder around the class or split folders, as archives of a folder have it.  Says which splits beside
+// it are lost because they have no images.
 void skip_wrappers(FolderListing& listing, const ClassFolderOptions& options, std::string& prefix) {
   for (auto tops = top_folders(listing); tops.size() == 1; tops = top_folders(listing)) {
     const auto& [name, top] = *tops.begin();
     if (name == options.split || !canonical_split(name).empty() || !top.may_be_split()) return;
     if (options.split == kNoSplit ? names_a_class(name, options) : !is_wrapper(name, listing, options)) return;
+    if (options.split != kNoSplit) warn_of_splits_without_images(listing, options.where);
     descend(listing, std::string(name), prefix);
   }
 }
@@ -225,12 +228,16 @@ ClassFolders read_class_folders(FolderListing listing, const ClassFolderOptions&
   return result;
 }
 
-std::vector<std::string> splits_in(FolderListing listing) {
+std::vector<std::string> splits_in(FolderListing listing, const std::string& where) {
   std::string prefix;
-  skip_wrappers(listing, {}, prefix);
+  {
+    const WarningPause pause;  // read_class_folders says the same
+    skip_wrappers(listing, {}, prefix);
+  }
   for (const UnreadableFolder& folder : listing.unreadable) {
     if (is_top(folder.path) && !canonical_split(folder.path).empty()) throw Error(folder.error);
   }
+  warn_of_splits_without_images(listing, where);
   std::set<std::string> names;
   for (const auto& [name, top] : top_folders(listing)) {
     if (top.may_be_split() && !canonical_split(name).empty()) names.insert(std::string(canonical_split(name)));

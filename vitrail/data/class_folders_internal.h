@@ -35,7 +35,8 @@ struct ClassFolderOptions {
 //
 // Splits.  If all top folders contain class folders and are named as splits (canonical_split), they are splits.  If
 // only some are, it is an error, unless options.split names one of them; so is a folder that has images and is named as
-// a split, unless all top folders are classes of the model.
+// a split, unless all top folders are classes of the model.  The wanted split, and one that is preferred to the split
+// found, is an error if it has folders or files but no images.
 //
 // Classes.  The folders in the split, or the top folders.  Their images may be at any depth.  match_classes turns names
 // into labels.  If no name matches, labels are numbers in natural order: silently if the folders define the classes,
@@ -50,7 +51,7 @@ struct ClassFolderOptions {
 ClassFolders read_class_folders(FolderListing listing, const ClassFolderOptions& options);
 
 // The canonical names of the splits in a listing: those that read_class_folders finds by name.  Throws Error if one
-// cannot be read.
-std::vector<std::string> splits_in(FolderListing listing);
+// cannot be read, and warns of one that has folders or files but no images.  `where`: the dataset's path, for messages.
+std::vector<std::string> splits_in(FolderListing listing, const std::string& where);
 
 }  // namespace vitrail::data

@@ -84,7 +84,8 @@ struct DatasetOptions {
 // options.multi_label differs from the data.
 std::unique_ptr<Dataset> open_dataset(const std::filesystem::path& path, const DatasetOptions& options);
 
-// The splits that a dataset has, of train, val and test; empty: none.  Throws Error if it cannot be read.
+// The splits that a dataset has, of train, val and test; empty: none.  Warns of a split folder without images.  Throws
+// Error if the dataset cannot be read.
 std::vector<std::string> dataset_splits(const std::filesystem::path& path);
 
 // What a dataset at `path` is, for messages: "20 images of photos/Training, 2 classes: cat, dog".  Counts the classes

@@ -110,11 +110,13 @@ std::unique_ptr<Dataset> open_class_archive(const fs::path& zip, const DatasetOp
   return std::make_unique<ArchiveDataset>(zip, options);
 }
 
-std::vector<std::string> class_folder_splits(const fs::path& folder) { return splits_in(walk_folder(folder)); }
+std::vector<std::string> class_folder_splits(const fs::path& folder) {
+  return splits_in(walk_folder(folder), folder.string());
+}
 
 std::vector<std::string> class_archive_splits(const fs::path& zip) {
   const MappedFile file(zip);
-  return splits_in(listing_of(ZipReader(file.bytes(), zip.string())));
+  return splits_in(listing_of(ZipReader(file.bytes(), zip.string())), zip.string());
 }
 
 }  // namespace vitrail::data

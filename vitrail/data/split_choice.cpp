@@ -5,8 +5,10 @@
 #include <set>
 #include <string_view>
 
+#include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
 #include "vitrail/data/class_matching_internal.h"
+#include "vitrail/data/left_out_internal.h"
 #include "vitrail/data/split_names_internal.h"
 
 namespace vitrail::data {
@@ -39,6 +41,43 @@ std::vector<std::string> folders_below(const FolderListing& listing, const std::
   return {names.begin(), names.end()};
 }
 
+// The top folders that are named as splits and have folders or files, but no images.
+std::set<std::string> splits_without_images(const FolderListing& listing, const Tops& tops) {
+  std::set<std::string> names;
+  for (const auto* paths : {&listing.folders, &listing.others}) {
+    for (const std::string& path : *paths) {
+      const size_t slash = path.find('/');
+      if (slash == path.npos) continue;
+      const std::string top = path.substr(0, slash);
+      if (!canonical_split(top).empty() && !tops.contains(top)) names.insert(top);
+    }
+  }
+  return names;
+}
+
+// What there is in place of images: "none (9 files left out: 9 .heic)", or why a folder cannot be read.
+std::string instead_of_images(const FolderListing& listing, const std::string& split) {
+  const std::string begin = split + "/";
+  for (const UnreadableFolder& folder : listing.unreadable) {
+    if (folder.path.starts_with(begin)) return folder.error;
+  }
+  std::vector<std::string> files;
+  for (const std::string& path : listing.others) {
+    if (path.starts_with(begin)) files.push_back(path);
+  }
+  return files.empty() ? "none" : "none (" + left_out_text(files) + ")";
+}
+
+// Another split would be read in place of one without images.
+void require_images_of(const std::string& wanted, const FolderListing& listing, const Tops& tops,
+                       const std::string& where) {
+  const std::string_view canonical = canonical_split(wanted);
+  for (const std::string& split : splits_without_images(listing, tops)) {
+    if (canonical_split(split) == canonical)
+      throw Error(where, "images that can be read in the split " + split, instead_of_images(listing, split));
+  }
+}
+
 // The one of `splits` that `wanted` means.  Empty if there is none.
 std::string find_split(const std::vector<std::string>& splits, const std::string& wanted, const std::string& where) {
   const std::string_view canonical = canonical_split(wanted);
@@ -50,9 +89,10 @@ std::string find_split(const std::vector<std::string>& splits, const std::string
   return found.empty() ? "" : found.front();
 }
 
-std::string named_split(const Tops& tops, const ClassFolderOptions& options) {
+std::string named_split(const FolderListing& listing, const Tops& tops, const ClassFolderOptions& options) {
   const std::vector<std::string> splits = possible_splits(tops);
   if (std::find(splits.begin(), splits.end(), options.split) != splits.end()) return options.split;
+  require_images_of(options.split, listing, tops, options.where);
   const std::string found = find_split(splits, options.split, options.where);
   if (!found.empty()) return found;
   throw Error(options.where, "a split " + options.split,
@@ -108,9 +148,10 @@ void refuse_splits_below(const FolderListing& listing, const std::string& where)
                   "; move them up, or name the split \".\" to take their images together");
 }
 
-std::string default_split(const Tops& tops, const ClassFolderOptions& options) {
+std::string default_split(const FolderListing& listing, const Tops& tops, const ClassFolderOptions& options) {
   const std::vector<std::string> splits = possible_splits(tops);
   for (const std::string& wanted : options.default_splits) {
+    require_images_of(wanted, listing, tops, options.where);
     const std::string found = find_split(splits, wanted, options.where);
     if (!found.empty()) return found;
   }
@@ -156,10 +197,15 @@ bool names_a_class(const std::string& name, const ClassFolderOptions& options) {
          ClassMatch::Rule::none;
 }
 
+void warn_of_splits_without_images(const FolderListing& listing, const std::string& where) {
+  for (const std::string& split : splits_without_images(listing, top_folders(listing)))
+    warn(str(where, ": images that can be read in the split ", split, ": ", instead_of_images(listing, split)));
+}
+
 std::string choose_split(const FolderListing& listing, const ClassFolderOptions& options) {
   if (options.split == kNoSplit) return "";
   const Tops tops = top_folders(listing);
-  if (!options.split.empty()) return named_split(tops, options);
+  if (!options.split.empty()) return named_split(listing, tops, options);
   const auto is_split_name = [](const auto& top) { return !canonical_split(top.first).empty(); };
   const auto is_split = [&](const auto& top) { return is_split_name(top) && top.second.may_be_split(); };
   if (std::none_of(tops.begin(), tops.end(), is_split_name)) {
@@ -170,7 +216,7 @@ std::string choose_split(const FolderListing& listing, const ClassFolderOptions&
   if (std::all_of(tops.begin(), tops.end(), [&](const auto& top) { return names_a_class(top.first, options); }))
     return "";
   if (!std::all_of(tops.begin(), tops.end(), is_split)) refuse_mixture(tops, options.where);
-  return default_split(tops, options);
+  return default_split(listing, tops, options);
 }
 
 }  // namespace vitrail::data

@@ -18,6 +18,9 @@ struct TopFolder {
 
 std::map<std::string, TopFolder> top_folders(const FolderListing& listing);
 
+// Warns of the top folders that are named as splits and have folders or files, but no images.
+void warn_of_splits_without_images(const FolderListing& listing, const std::string& where);
+
 // The split folder to descend into; empty if the top folders are the classes.  Throws as read_class_folders.
 std::string choose_split(const FolderListing& listing, const ClassFolderOptions& options);
 

@@ -123,7 +123,7 @@ std::unique_ptr<Dataset> open_tar(const fs::path& path, const DatasetOptions& op
 std::vector<std::string> tar_splits(const fs::path& path) {
   const auto tar = std::make_shared<const TarFile>(path);
   const auto files = cifar_files_of(tar);
-  return files ? cifar_splits(*files) : splits_in(listing_of(*tar));
+  return files ? cifar_splits(*files) : splits_in(listing_of(*tar), path.string());
 }
 
 }  // namespace vitrail::data

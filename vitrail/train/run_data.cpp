@@ -2,11 +2,13 @@
 #include "vitrail/train/run_data_internal.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "vitrail/base/callbacks.h"
 #include "vitrail/base/counted.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/utf8_internal.h"
+#include "vitrail/base/warning_pause_internal.h"
 #include "vitrail/data/decoded_cache.h"
 #include "vitrail/data/holdout_split.h"
 #include "vitrail/data/shared_images.h"
@@ -20,11 +22,12 @@ namespace {
 
 using DatasetPtr = std::shared_ptr<const data::Dataset>;
 
-// Opens the requested split, or without a request the default split, or all images if the dataset has no splits.
-DatasetPtr open_split(const std::string& path, const std::string& requested, const std::string& default_split,
+// Opens the requested split, or without a request the first default split that it has, or all images if the dataset has
+// no splits.
+DatasetPtr open_split(const std::string& path, const std::string& requested, std::vector<std::string> default_splits,
                       data::DatasetOptions options) {
   options.split = requested;
-  options.default_splits = {default_split};
+  options.default_splits = std::move(default_splits);
   return data::open_dataset(find_dataset(path), options);
 }
 
@@ -61,11 +64,17 @@ Subset all_of(const DatasetPtr& dataset, const std::string& path) {
   return Subset{dataset, {}, data::summary(*dataset, path)};
 }
 
+// Who chose the recipe was told what the dataset lacks.
+std::vector<std::string> known_splits(const std::string& path) {
+  const WarningPause pause;
+  return data::dataset_splits(find_dataset(path));
+}
+
 // Whether `recipe.val` has only a test split, as CIFAR and MNIST, and validation is to use held-out training images.
 bool is_test_set(const DataRecipe& recipe) {
   if (!recipe.val_split.empty() || recipe.holdout == 0) return false;
   if (!recipe.test.empty() && recipe.test != recipe.val) return false;
-  const std::vector<std::string> splits = data::dataset_splits(find_dataset(recipe.val));
+  const std::vector<std::string> splits = known_splits(recipe.val);
   const auto has = [&](const char* split) { return std::find(splits.begin(), splits.end(), split) != splits.end(); };
   return !has("val") && has("test");
 }
@@ -141,7 +150,7 @@ void report_untrained_classes(const RunData& run) {
 void report_unused_splits(const data::Dataset& train, const DataRecipe& recipe) {
   if (train.split().empty() || !recipe.val.empty() || !recipe.test.empty()) return;
   std::string unused;
-  for (const std::string& split : data::dataset_splits(find_dataset(recipe.train))) {
+  for (const std::string& split : known_splits(recipe.train)) {
     if (split != data::canonical_split(train.split())) unused += (unused.empty() ? "" : " and ") + split;
   }
   if (unused.empty()) return;
@@ -160,7 +169,7 @@ RunData open_sets(const DataRecipe& recipe, int64_t channels) {
   data::DatasetOptions options;
   options.decode.mode = infer::color_mode_of(channels);
   options.decode.apply_exif = recipe.exif;
-  const DatasetPtr train = open_split(recipe.train, recipe.train_split, "train", options);
+  const DatasetPtr train = open_split(recipe.train, recipe.train_split, {"train"}, options);
   run.classes = classes_of(*train, recipe.train);
   options.labels = run.classes;
   options.num_classes = static_cast<int64_t>(run.classes.size());
@@ -168,11 +177,13 @@ RunData open_sets(const DataRecipe& recipe, int64_t channels) {
 
   if (!recipe.val.empty()) {
     const bool is_test = is_test_set(recipe);
-    const DatasetPtr val = open_split(recipe.val, recipe.val_split, is_test ? "test" : "val", options);
+    std::vector<std::string> wanted{"val"};
+    if (is_test) wanted.emplace_back("test");
+    const DatasetPtr val = open_split(recipe.val, recipe.val_split, wanted, options);
     (is_test ? run.test : run.validation) = all_of(val, recipe.val);
   }
   if (!recipe.test.empty()) {
-    run.test = all_of(open_split(recipe.test, recipe.test_split, "test", options), recipe.test);
+    run.test = all_of(open_split(recipe.test, recipe.test_split, {"test"}, options), recipe.test);
   }
   hold_out(*train, recipe, run);
   report_unused_splits(*train, recipe);
