@@ -47,6 +47,15 @@ std::vector<std::string> classes_of(const data::Dataset& train) {
   return names;
 }
 
+// With one class, every prediction would be right.
+void require_two_classes(const data::Dataset& train, const std::vector<std::string>& names, const std::string& path) {
+  const int64_t first = train.label(0);
+  for (int64_t i = 1; i < train.size(); ++i) {
+    if (train.label(i) != first) return;
+  }
+  throw Error(path, "images of at least two classes", "one class: " + names.at(static_cast<size_t>(first)));
+}
+
 LabelledFeatures features_of(const data::Dataset& dataset, const Model& model, const KnnCommandOptions& options,
                              const GlobalOptions& global) {
   const ImageSource source{static_cast<size_t>(dataset.size()),
@@ -76,6 +85,7 @@ int knn(const KnnCommandOptions& options, const GlobalOptions& global) {
   dataset_options.decode.apply_exif = options.exif;
   const auto train = open_split(options.train, options.train_split, {"train"}, dataset_options);
   dataset_options.labels = classes_of(*train);
+  require_two_classes(*train, dataset_options.labels, options.train);
   dataset_options.num_classes = static_cast<int64_t>(dataset_options.labels.size());
   const auto test = open_split(options.test, options.test_split, {"test", "val"}, dataset_options);
   if (!global.quiet) print_note("vitrail: training set: " + data::summary(*train, options.train));

@@ -43,6 +43,20 @@ TEST(Datasets, KnnWithoutATrainSplitIsAnError) {
       << result.err;
 }
 
+// Every prediction would be right.
+TEST(Datasets, KnnOfOneClassIsAnError) {
+  const fs::path root = dataset_of({"train/a/1.png", "train/a/2.png", "test/a/3.png"}), list = root / "list.csv";
+  write_text(list, "train/a/1.png,2\ntrain/a/2.png,2\n");
+  for (const auto& [train, name] : {std::pair(root, "a"), std::pair(list, "2")}) {
+    const ProgramResult result = run_program({"knn", "-m", small_model(), train, root, "--k", "1"});
+    EXPECT_EQ(result.status, 1);
+    EXPECT_EQ(result.out, "");
+    EXPECT_TRUE(contains(
+        result.err, train.string() + ": expected images of at least two classes, got one class: " + std::string(name)))
+        << result.err;
+  }
+}
+
 TEST(Datasets, KnnTellsOfTestImagesAmongTheTrainingImages) {
   const fs::path root = dataset_of({"a/1.png", "b/2.png", "b/3.png"});
   const ProgramResult result = run_program({"knn", "-m", small_model(), root, root, "--k", "1"});

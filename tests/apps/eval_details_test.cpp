@@ -275,7 +275,8 @@ TEST(KnnSplits, WithoutATestSplitItIsVal) {
   int seed = 0;
   for (const auto& [split, count] : {std::pair("train", 2), std::pair("val", 3)}) {
     for (int i = 0; i < count; ++i)
-      write_noise(root / split / "a" / (std::to_string(i) + ".png"), 32, 32, static_cast<uint64_t>(++seed));
+      write_noise(root / split / (i == 0 ? "a" : "b") / (std::to_string(i) + ".png"), 32, 32,
+                  static_cast<uint64_t>(++seed));
   }
   const json object = json_of({"knn", "-m", small_model(), root, root, "--k", "1", "--quiet"});
   EXPECT_EQ(object["training_images"], 2);

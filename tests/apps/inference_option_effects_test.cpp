@@ -392,7 +392,8 @@ fs::path splits_dataset() {
   for (const std::string split : {"test", "val", "train"}) {
     ++count;
     for (int i = 0; i < count; ++i)
-      write_noise(root / split / "3" / (std::to_string(i) + ".png"), 32, 32, static_cast<uint64_t>(10 * count + i));
+      write_noise(root / split / (i == 0 ? "3" : "4") / (std::to_string(i) + ".png"), 32, 32,
+                  static_cast<uint64_t>(10 * count + i));
   }
   return root;
 }

@@ -276,14 +276,14 @@ void check_batch(const std::string& command) {
   VITRAIL_SKIP_MEMORY_WITH_SANITIZER();
   const int64_t side = 256, images = 96, image_kib = 3 * side * side * 4 / 1024;
   const fs::path folder = scratch_folder(), csv = folder / "images.csv", output = folder / "out.npy";
-  write_noise(folder / "a.png", 64, 64, 5);
+  for (const uint64_t seed : {5, 6}) write_noise(folder / (seed == 5 ? "a.png" : "b.png"), 64, 64, seed);
   const std::set<std::string> takes_images{"classify", "embed", "pca", "search", "duplicates"};
   Arguments arguments{command, "-m", small_model(), "--image-size", std::to_string(side), "--threads", "1"};
   if (command == "search")
     arguments.push_back(index_of(folder / "a.png", small_model(), {"--image-size", std::to_string(side)}));
   std::ofstream rows(csv);
   for (int i = 0; i < images; ++i) {
-    rows << "a.png,0\n";
+    rows << (i == 0 ? "b.png,1\n" : "a.png,0\n");
     if (takes_images.contains(command)) arguments.push_back(folder / "a.png");
   }
   rows.close();

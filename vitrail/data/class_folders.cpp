@@ -48,11 +48,18 @@ void descend(FolderListing& listing, const std::string& top, std::string& prefix
 }
 
 // Enters a single folder around the class or split folders, as archives of a folder have it.  Says which splits beside
-// it are lost because they have no images.
-void skip_wrappers(FolderListing& listing, const ClassFolderOptions& options, std::string& prefix) {
+// it are lost because they have no images.  `split`: the split that the listing is of, whose name such a folder may
+// have.
+void skip_wrappers(FolderListing& listing, const ClassFolderOptions& options, std::string& prefix,
+                   const std::string& split = "") {
+  const auto may_be_another_split = [&](const std::string& name) {
+    const std::string_view canonical = canonical_split(name);
+    const bool is_split_name = name == options.split || !canonical.empty();
+    return is_split_name && name != split && (canonical.empty() || canonical != canonical_split(split));
+  };
   for (auto tops = top_folders(listing); tops.size() == 1; tops = top_folders(listing)) {
     const auto& [name, top] = *tops.begin();
-    if (name == options.split || !canonical_split(name).empty() || !top.may_be_split()) return;
+    if (!top.may_be_split() || may_be_another_split(name)) return;
     if (options.split == kNoSplit ? names_a_class(name, options) : !is_wrapper(name, listing, options)) return;
     if (options.split != kNoSplit) warn_of_splits_without_images(listing, options.where);
     descend(listing, std::string(name), prefix);
@@ -213,7 +220,7 @@ ClassFolders read_class_folders(FolderListing listing, const ClassFolderOptions&
   if (!split.empty()) {
     result.split = prefix + split;
     descend(listing, split, prefix);
-    skip_wrappers(listing, options, prefix);
+    skip_wrappers(listing, options, prefix, split);
   }
   const Groups groups = group_by_folder(listing);
   require_images(listing, groups, options.where);

@@ -31,7 +31,7 @@ struct ClassFolderOptions {
 };
 
 // Names that begin with '.' are ignored, folders without images are no classes (a warning counts them), and a single
-// folder around the others is entered (is_wrapper).
+// folder around the others is entered (is_wrapper); in a split it may have the split's name.
 //
 // Splits.  If all top folders contain class folders and are named as splits (canonical_split), they are splits.  If
 // only some are, it is an error, unless options.split names one of them; so is a folder that has images and is named as
