@@ -75,18 +75,22 @@ TEST(ClassFolders, AreNumberedInOrderOnlyIfThereAreAsManyAsClasses) {
   EXPECT_TRUE(warnings.any("class indices follow the sorted order"));
 }
 
-TEST(ClassFolders, AreNumberedWithEmptyOnesIfTheModelHasAsManyClasses) {
+// A folder such as "b_runs" is no class, and would shift those after it.
+TEST(ClassFolders, AreNumberedWithoutEmptyOnes) {
   const fs::path root = testing::scratch_folder();
   place_images(root, {"a/1.png", "c/2.png"});
-  fs::create_directories(root / "b");
+  fs::create_directories(root / "b_runs");
   Warnings warnings;
-  EXPECT_EQ(labels_of(*open_dataset(root, {.num_classes = 3})), (std::vector<int64_t>{0, 2}));
   EXPECT_EQ(labels_of(*open_dataset(root, {.num_classes = 2})), (std::vector<int64_t>{0, 1}));
-  write_file(root / "a1/1.heic", "x");
-  Warnings of_unsupported;
-  EXPECT_EQ(labels_of(*open_dataset(root, {.num_classes = 4})), (std::vector<int64_t>{0, 3}))
-      << "a folder of other images counts, too";
-  EXPECT_TRUE(warnings.any("1 folder without images is no class: 'b'"));
+  EXPECT_TRUE(warnings.any("1 folder without images is no class: 'b_runs'"));
+  const std::string message = error_of([&] { open_dataset(root, {.num_classes = 3}); });
+  EXPECT_TRUE(contains(message,
+                       "as many folders as its 3 classes, got 2 class folders: 'a', 'c'; folders without "
+                       "images are no classes: 'b_runs'"))
+      << message;
+  write_file(root / "b/1.heic", "x");
+  EXPECT_EQ(labels_of(*open_dataset(root, {.num_classes = 3})), (std::vector<int64_t>{0, 2}))
+      << "a folder of other images is a class";
 }
 
 TEST(ClassFolders, NamedByNumbersAreTheClassesOfTheseIndices) {

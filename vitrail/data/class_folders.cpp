@@ -30,6 +30,7 @@ struct NaturalLess {
 struct Groups {
   std::map<std::string, Paths, NaturalLess> images;  // folders with images
   Paths unsupported;                                 // folders that have images, but only of kinds that are not read
+  Paths unreadable;                                  // folders that cannot be read
   Paths empty;                                       // all other folders
   Paths omissions;                                   // per folder of `unsupported`: "b (8 files left out: 8 .svg)"
 };
@@ -66,6 +67,10 @@ void skip_wrappers(FolderListing& listing, const ClassFolderOptions& options, st
   }
 }
 
+bool is_unreadable(const FolderListing& listing, const std::string& path) {
+  return std::ranges::find(listing.unreadable, path, &UnreadableFolder::path) != listing.unreadable.end();
+}
+
 Groups group_by_folder(const FolderListing& listing) {
   Groups groups;
   std::map<std::string, Paths> others;
@@ -79,7 +84,10 @@ Groups group_by_folder(const FolderListing& listing) {
     if (path.find('/') != path.npos || groups.images.contains(path)) continue;
     Paths& files = others[path];
     const bool is_unsupported = std::any_of(files.begin(), files.end(), is_unsupported_image);
-    (is_unsupported ? groups.unsupported : groups.empty).push_back(path);
+    Paths& of_kind = is_unsupported                 ? groups.unsupported
+                     : is_unreadable(listing, path) ? groups.unreadable
+                                                    : groups.empty;
+    of_kind.push_back(path);
     if (is_unsupported) groups.omissions.push_back(path + " (" + left_out_text(files) + ")");
   }
   return groups;
@@ -109,10 +117,6 @@ void require_images(const FolderListing& listing, const Groups& groups, const st
   throw Error(where, "class folders with images in them", got);
 }
 
-bool is_unreadable(const FolderListing& listing, const std::string& path) {
-  return std::ranges::find(listing.unreadable, path, &UnreadableFolder::path) != listing.unreadable.end();
-}
-
 // A folder that cannot be read costs its images alone, unless it may be one of the classes that the folders define.
 void report_unreadable(const FolderListing& listing, bool defines_classes, const std::string& where) {
   Paths names;
@@ -136,7 +140,6 @@ void report_omissions(const FolderListing& listing, const Groups& groups, bool d
   if (!listing.others.empty()) warn(where + ": " + left_out_text(listing.others));
   report_unreadable(listing, defines_classes, where);
   Paths names = groups.empty;
-  std::erase_if(names, [&](const std::string& name) { return is_unreadable(listing, name); });
   const size_t empty = names.size();
   if (empty > 0) {
     std::ranges::sort(names, NaturalLess());
@@ -167,7 +170,8 @@ struct Labels {
   Paths class_names;
 };
 
-// Numbers the folders in natural order.  Empty folders count if they are needed for a model's number of classes.
+// Numbers the folders in natural order.  Those whose images are left out count if they are needed for a model's number
+// of classes.
 Labels number_by_order(const Groups& groups, Paths names, const ClassFolderOptions& options) {
   Labels labels;
   const bool defines_classes = options.num_classes == INT64_MAX;
@@ -176,16 +180,18 @@ Labels number_by_order(const Groups& groups, Paths names, const ClassFolderOptio
   };
   Paths all = names;
   if (!matches(names.size())) {
-    for (const Paths* folders : {&groups.unsupported, &groups.empty}) {
+    for (const Paths* folders : {&groups.unsupported, &groups.unreadable}) {
       for (const std::string& name : *folders) all.push_back(composed(name));
     }
     std::sort(all.begin(), all.end(), NaturalLess());
   }
   if (!matches(all.size())) {
+    std::string got = counted(names.size(), "class folder") + ": " + quoted_list(names);
+    if (!groups.empty.empty()) got += "; folders without images are no classes: " + quoted_list(groups.empty);
     throw Error(options.where,
                 str("folders named after the classes of the model or their indices, or as many folders as its ",
                     options.num_classes, " classes"),
-                counted(names.size(), "class folder") + ": " + quoted_list(names));
+                got);
   }
   for (const std::string& name : names)
     labels.of_folders.push_back(std::find(all.begin(), all.end(), name) - all.begin());

@@ -40,7 +40,8 @@ struct ClassFolderOptions {
 //
 // Classes.  The folders in the split, or the top folders.  Their images may be at any depth.  match_classes turns names
 // into labels.  If no name matches, labels are numbers in natural order: silently if the folders define the classes,
-// else with a warning and only if there are as many folders as classes.
+// else with a warning and only if there are as many folders as classes.  Empty folders are not counted, but if they are
+// needed, those whose images are of kinds that are not read, and those that cannot be read.
 //
 // Left-out files are counted in a warning.  A folder whose images are all of kinds that are not read is an error if the
 // folders define the classes, else a warning.  Images outside the class folders are ignored with a warning.
