@@ -112,9 +112,11 @@ TEST(ClassFolders, NamedByNumbersSortByValueWhereTheyDefineTheClasses) {
 // They would be two classes, and test images training images.
 TEST(ClassFolders, ThatLookLikeSplitsAreNoClasses) {
   const std::vector<std::pair<std::string, std::string>> pairs{
-      {"seg_train", "seg_test"},          {"train1", "test1"},  {"train2017", "val2017"},
-      {"imagenet-train", "imagenet-val"}, {"trainA", "testA"},  {"MyTrain", "MyTestData"},
-      {"01 training", "02 dev"},          {"train_v2", "other"}};
+      {"seg_train", "seg_test"}, {"train1", "test1"},
+      {"train2017", "val2017"},  {"imagenet-train", "imagenet-val"},
+      {"trainA", "testA"},       {"MyTrain", "MyTestData"},
+      {"01 training", "02 dev"}, {"train_v2", "other"},
+      {"fold1", "fold2"},        {"Fold_01", "Fold_10"}};
   for (const auto& [first, second] : pairs) {
     const fs::path root = testing::scratch_folder();
     place_images(root, {first + "/cat/1.png", first + "/dog/2.png", second + "/cat/3.png", second + "/dog/4.png"});
@@ -135,6 +137,12 @@ TEST(ClassFolders, WithTheWordOfASplitInTheirNameAreClasses) {
   const fs::path deep = testing::scratch_folder();
   place_images(deep, {"test_tube/old/1.png", "cup/2.png", "trainer/a/3.png", "latest/b/4.png"});
   EXPECT_EQ(open_dataset(deep, {})->class_names().size(), 4u);
+  const fs::path folds = testing::scratch_folder();
+  place_images(folds, {"fold1/1.png", "fold2/2.png", "folded/a/3.png"});
+  EXPECT_EQ(open_dataset(folds, {})->class_names().size(), 3u);
+  const fs::path named_folds = testing::scratch_folder();
+  place_images(named_folds, {"fold1/a/1.png", "fold2/b/2.png"});
+  EXPECT_EQ(open_dataset(named_folds, {.labels = {"fold2", "fold1"}})->label(0), 1);
   const fs::path named = testing::scratch_folder();
   place_images(named, {"crash_test/a/1.png", "train_station/b/2.png"});
   EXPECT_EQ(open_dataset(named, {.labels = {"train station", "crash test"}})->label(0), 1);

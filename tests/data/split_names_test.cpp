@@ -43,6 +43,12 @@ TEST(ResembledSplit, IsThatOfAWordOfTheName) {
   for (const auto& [name, split] : names) EXPECT_EQ(resembled_split(name), split) << name;
 }
 
+TEST(FoldName, IsTheWordWithANumber) {
+  for (const char* name : {"fold1", "Fold_2", "FOLD-10", "fold 03"}) EXPECT_TRUE(is_fold_name(name)) << name;
+  for (const char* name : {"", "fold", "folds", "fold1a", "folded", "1", "twofold1", "billfold"})
+    EXPECT_FALSE(is_fold_name(name)) << name;
+}
+
 TEST(StandardSplit, IsTheOneAskedForOrTheFirstDefault) {
   const auto chosen = [](const DatasetOptions& options, const std::vector<std::string>& existing) {
     return choose_standard_split("set", options, existing);

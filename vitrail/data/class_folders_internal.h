@@ -35,8 +35,9 @@ struct ClassFolderOptions {
 //
 // Splits.  If all top folders contain class folders and are named as splits (canonical_split), they are splits.  If
 // only some are, it is an error, unless options.split names one of them; so is a folder that has images and is named as
-// a split, unless all top folders are classes of the model.  The wanted split, and one that is preferred to the split
-// found, is an error if it has folders or files but no images.
+// a split, unless all top folders are classes of the model.  Folders of class folders that only look like splits
+// (resembled_split) or are folds are an error, unless they are classes of the model.  The wanted split, and one that is
+// preferred to the split found, is an error if it has folders or files but no images.
 //
 // Classes.  The folders in the split, or the top folders.  Their images may be at any depth.  match_classes turns names
 // into labels.  If no name matches, labels are numbers in natural order: silently if the folders define the classes,

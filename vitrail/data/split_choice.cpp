@@ -112,14 +112,14 @@ std::string named_split(const FolderListing& listing, const Tops& tops, const Cl
                   "; name the split to read, or \".\" if all of them are classes");
 }
 
-// Refuses top folders such as seg_train and seg_test, which would be taken as two classes.  A name that contains a
-// split's may be a class all the same: where no second one does, the class folders below must tell.
+// Refuses top folders such as seg_train and seg_test, or fold1 and fold2, which would be taken as two classes.  A name
+// that contains a split's may be a class all the same: where no second one does, the class folders below must tell.
 void refuse_resembled_splits(const Tops& tops, const ClassFolderOptions& options) {
   std::vector<std::string> names;
   std::set<std::string_view> splits;
   bool has_split = false, has_images = false;
   for (const auto& [name, top] : tops) {
-    const std::string_view split = resembled_split(name);
+    const std::string_view split = is_fold_name(name) ? std::string_view(name) : resembled_split(name);
     has_images = has_images || top.has_images;
     if (split.empty() || names_a_class(name, options)) continue;
     names.push_back(name), splits.insert(split);

@@ -71,4 +71,11 @@ std::string_view resembled_split(std::string_view name) {
   return {};
 }
 
+bool is_fold_name(std::string_view name) {
+  constexpr std::string_view kWord = "fold";
+  const std::string letters = lower_letters(name);
+  return letters.starts_with(kWord) && letters.size() > kWord.size() &&
+         letters.find_first_not_of("0123456789", kWord.size()) == letters.npos;
+}
+
 }  // namespace vitrail::data

@@ -14,6 +14,9 @@ std::string_view canonical_split(std::string_view name);
 // Words end at characters that are no letters, and before a capital letter that follows a small one.
 std::string_view resembled_split(std::string_view name);
 
+// Whether the name is that of a fold for cross-validation: fold1, Fold_2.
+bool is_fold_name(std::string_view name);
+
 // The split option that says that a dataset has no splits: its folders are the classes, whatever their names.
 inline constexpr std::string_view kNoSplit = ".";
 
