@@ -46,6 +46,21 @@ TEST(ClassNames, AFilePrecedesDescriptionsWhichPrecedeLabels) {
   EXPECT_EQ(class_names(config, names_file("cat\ndog")), (Names{"cat", "dog"}));
 }
 
+TEST(ClassNames, TheModelsOwnInAnotherOrderAreAWarning) {
+  models::ModelConfig config = config_of(3);
+  config.labels = {"cat", "dog", "bird"};
+  testing::Warnings warnings;
+  for (const char* text : {"cat\ndog\nbird\n", "Katze\nHund\nVogel\n", "dog\ncat\ncow\n"})
+    class_names(config, names_file(text));
+  EXPECT_TRUE(warnings.messages.empty()) << warnings.messages.front();
+  const std::string file = names_file("bird\ncat\ndog\n");
+  EXPECT_EQ(class_names(config, file), (Names{"bird", "cat", "dog"}));
+  EXPECT_EQ(warnings.messages,
+            Names{file + ": the names of the model's own classes in another order, which is taken as it is"});
+  class_names(config_of(3), file);
+  EXPECT_EQ(warnings.messages.size(), 1u) << "a model without names";
+}
+
 TEST(ClassNames, ImageNetsAreForAModelThatWasTrainedOnItAlone) {
   models::ModelConfig config = config_of(1000);
   EXPECT_EQ(class_names(config), Names{});

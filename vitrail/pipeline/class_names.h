@@ -11,7 +11,8 @@ namespace vitrail::pipeline {
 // The class names: from the given file, else from the model's configuration, else ImageNet-1k's for a model that was
 // trained on it (models::has_imagenet_classes()), else empty.  The file has one name per line in UTF-8 (a byte-order
 // mark and blank lines at the end are ignored), or JSON: a list of names, or id2label or label2id by themselves or in a
-// config.json.  Throws Error if it does not have num_classes names.
+// config.json.  Throws Error if it does not have num_classes names, and warns if they are the model's own in another
+// order.
 std::vector<std::string> class_names(const models::ModelConfig& config, const std::string& labels_file = "");
 
 }  // namespace vitrail::pipeline
