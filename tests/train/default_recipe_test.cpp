@@ -311,6 +311,16 @@ TEST(DefaultRecipe, BatchesArePowersOfTwoFromATenthOfTheImages) {
   }
 }
 
+TEST(DefaultRecipe, WithNothingHeldOutPromisesNoEarlyEnd) {
+  const fs::path images = make_images(1, 1);
+  for (const char* split : {"train", "test"}) fs::remove_all(images / split / "red");
+  const DefaultRecipe chosen = default_recipe({.data = images.string(), .model = small_model(), .epochs = 2});
+  EXPECT_EQ(chosen.training_images, 2);
+  EXPECT_EQ(chosen.validation_images, 0);
+  EXPECT_TRUE(any_reason(chosen, "2 epochs, all of them: no images are held out"));
+  EXPECT_FALSE(any_reason(chosen, "held-out"));
+}
+
 // Images of a format that is not read.
 void hide_images(const fs::path& folder) {
   std::vector<fs::path> files;

@@ -151,6 +151,12 @@ void set_scratch(DefaultRecipe& result) {
       "better");
 }
 
+std::string end_text(const DefaultRecipeOptions& options, const DefaultRecipe& chosen) {
+  if (options.cross_validated) return ", all of them: cross-validation measures the last weights";
+  if (chosen.validation_images == 0) return ", all of them: no images are held out";
+  return str(", ending after ", chosen.recipe.patience, " without a better held-out loss");
+}
+
 void set_duration(const DefaultRecipeOptions& options, DefaultRecipe& result) {
   Recipe& recipe = result.recipe;
   const int64_t images = result.training_images;
@@ -169,8 +175,7 @@ void set_duration(const DefaultRecipeOptions& options, DefaultRecipe& result) {
           options.epochs || options.choose_epochs
               ? ""
               : str(", ", counted(recipe.epochs * steps, "step"), ": more passes over fewer images"),
-          options.cross_validated ? ", all of them: cross-validation measures the last weights"
-                                  : str(", ending after ", recipe.patience, " without a better held-out loss")));
+          end_text(options, result)));
   result.reasons.push_back(str("AdamW with a peak rate of ", recipe.lr, " for this batch size, ",
                                scratch ? "" : "layer decay 0.75, ", "warm-up of ",
                                counted(recipe.schedule.warmup_epochs, "epoch"), ", cosine decay",
