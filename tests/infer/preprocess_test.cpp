@@ -24,6 +24,24 @@ TEST(Preprocess, TakesTheProcessorsRescaleFactorMeanAndStd) {
   EXPECT_TRUE(testing::close(input, Tensor::full({1, 4, 6}, 0.2, DType::f32), 1e-6));
 }
 
+TEST(Preprocess, TheUnitRangeGivesTheSameValues) {
+  for (const bool floats : {false, true}) {
+    models::Preprocessing settings;
+    settings.rule = models::ResizeRule::huggingface;
+    settings.input_size = settings.resize_to = {4, 6};
+    settings.interpolation = "bilinear";
+    settings.rescale_factor = 0.01;
+    settings.mean = {0.1}, settings.std = {0.5};
+    settings.resize_floats = floats;
+    image::Image grey = image::make_image(9, 7, 1);
+    for (size_t i = 0; i < grey.pixels.size(); ++i) grey.pixels[i] = static_cast<uint8_t>(4 * i);
+    const Tensor before = image::apply(grey, transform_of(settings, "test"));
+    models::use_unit_range(settings);
+    EXPECT_EQ(settings.rescale_factor, 1.0 / 255);
+    EXPECT_TRUE(testing::close(image::apply(grey, transform_of(settings, "test")), before, 1e-5));
+  }
+}
+
 TEST(Preprocess, MissingSettingsAreAnErrorThatNamesTheirOptions) {
   const std::string message = testing::error_of([] { transform_of({}, "model"); });
   EXPECT_TRUE(testing::contains(message, "model: expected preprocessing settings")) << message;

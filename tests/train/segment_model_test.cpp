@@ -83,6 +83,19 @@ TEST(SegmentModel, ComputesWhatTheVisionTransformerDoesThatItStartsFrom) {
   EXPECT_TRUE(testing::close(got.contiguous().view({2, 16, 32}), want, 3 * 192 * 0x1p-23 * 10));
 }
 
+TEST(SegmentModel, TheRescaleFactorBelongsToTheStatisticsOfTheSource) {
+  models::ModelConfig config = source_config();
+  const PreparedSam plain = prepare_sam(recipe_from(source_folder(config)));
+  config.preprocessing.rule = models::ResizeRule::huggingface;
+  config.preprocessing.rescale_factor = 1 / 127.5;
+  config.preprocessing.mean = config.preprocessing.std = std::vector<double>(3, 1.0);
+  const fs::path folder = source_folder(config);
+  write_text(folder / "preprocessor_config.json", models::write_preprocessor_config(config.preprocessing));
+  const PreparedSam same = prepare_sam(recipe_from(folder));
+  for (const char* name : {"image_encoder.patch_embed.proj.weight", "image_encoder.patch_embed.proj.bias"})
+    EXPECT_TRUE(testing::close(same.model.parameter(name), plain.model.parameter(name), 1e-6)) << name;
+}
+
 TEST(SegmentModel, InterpolatesPositionsAndAddsWindows) {
   const fs::path folder = source_folder(source_config());
   const PreparedSam prepared =

@@ -65,6 +65,13 @@ void check_statistics(const std::vector<double>& values, bool is_std, int64_t ch
                                : ""));
 }
 
+// The value of a white pixel after rescaling; 1 also for a rounded factor of 1/255.
+double brightest_pixel(const Preprocessing& from) {
+  if (from.rule != ResizeRule::huggingface) return 1;
+  const double value = from.rescale_factor * 255;
+  return std::abs(value - 1) < 1e-6 ? 1 : value;
+}
+
 // "do_normalize": false is read as mean 0 and std 1, whatever the range of pixels.
 bool normalizes(const Preprocessing& from) {
   const auto all = [](const std::vector<double>& values, double value) {
@@ -84,19 +91,27 @@ void check_crop(double fraction, const std::string& where) {
       str(fraction, fraction >= 10 && fraction <= 100 ? str(" (", fraction, " % is ", fraction / 100, ")") : ""));
 }
 
+// A processor's steps have no crop_pct and no crop_mode: the options would have no effect.
+void refuse_timms_crop(const PreprocessingOverrides& overrides) {
+  if (!overrides.crop_pct && !overrides.crop_mode) return;
+  throw Error(
+      overrides.crop_pct ? "--crop-pct" : "--crop-mode", "a model that is resized and cropped as in timm",
+      "one whose preprocessor_config.json has its own steps (give --image-size, or edit its size and crop_size)");
+}
+
 }  // namespace
 
 void check_preprocessing(const Preprocessing& from, int64_t channels, const std::string& where) {
-  const double brightest = from.rule == ResizeRule::huggingface ? from.rescale_factor * 255 : 1;
+  const double brightest = brightest_pixel(from);
   if (!(brightest > 0 && brightest <= 255)) {
     throw Error(label(where, "rescale_factor"), "a number above 0 and up to 1", str(from.rescale_factor));
   }
-  const double limit = std::abs(brightest - 1) < 1e-6 ? 1 : brightest;
   const bool is_processor = from.rule == ResizeRule::huggingface && !where.empty();  // the fields of transformers
   if (normalizes(from)) {
     if (from.mean)
-      check_statistics(*from.mean, false, channels, limit, label(where, is_processor ? "image_mean" : "mean"));
-    if (from.std) check_statistics(*from.std, true, channels, limit, label(where, is_processor ? "image_std" : "std"));
+      check_statistics(*from.mean, false, channels, brightest, label(where, is_processor ? "image_mean" : "mean"));
+    if (from.std)
+      check_statistics(*from.std, true, channels, brightest, label(where, is_processor ? "image_std" : "std"));
   }
   if (from.crop_pct) check_crop(*from.crop_pct, label(where, "crop_pct"));
   for (const auto& [size, field] :
@@ -109,6 +124,16 @@ void check_preprocessing(const Preprocessing& from, int64_t channels, const std:
   if (const int64_t fill = from.fill_color.value_or(0); fill < 0 || fill > 255) {
     throw Error(label(where, "fill_color"), "a value of a pixel, 0 to 255", str(fill));
   }
+}
+
+void use_unit_range(Preprocessing& to) {
+  const double brightest = brightest_pixel(to);
+  if (brightest == 1 || !(brightest > 0)) return;
+  for (auto* values : {&to.mean, &to.std}) {
+    if (!*values) continue;
+    for (double& value : **values) value /= brightest;
+  }
+  to.rescale_factor = 1.0 / 255.0;
 }
 
 void set_input_size(const std::array<int64_t, 2>& size, Preprocessing& to) {
@@ -145,7 +170,8 @@ void apply_preset(const std::string& preset, Preprocessing& preprocessing) {
     preprocessing.mean = row.mean;
     preprocessing.std = row.std;
     if (!preprocessing.interpolation) preprocessing.interpolation = row.interpolation;
-    if (!preprocessing.crop_pct) preprocessing.crop_pct = row.crop_pct;
+    const bool crops = preprocessing.rule == ResizeRule::timm;
+    if (crops && !preprocessing.crop_pct) preprocessing.crop_pct = row.crop_pct;
     return;
   }
   throw Error("--preset", "imagenet, inception, cifar10 or mnist", "'" + preset + "'");
@@ -153,6 +179,8 @@ void apply_preset(const std::string& preset, Preprocessing& preprocessing) {
 
 void apply_overrides(const PreprocessingOverrides& from, int64_t channels, const std::array<int64_t, 2>& model_size,
                      Preprocessing& to) {
+  if (to.rule == ResizeRule::huggingface) refuse_timms_crop(from);
+  if (from.mean || from.std || !from.preset.empty()) use_unit_range(to);
   if (from.mean) to.mean = from.mean;
   if (from.std) to.std = from.std;
   if (from.interpolation) to.interpolation = from.interpolation;

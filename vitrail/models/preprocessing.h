@@ -31,7 +31,7 @@ struct Preprocessing {
   std::optional<int64_t> resize_shortest = {};           // size of the shorter edge
   std::optional<int64_t> resize_longest = {};            // with resize_shortest: upper limit of the longer edge
   std::optional<std::array<int64_t, 2>> center_crop = {};
-  double rescale_factor = 1.0 / 255.0;
+  double rescale_factor = 1.0 / 255.0;  // another one: mean and std are of values in [0, 255 · factor]
   bool resize_floats = false;  // resizes without rounding to bytes (DINOv3's processor); needs resize_to, and no crop
 
   // The required settings that are unset, by the command-line options that supply them ("--mean").
@@ -46,12 +46,15 @@ struct PreprocessingOverrides {
   std::optional<double> crop_pct = {};
 };
 
-// Throws Error for an invalid setting, naming the option that sets it ("--mean").  model_size: the size of the images
-// that the model was trained on, for a preset on a model whose files name none.
+// Throws Error for an invalid setting, naming the option that sets it ("--mean"), and for crop_pct and crop_mode on a
+// model of rule huggingface, whose steps have neither.  A mean or std is of values in [0, 1] whatever the model's
+// rescale_factor is; those of the model that remain are converted (use_unit_range()).  model_size: the size of the
+// images that the model was trained on, for a preset on a model whose files name none.
 void apply_overrides(const PreprocessingOverrides& overrides, int64_t channels,
                      const std::array<int64_t, 2>& model_size, Preprocessing& preprocessing);
 
-// Presets "imagenet", "inception", "cifar10" and "mnist": sets mean and std, and interpolation and crop_pct if unset.
+// Presets "imagenet", "inception", "cifar10" and "mnist": sets mean and std, and interpolation and, for rule timm,
+// crop_pct if unset.
 // Throws Error for another name.
 void apply_preset(const std::string& preset, Preprocessing& preprocessing);
 
@@ -60,6 +63,10 @@ void apply_preset(const std::string& preset, Preprocessing& preprocessing);
 // above 0 and at most that.
 // Throws Error naming the field, "where: mean", or with an empty `where` the option, "--mean".
 void check_preprocessing(const Preprocessing& preprocessing, int64_t channels, const std::string& where);
+
+// The same function with mean and std of values in [0, 1] and a rescale_factor of 1/255.  Changes nothing if the factor
+// is 1/255, also a rounded one.
+void use_unit_range(Preprocessing& preprocessing);
 
 // Another input size {height, width}.  A resize before a crop is scaled by the same factor.
 void set_input_size(const std::array<int64_t, 2>& size, Preprocessing& preprocessing);

@@ -83,12 +83,16 @@ const Architecture* timm_architecture(const VisionTransformerConfig& config, con
   return best;
 }
 
-Json pretrained_cfg(const Preprocessing& from, int64_t channels) {
+// timm applies mean and std to values in [0, 1], whatever rescale_factor the processor's file has.  It has no crop_pct
+// of a processor, without which parse_model_config() reads the processor's file.
+Json pretrained_cfg(Preprocessing from, int64_t channels) {
+  use_unit_range(from);
   Json json = Json::object();
   if (from.input_size) json["input_size"] = {channels, (*from.input_size)[0], (*from.input_size)[1]};
   if (from.interpolation) json["interpolation"] = *from.interpolation;
-  if (from.crop_pct) json["crop_pct"] = *from.crop_pct;
-  if (from.rule == ResizeRule::timm) json["crop_mode"] = from.crop_mode;
+  const bool crops = from.rule == ResizeRule::timm;
+  if (crops && from.crop_pct) json["crop_pct"] = *from.crop_pct;
+  if (crops) json["crop_mode"] = from.crop_mode;
   if (from.mean) json["mean"] = *from.mean;
   if (from.std) json["std"] = *from.std;
   return json;

@@ -282,6 +282,7 @@ VisionTransformerConfig architecture_of(const ModelRecipe& recipe) {
 
 models::Preprocessing preprocessing_of(const DataRecipe& recipe, const ModelConfig& config) {
   models::Preprocessing result = config.preprocessing;
+  models::use_unit_range(result);  // rule timm has no rescale_factor
   result.rule = models::ResizeRule::timm;
   result.input_size = config.vit.img_size;
   if (!recipe.preset.empty()) models::apply_preset(recipe.preset, result);

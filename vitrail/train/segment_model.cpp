@@ -40,6 +40,7 @@ class EncoderTransfer {
  public:
   EncoderTransfer(const models::VisionTransformer& source, const models::Preprocessing& preprocessing)
       : source_(source.config()), preprocessing_(preprocessing) {
+    models::use_unit_range(preprocessing_);
     for (const nn::NamedTensor& parameter : source.named_parameters()) from_[parameter.name] = parameter.tensor;
   }
 
@@ -109,7 +110,7 @@ class EncoderTransfer {
   }
 
   const VisionTransformerConfig& source_;
-  const models::Preprocessing& preprocessing_;
+  models::Preprocessing preprocessing_;
   std::map<std::string, Tensor> from_;
 };
 
