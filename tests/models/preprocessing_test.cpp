@@ -89,7 +89,7 @@ TEST(Preprocessing, FieldsOfConfigurationFilesAreChecked) {
   EXPECT_NE(transformers("\"image_mean\": [123.7, 116.3, 103.5]").find("mean: "), std::string::npos);
   EXPECT_NE(transformers("\"image_std\": [0.5, -0.5, 0.5]").find("std: "), std::string::npos);
   EXPECT_NE(transformers("\"rescale_factor\": 0").find("rescale_factor: "), std::string::npos);
-  EXPECT_NE(transformers("\"crop_size\": {\"height\": 0, \"width\": 224}"), "");
+  EXPECT_NE(transformers("\"do_center_crop\": true, \"crop_size\": {\"height\": 0, \"width\": 224}"), "");
   EXPECT_EQ(transformers("\"do_rescale\": false, \"image_mean\": [123.7, 116.3, 103.5]"), "");
 }
 

@@ -12,11 +12,13 @@ using Size = std::optional<std::array<int64_t, 2>>;
 using Numbers = std::vector<double>;
 using testing::error_of;
 
-Preprocessing read_processor(const std::string& fields, int64_t channels = 3) {
+// model: fields of config.json.
+Preprocessing read_processor(const std::string& fields, int64_t channels = 3, const std::string& model = "") {
   VisionTransformerConfig vit;
   vit.img_size = {64, 80};
   vit.in_chans = channels;
-  return read_preprocessor(Json::parse("{" + fields + "}"), vit, "file");
+  const Json config = Json::parse("{" + model + "}");
+  return read_preprocessor(Json::parse("{" + fields + "}"), JsonFields(config, "config.json"), vit, "file");
 }
 
 std::string processor_error(const std::string& fields) {
@@ -71,7 +73,9 @@ TEST(ProcessorConfig, EveryProcessorHasItsDefaults) {
 
 TEST(ProcessorConfig, WithoutATypeNothingIsAssumed) {
   const Preprocessing got = read_processor("");
-  EXPECT_EQ(got.interpolation, "bilinear");
+  EXPECT_EQ(got.interpolation, "bilinear") << "not used without a resize";
+  EXPECT_FALSE(read_processor("\"size\": 32").interpolation) << "transformers' filter depends on the class";
+  EXPECT_EQ(read_processor(R"("size": 32, "resample": 3)").interpolation, "bicubic");
   EXPECT_FALSE(got.resize_to);
   EXPECT_FALSE(got.resize_shortest);
   EXPECT_FALSE(got.center_crop);
@@ -114,6 +118,60 @@ TEST(ProcessorConfig, FieldsReplaceTheDefaults) {
       read_processor(R"("image_processor_type": "BlipImageProcessor", "feature_extractor_type": "ViTFeatureExtractor")")
           .resize_to,
       (Size{{384, 384}}));
+}
+
+// transformers' AutoImageProcessor.  For parts of models, which it does not know, the processor of the whole.
+TEST(ProcessorConfig, WithoutATypeTheModelsTypeDeterminesIt) {
+  const std::pair<const char*, const char*> known[] = {{"vit", "ViT"},
+                                                       {"vit_mae", "ViT"},
+                                                       {"vit_msn", "ViT"},
+                                                       {"ijepa", "ViT"},
+                                                       {"deit", "DeiT"},
+                                                       {"beit", "Beit"},
+                                                       {"dinov2", "Bit"},
+                                                       {"data2vec-vision", "Beit"},
+                                                       {"dinov2_with_registers", "Bit"},
+                                                       {"clip", "CLIP"},
+                                                       {"clip_vision_model", "CLIP"},
+                                                       {"metaclip_2", "CLIP"},
+                                                       {"aimv2", "CLIP"},
+                                                       {"aimv2_vision_model", "CLIP"},
+                                                       {"metaclip_2_vision_model", "CLIP"},
+                                                       {"siglip", "Siglip"},
+                                                       {"siglip_vision_model", "Siglip"},
+                                                       {"tipsv2_vision_model", "Tipsv2"},
+                                                       {"dinov3_vit", "DINOv3ViT"}};
+  for (const auto& [model_type, name] : known) {
+    const Preprocessing got = read_processor("", 3, str("\"model_type\": \"", model_type, "\""));
+    const Preprocessing want = read_processor(str("\"image_processor_type\": \"", name, "ImageProcessor\""));
+    EXPECT_EQ(write_preprocessor_config(got), write_preprocessor_config(want)) << model_type;
+  }
+  const std::string clip = R"("model_type": "clip")";
+  const Preprocessing old = read_processor(R"("size": 32, "crop_size": 30)", 3, clip);
+  EXPECT_EQ(old.resize_shortest, 32) << "what an integer means to CLIP";
+  EXPECT_EQ(old.interpolation, "bicubic");
+  EXPECT_EQ(old.center_crop, (Size{{30, 30}}));
+  EXPECT_FALSE(read_processor("\"crop_size\": 32", 3, R"("model_type": "vit")").center_crop) << "ViT's does not crop";
+  EXPECT_EQ(read_processor(R"("image_processor_type": "ViTImageProcessor")", 3, clip).interpolation, "bilinear");
+  EXPECT_EQ(read_processor("", 3, R"("image_processor_type": "DeiTImageProcessor", "model_type": "vit")").resize_to,
+            (Size{{256, 256}}));
+  EXPECT_FALSE(read_processor("\"size\": 32", 3, R"("model_type": "internvl_vision")").interpolation);
+  EXPECT_TRUE(error_of([] {
+                read_processor("", 3, R"("image_processor_type": "X")");
+              }).starts_with("config.json: image_processor_type: expected one of ViTImageProcessor"));
+}
+
+// As in transformers 5.24, with both of its backends.
+TEST(ProcessorConfig, NullTurnsAStepOff) {
+  const std::string clip = R"("image_processor_type": "CLIPImageProcessor", )";
+  EXPECT_FALSE(read_processor(clip + "\"do_resize\": null").resize_shortest);
+  EXPECT_FALSE(read_processor(clip + "\"do_center_crop\": null").center_crop);
+  EXPECT_EQ(read_processor(clip + "\"do_rescale\": null").rescale_factor, 1);
+  EXPECT_EQ(read_processor(clip + "\"do_normalize\": null").mean, (Numbers{0, 0, 0}));
+  EXPECT_EQ(read_processor(clip + "\"do_normalize\": null").std, (Numbers{1, 1, 1}));
+  EXPECT_EQ(read_processor(clip + R"("size": null, "crop_size": null, "resample": null)").center_crop,
+            (Size{{224, 224}}))
+      << "other fields have their defaults";
 }
 
 // transformers takes a number for all channels.

@@ -28,6 +28,10 @@ struct PreprocessorFile {
   std::string text, path;
 };
 PreprocessorFile preprocessor_file(const std::filesystem::path& folder);
-Preprocessing read_preprocessor(const Json& json, const VisionTransformerConfig& vit, const std::string& where);
+// The processor's class, whose defaults absent fields have, is named by the file, or else by config.json (`model`) or
+// by its model_type, as for transformers' AutoImageProcessor.  Without a class nothing is assumed: an absent resample
+// leaves the interpolation unset.  null for do_resize, do_center_crop, do_rescale and do_normalize means false.
+Preprocessing read_preprocessor(const Json& json, const JsonFields& model, const VisionTransformerConfig& vit,
+                                const std::string& where);
 
 }  // namespace vitrail::models

@@ -56,7 +56,7 @@ ModelConfig read_huggingface_config(const Json& json, const Json& preprocessor, 
   }
   reader->read(file, config);
   if (!preprocessor.is_null()) {
-    config.preprocessing = read_preprocessor(preprocessor, config.vit, preprocessor_where);
+    config.preprocessing = read_preprocessor(preprocessor, file, config.vit, preprocessor_where);
   }
   return config;
 }

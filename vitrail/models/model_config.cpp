@@ -57,7 +57,7 @@ ModelConfig parse_model_config(const std::string& text, const std::string& prepr
     config = read_timm_config(json, where, family_args);
     // A model converted from Hugging Face keeps the steps of its processor.
     if (!preprocessor.is_null() && !config.preprocessing.crop_pct) {
-      config.preprocessing = read_preprocessor(preprocessor, config.vit, processor_where);
+      config.preprocessing = read_preprocessor(preprocessor, file, config.vit, processor_where);
     }
   } else if (file.text("model_type")) {
     config = read_huggingface_config(json, preprocessor, where, processor_where);

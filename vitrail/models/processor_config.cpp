@@ -2,6 +2,7 @@
 // Hugging Face transformers' preprocessor_config.json.  Absent fields have the defaults of the processor's class.
 #include <algorithm>
 #include <array>
+#include <string_view>
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/file_lookup_internal.h"
@@ -24,7 +25,7 @@ constexpr int64_t kBilinear = 2, kBicubic = 3;  // values of Pillow's Image.Resa
 
 // The class attributes of a processor in transformers.
 struct Processor {
-  const char* name;  // without ImageProcessor, FeatureExtractor, Fast or Pil
+  std::string_view name;  // without ImageProcessor, FeatureExtractor, Fast or Pil
   int64_t resample;
   int64_t size;
   bool shortest_edge;  // what an integer size means; otherwise it is both edges
@@ -40,11 +41,40 @@ constexpr Processor kProcessors[] = {
     {"Tipsv2", kBilinear, 448, false, false, kNone}};
 constexpr int64_t kDefaultCrop = 224;
 
-// The processor that the file names; null if it names none.
-const Processor* processor_of(const JsonFields& file) {
-  const char* const key = file.has("image_processor_type") ? "image_processor_type" : "feature_extractor_type";
+// The processors of transformers' AutoImageProcessor.  It has none for parts of models and for DINOv2 with registers,
+// which have those of the whole model and of DINOv2.
+struct ModelProcessor {
+  std::string_view model_type, processor;
+};
+constexpr ModelProcessor kModelProcessors[] = {{"vit", "ViT"},
+                                               {"vit_mae", "ViT"},
+                                               {"vit_msn", "ViT"},
+                                               {"ijepa", "ViT"},
+                                               {"deit", "DeiT"},
+                                               {"beit", "Beit"},
+                                               {"data2vec-vision", "Beit"},
+                                               {"dinov2", "Bit"},
+                                               {"dinov2_with_registers", "Bit"},
+                                               {"dinov3_vit", "DINOv3ViT"},
+                                               {"clip", "CLIP"},
+                                               {"clip_vision_model", "CLIP"},
+                                               {"metaclip_2", "CLIP"},
+                                               {"metaclip_2_vision_model", "CLIP"},
+                                               {"aimv2", "CLIP"},
+                                               {"aimv2_vision_model", "CLIP"},
+                                               {"siglip", "Siglip"},
+                                               {"siglip_vision_model", "Siglip"},
+                                               {"tipsv2_vision_model", "Tipsv2"}};
+
+const Processor* processor_of_model(std::string_view model_type) {
+  for (const ModelProcessor& row : kModelProcessors) {
+    if (row.model_type == model_type) return std::ranges::find(kProcessors, row.processor, &Processor::name);
+  }
+  return nullptr;
+}
+
+const Processor* named_processor(const JsonFields& file, const char* key) {
   const auto type = file.text(key);
-  if (!type) return nullptr;
   std::string known;
   for (const Processor& row : kProcessors) {
     for (const char* ending : {"ImageProcessor", "ImageProcessorFast", "ImageProcessorPil", "FeatureExtractor"}) {
@@ -54,6 +84,21 @@ const Processor* processor_of(const JsonFields& file) {
   }
   throw Error(file.path(key), "one of " + known + "; without the file, give --mean, --std and --interpolation",
               "\"" + type->substr(0, 80) + "\"");
+}
+
+// The processor that the file names, or else config.json; null if neither does.
+const Processor* processor_of(const JsonFields& file, const JsonFields& model) {
+  for (const char* key : {"image_processor_type", "feature_extractor_type"}) {
+    if (file.has(key)) return named_processor(file, key);
+  }
+  if (model.has("image_processor_type")) return named_processor(model, "image_processor_type");
+  return processor_of_model(model.text("model_type").value_or(""));
+}
+
+// Whether a step is done.  transformers takes null, unlike an absent field, for false.
+bool does_step(const JsonFields& file, const char* step, bool preset) {
+  const bool is_null = file.object().contains(step) && !file.has(step);
+  return !is_null && file.boolean(step).value_or(preset);
 }
 
 // {"height": h, "width": w}, {"shortest_edge": n} with or without "longest_edge", or an integer (older files).
@@ -78,7 +123,7 @@ void read_size(const JsonFields& file, const char* key, bool shortest_edge, Prep
 }
 
 void read_resize(const JsonFields& file, const Processor* type, Preprocessing& to) {
-  if (!file.boolean("do_resize").value_or(true)) return;
+  if (!does_step(file, "do_resize", true)) return;
   if (file.has("size")) {
     read_size(file, "size", type && type->shortest_edge, to);
   } else if (type && type->shortest_edge) {
@@ -89,7 +134,7 @@ void read_resize(const JsonFields& file, const Processor* type, Preprocessing& t
 }
 
 void read_crop(const JsonFields& file, const Processor* type, Preprocessing& to) {
-  if (!file.boolean("do_center_crop").value_or(type ? type->center_crop : file.has("crop_size"))) return;
+  if (!does_step(file, "do_center_crop", type ? type->center_crop : file.has("crop_size"))) return;
   Preprocessing crop;
   if (file.has("crop_size")) {
     read_size(file, "crop_size", false, crop);
@@ -117,8 +162,10 @@ void apply_crop_pct(const JsonFields& file, Preprocessing& to) {
   if (!to.center_crop) to.center_crop = square;
 }
 
-std::string filter_name(const JsonFields& file, const Processor* type) {
+// None for a resize without a class: another filter than the model's gives slightly wrong results.
+std::optional<std::string> filter_name(const JsonFields& file, const Processor* type, bool resizes) {
   static const char* const kPillow[] = {"nearest", "lanczos", "bilinear", "bicubic", "box", "hamming"};
+  if (!type && resizes && !file.has("resample")) return std::nullopt;
   const int64_t number = file.integer("resample").value_or(type ? type->resample : kBilinear);
   if (number < 0 || number > 5)
     throw Error(file.path("resample"), "a value of Pillow's Image.Resampling, 0 to 5", str(number));
@@ -132,7 +179,7 @@ std::optional<std::vector<double>> statistic(const JsonFields& file, const char*
 }
 
 void read_statistics(const JsonFields& file, const Processor* type, int64_t channels, Preprocessing& to) {
-  if (!file.boolean("do_normalize").value_or(true)) {
+  if (!does_step(file, "do_normalize", true)) {
     to.mean = std::vector<double>(static_cast<size_t>(channels), 0.0);
     to.std = std::vector<double>(static_cast<size_t>(channels), 1.0);
     return;
@@ -157,24 +204,25 @@ PreprocessorFile preprocessor_file(const std::filesystem::path& folder) {
   return {is_present(alone) ? read_text_file(alone) : "", alone.string()};
 }
 
-Preprocessing read_preprocessor(const Json& json, const VisionTransformerConfig& vit, const std::string& where) {
+Preprocessing read_preprocessor(const Json& json, const JsonFields& model, const VisionTransformerConfig& vit,
+                                const std::string& where) {
   const JsonFields file(json, where);
-  const Processor* const type = processor_of(file);
+  const Processor* const type = processor_of(file, model);
   Preprocessing result;
   result.rule = ResizeRule::huggingface;
-  result.interpolation = filter_name(file, type);
   result.input_size = vit.img_size;
   read_resize(file, type, result);
+  result.interpolation = filter_name(file, type, result.resize_to || result.resize_shortest);
   read_crop(file, type, result);
-  if (type && std::string_view(type->name) == "ConvNext") apply_crop_pct(file, result);
+  if (type && type->name == "ConvNext") apply_crop_pct(file, result);
   if (result.resize_to) result.input_size = result.resize_to;
   if (result.center_crop) result.input_size = result.center_crop;
-  result.resize_floats = type && std::string_view(type->name) == "DINOv3ViT";
+  result.resize_floats = type && type->name == "DINOv3ViT";
   if (result.resize_floats && (result.center_crop || !result.resize_to)) {
     throw Error(file.path("do_center_crop"), "a resize to one size without a crop, as DINOv3's processor does",
                 "another geometry");
   }
-  const bool rescales = file.boolean("do_rescale").value_or(true);
+  const bool rescales = does_step(file, "do_rescale", true);
   result.rescale_factor = rescales ? file.number("rescale_factor").value_or(1.0 / 255.0) : 1.0;
   read_statistics(file, type, vit.in_chans, result);
   check_preprocessing(result, vit.in_chans, where);
