@@ -148,6 +148,15 @@ void check_output(const std::string& source, const fs::path& folder) {
                 source_files(source));
 }
 
+// preprocessor_config.json of a model for a folder that has no other model's.
+std::string processor_for(const models::ModelConfig& config, const fs::path& folder) {
+  const std::string text = models::write_preprocessor_config(config.preprocessing);
+  std::vector<std::string> written;
+  if (!text.empty()) written.emplace_back("preprocessor_config.json");
+  weights::check_no_other_processor(folder, written);
+  return text;
+}
+
 int convert(const ConvertCommandOptions& options, const GlobalOptions& global) {
   const bool int8 = options.dtype == "int8";
   if (!int8 && !options.int8.calibration_inputs.empty())
@@ -163,6 +172,7 @@ int convert(const ConvertCommandOptions& options, const GlobalOptions& global) {
     warn(options.model.model + ": the text tower is left out: the output is the image tower, because of " + reason +
          (int8 ? "; zeroshot needs both, which --dtype fp16 keeps" : ""));
   }
+  const std::string processor = processor_for(opened.config, options.output);
   models::VisionTransformer model = models::build_model(opened);
   opened.config.int8.reset();
   Int8Conversion conversion;
@@ -172,8 +182,7 @@ int convert(const ConvertCommandOptions& options, const GlobalOptions& global) {
   }
   const NamedTensors tensors =
       int8 ? int8_tensors(model, conversion) : tensors_as(parameters_of(model), dtype_from_name(options.dtype));
-  weights::write_hub_folder(options.output, models::write_model_config(opened.config), tensors,
-                            models::write_preprocessor_config(opened.config.preprocessing));
+  weights::write_hub_folder(options.output, models::write_model_config(opened.config), tensors, processor);
   if (!global.quiet) {
     note_source(opened, fmt::format("{}: {} tensors, {} parameters, {}", options.output, tensors.size(),
                                     model.num_parameters(), options.dtype));

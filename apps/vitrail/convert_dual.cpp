@@ -53,6 +53,11 @@ NamedTensors dual_tensors(const weights::Checkpoint& checkpoint) {
 }
 
 void write_dual_folder(const models::OpenedModel& opened, const NamedTensors& tensors, const fs::path& folder) {
+  std::vector<std::string> processors;
+  for (const char* name : {"processor_config.json", "preprocessor_config.json"}) {
+    if (is_present(opened.folder / name)) processors.emplace_back(name);
+  }
+  weights::check_no_other_processor(folder, processors);
   const fs::path preprocessor = opened.folder / "preprocessor_config.json";
   weights::write_hub_folder(folder, read_text_file(source_config(opened)), tensors,
                             is_present(preprocessor) ? read_text_file(preprocessor) : "");

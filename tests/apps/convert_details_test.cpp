@@ -44,5 +44,27 @@ TEST(ConvertDetails, ADualModelKeepsItsProcessorAndItsScaleInFull) {
   EXPECT_GT(halves, 20U);
 }
 
+// Nothing is written.
+TEST(ConvertDetails, AFolderWithAnotherModelsProcessorIsRefused) {
+  const fs::path folder = scratch_folder() / "out";
+  const std::string vit = fixture("models/hf_vit"), clip = fixture("models/hf_clip");
+  run({"convert", vit, "-o", folder});
+  run({"convert", fixture("models/hf_dinov2"), "-o", folder});  // whose processor replaces the other
+  const std::string before = content_of(folder / "config.json");
+  const auto refused = [&](const std::string& model, const std::string& file) {
+    const std::string message = refusal({"convert", model, "-o", folder});
+    EXPECT_TRUE(contains(message, (folder / file).string() + ": expected no image processor of another model"))
+        << message;
+    EXPECT_EQ(content_of(folder / "config.json"), before);
+  };
+  refused(small_model(), "preprocessor_config.json");
+  std::ofstream(folder / "processor_config.json") << "{}";
+  refused(vit, "processor_config.json");
+  refused(clip, "processor_config.json");
+  EXPECT_FALSE(fs::exists(folder / "vocab.json"));
+  fs::remove(folder / "processor_config.json");
+  run({"convert", clip, "-o", folder});
+}
+
 }  // namespace
 }  // namespace vitrail::testing

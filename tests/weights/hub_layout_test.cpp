@@ -198,6 +198,26 @@ TEST(HubLayout, TheErrorSaysWhatIsWrong) {
   }
 }
 
+// It would be read with the new weights.
+TEST(HubLayout, AnotherModelsProcessorIsRefused) {
+  const std::string file = "preprocessor_config.json", preferred = "processor_config.json";
+  const fs::path folder = testing::scratch_folder();
+  EXPECT_NO_THROW(check_no_other_processor(folder, {}));
+  EXPECT_NO_THROW(check_no_other_processor(folder / "new", {file}));
+  write(folder / file, "{}");
+  const std::string expected =
+      ": expected no image processor of another model in the output folder, got one that would be used with the new "
+      "weights: remove the file, or give another folder";
+  EXPECT_EQ(testing::error_of([&] { check_no_other_processor(folder, {}); }), (folder / file).string() + expected);
+  EXPECT_NO_THROW(check_no_other_processor(folder, {file}));
+  write(folder / preferred, "{}");
+  for (const std::vector<std::string>& written : {std::vector<std::string>{}, {file}}) {
+    EXPECT_EQ(testing::error_of([&] { check_no_other_processor(folder, written); }),
+              (folder / preferred).string() + expected);
+  }
+  EXPECT_NO_THROW(check_no_other_processor(folder, {file, preferred}));
+}
+
 TEST(HubLayout, AllFilesOfAModelAreWritten) {
   const fs::path folder = testing::scratch_folder() / "a" / "b";
   write_hub_folder(folder, "the config", {{"w", Tensor::full({3}, 2)}}, "the preprocessor");

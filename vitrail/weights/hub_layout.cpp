@@ -125,6 +125,14 @@ void write_files(const fs::path& folder, const std::string& config_json,
 
 }  // namespace
 
+void check_no_other_processor(const fs::path& folder, const std::vector<std::string>& written) {
+  for (const char* name : {"processor_config.json", "preprocessor_config.json"}) {
+    if (std::ranges::find(written, name) != written.end() || !is_present(folder / name)) continue;
+    throw Error((folder / name).string(), "no image processor of another model in the output folder",
+                "one that would be used with the new weights: remove the file, or give another folder");
+  }
+}
+
 void write_hub_folder(const fs::path& folder, const std::string& config_json,
                       const std::vector<std::pair<std::string, Tensor>>& tensors,
                       const std::string& preprocessor_json) {

@@ -26,6 +26,10 @@ std::string choose_weights(const std::vector<std::string>& names);
 // or outside the folder.
 std::vector<std::filesystem::path> find_hub_weights(const std::filesystem::path& folder);
 
+// Throws Error if the folder has a file of transformers' image processor, processor_config.json or
+// preprocessor_config.json, that is not among those to be written: it would be read with the new weights.
+void check_no_other_processor(const std::filesystem::path& folder, const std::vector<std::string>& written);
+
 // Writes model.safetensors, config.json and, unless it is empty, preprocessor_config.json, and creates the folder if
 // necessary.  New weights are never beside an old configuration (AtomicFile::commit_together).  The result can be
 // opened by timm, transformers and safetensors.
