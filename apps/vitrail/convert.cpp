@@ -151,6 +151,8 @@ void check_output(const std::string& source, const fs::path& folder) {
 // preprocessor_config.json of a model for a folder that has no other model's.
 std::string processor_for(const models::ModelConfig& config, const fs::path& folder) {
   const std::string text = models::write_preprocessor_config(config.preprocessing);
+  // With a crop_pct in config.json no processor's file is read.
+  if (config.preprocessing.rule == models::ResizeRule::timm && config.preprocessing.crop_pct) return text;
   std::vector<std::string> written;
   if (!text.empty()) written.emplace_back("preprocessor_config.json");
   weights::check_no_other_processor(folder, written);
