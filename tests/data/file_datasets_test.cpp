@@ -11,7 +11,7 @@ using Names = std::vector<std::string>;
 TEST(CsvDataset, HeaderAndExtraColumnsInAnyOrderAreAccepted) {
   const fs::path root = testing::scratch_folder();
   place_images(root, {"in/a.png", "b.png"});
-  write_file(root / "1.csv", "in/a.png,3\nb.png, 1 ,\"x, y\"\n");
+  write_file(root / "1.csv", "in/a.png,3,z\nb.png, 1 ,\"x, y\"\n");
   write_file(root / "2.csv", "name,class\r\nin/a.png,3\r\nb.png,1\r\n");
   write_file(root / "3.csv", "author,class_index,file\nme,3,in/a.png\nyou,1,b.png\n");
   for (const char* name : {"1.csv", "2.csv", "3.csv"}) {

@@ -55,12 +55,18 @@ std::optional<CsvRow> CsvReader::next() {
   if (remaining_.empty()) return std::nullopt;
   CsvRow row{line_, {}};
   while (true) {
+    skip_blanks();
     row.fields.push_back(remaining_.starts_with('"') ? quoted_field() : plain_field());
     if (!remaining_.starts_with(separator_)) break;
     remaining_.remove_prefix(1);
   }
   end_line();
   return row;
+}
+
+void CsvReader::skip_blanks() {
+  const auto is_blank = [&](char c) { return (c == ' ' || c == '\t') && c != separator_; };
+  while (!remaining_.empty() && is_blank(remaining_.front())) remaining_.remove_prefix(1);
 }
 
 bool CsvReader::is_at_blank_line() const {

@@ -16,8 +16,8 @@ struct CsvRow {
 
 // Lines end with LF, CRLF or CR.  Fields are separated by commas, or if the first line has none, by semicolons or else
 // tabs; a first line "sep=;", as Excel writes, names another separator.  A field in double quotes may contain
-// separators, line ends and doubled quotes.  Spaces around unquoted fields are removed.  A byte order mark and blank
-// lines are skipped.
+// separators, line ends and doubled quotes.  Spaces around fields are removed, also before a quote.  A byte order mark
+// and blank lines are skipped.
 class CsvReader {
  public:
   CsvReader(std::string where, std::string_view text);  // `text` must outlive the reader
@@ -28,6 +28,7 @@ class CsvReader {
   char separator() const { return separator_; }
 
  private:
+  void skip_blanks();
   std::string quoted_field();
   std::string plain_field();
   void end_line();

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <set>
 
+#include "vitrail/base/counted.h"
 #include "vitrail/base/error.h"
 #include "vitrail/data/class_matching_internal.h"
 #include "vitrail/data/content_internal.h"
@@ -123,6 +124,18 @@ void find_indicators(const Fields& header, const Fields& row, bool multi_label, 
   layout.indicators = std::move(columns);
 }
 
+// A field that has no name is the rest of another one, such as of the unquoted label "crane, bird".
+void require_named_fields(const std::string& where, const CsvRow& row, const Fields& first, bool has_header) {
+  const size_t extra = row.fields.size() - std::min(row.fields.size(), first.size());
+  if (std::all_of(row.fields.end() - static_cast<ptrdiff_t>(extra), row.fields.end(),
+                  [](const std::string& field) { return field.empty(); }))
+    return;
+  throw Error(str(where, ":", row.line),
+              str(counted(first.size(), "field"), ", as in the ", has_header ? "header" : "first row",
+                  " (a field with the separator is written in quotes, several labels as \"cat|dog\")"),
+              counted(row.fields.size(), "field"));
+}
+
 // The first of the separators that a field of the column has.
 char find_separator(CsvReader& reader, size_t column, const std::string& separators) {
   size_t best = separators.size();
@@ -197,6 +210,8 @@ CsvLayout csv_layout(const std::string& where, std::string_view text, std::optio
     layout.has_indices = label == find_column(header, {"class index"}) && label;
     if (!label && labels && multi_label != false) separators += ";,";  // a name may have a comma
   }
+  CsvReader all(where, text);
+  while (const auto row = all.next()) require_named_fields(where, *row, first->fields, layout.has_header);
   CsvReader rows(where, text);
   if (layout.has_header) rows.next();
   layout.separator = find_separator(rows, layout.label, separators);

@@ -26,8 +26,9 @@ struct CsvLayout {
 };
 
 // Recognises the layout from the header, the first row, and the separators in the column of labels.  `multi_label`: as
-// DatasetOptions::multi_label; `where`: the file's path.  Throws Error as CsvReader, and if a header does not tell
-// which columns are the file and the label.
+// DatasetOptions::multi_label; `where`: the file's path.  Throws Error as CsvReader, if a header does not tell which
+// columns are the file and the label, and naming the first row that has more fields than the header (without one: than
+// the first row), unless they are empty.
 CsvLayout csv_layout(const std::string& where, std::string_view text, std::optional<bool> multi_label);
 
 // The split (train, val, test) that a field of the column of splits says; empty if it is none.
