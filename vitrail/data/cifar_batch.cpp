@@ -2,6 +2,7 @@
 #include "vitrail/data/cifar_batch_internal.h"
 
 #include <optional>
+#include <string_view>
 
 #include "vitrail/base/error.h"
 #include "vitrail/weights/pytorch/pickle_internal.h"
@@ -17,8 +18,17 @@ void check_label(const std::string& where, size_t index, int64_t label, int64_t 
   if (label < 0 || label >= classes) throw Error(str(where, "#", index), str("a label below ", classes), str(label));
 }
 
+// The value of a key, null without one.  What was read with encoding="bytes" and written again has bytes as keys.
+const PickleValue* find_entry(const PickleValue& dict, std::string_view key) {
+  if (const PickleValue* value = dict.find(key); value != nullptr || !dict.has_entries()) return value;
+  for (size_t i = dict.items.size(); i >= 2; i -= 2) {
+    if (dict.items[i - 2]->kind == Kind::bytes && dict.items[i - 2]->text == key) return dict.items[i - 1];
+  }
+  return nullptr;
+}
+
 const PickleValue& entry_of(const Pickle& pickle, const std::string& key, const std::string& where) {
-  const PickleValue* value = pickle.root().has_entries() ? pickle.root().find(key) : nullptr;
+  const PickleValue* value = find_entry(pickle.root(), key);
   if (value == nullptr) throw Error(where, "a CIFAR batch for Python: a dict with \"" + key + "\"", "none");
   return *value;
 }
@@ -133,7 +143,7 @@ CifarBatch read_cifar_pickle(const CifarFile& file, const CifarVariant& variant)
 
 std::vector<std::string> read_pickled_names(const CifarFile& file, const std::string& key) {
   const Pickle pickle(file.bytes, file.path);
-  const PickleValue* list = pickle.root().has_entries() ? pickle.root().find(key) : nullptr;
+  const PickleValue* list = find_entry(pickle.root(), key);
   std::vector<std::string> names;
   if (list == nullptr || list->kind != Kind::list) return names;
   for (const PickleValue* item : list->items) {

@@ -42,7 +42,7 @@ struct CifarBatch {
 CifarBatch read_cifar_binary(const CifarFile& file, const CifarVariant& variant);
 
 // A batch of the version for Python: a pickled dict with "data", a uint8 array [n, 3072], and a list or array of
-// labels. Nothing in the pickle is imported or called (weights/pytorch/pickle_internal.h).
+// labels.  Keys are strings or bytes.  Nothing in the pickle is imported or called (weights/pytorch/pickle_internal.h).
 CifarBatch read_cifar_pickle(const CifarFile& file, const CifarVariant& variant);
 
 // The list of strings with this key of a pickled dict; empty if there is none.
