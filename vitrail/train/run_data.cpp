@@ -39,8 +39,10 @@ DatasetPtr with_cache(DatasetPtr dataset, const DataRecipe& recipe) {
 // Names are written to JSON files, at the latest when an epoch has been trained.
 void require_utf8(const std::vector<std::string>& names, const std::string& path) {
   for (const std::string& name : names) {
-    if (!is_utf8(name))
-      throw Error(path, "class names in UTF-8 (rename the folder)", "'" + escape_non_utf8(name) + "'");
+    if (!is_utf8(name)) {
+      throw Error(path, "class names in UTF-8 (rename the folder; save a list as UTF-8)",
+                  "'" + escape_non_utf8(name) + "'");
+    }
   }
 }
 
