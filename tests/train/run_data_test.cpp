@@ -153,7 +153,7 @@ TEST(RunData, AClassNameThatIsNotUtf8IsAnErrorBeforeTheWork) {
     fs::rename(images / "train/red", images / "train" / name);
     fs::rename(images / "test/red", images / "test" / name);
     const std::string message = error_of([&] { open_data(recipe_for(images), 3); });
-    EXPECT_TRUE(contains(message, "class names in UTF-8")) << message;
+    EXPECT_TRUE(contains(message, "class names in UTF-8 (rename the folder; save a list as UTF-8)")) << message;
     EXPECT_TRUE(contains(message, shown)) << message;
   }
 }

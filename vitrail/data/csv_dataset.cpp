@@ -194,12 +194,21 @@ class CsvDataset : public Dataset {
     if (by_name_) throw Error(row_where, "a class name, as in the rows before", "'" + text + "'");
     const std::optional<int64_t> label = csv_integer(text);
     if (!label) throw Error(row_where, "a class index", "'" + text + "'");
+    if (!layout_.has_indices) require_one_spelling(*label, text, row_where);
     if (!numbers_.empty()) return add_number(*label, text, row_where, labels);
     if (*label < 0) throw Error(row_where, "a class index of at least 0", text);
     if (*label >= kMaxClasses)
       throw Error(row_where, str("a class index below ", kMaxClasses), text + " (is it an id of the image?)");
     if (*label >= limit_) throw Error(row_where, str("a class index below the model's ", limit_, " classes"), text);
     if (std::find(labels.begin(), labels.end(), *label) == labels.end()) labels.push_back(*label);
+  }
+
+  // "007" and "7" are two names or one number.  A column called class_index has numbers alone.
+  void require_one_spelling(int64_t value, const std::string& text, const std::string& row_where) {
+    const auto [other, is_new] = spellings_.try_emplace(value, csv_digits(text));
+    if (is_new || other->second == csv_digits(text)) return;
+    throw Error(row_where, str("the number ", value, " in one way, '", other->second, "' as in the rows before"),
+                "'" + text + "'");
   }
 
   // A label of a model whose labels are numbers.
@@ -236,6 +245,7 @@ class CsvDataset : public Dataset {
   image::DecodeOptions decode_;
   CsvLayout layout_;
   std::vector<Row> rows_;
+  std::map<int64_t, std::string> spellings_;      // digits by value
   std::map<int64_t, int64_t> numbers_;            // classes by label, if the model's labels are numbers
   bool is_first_label_ = true, by_name_ = false;  // by_name_: the first label is a class name instead of an index
   std::vector<std::string> names_;                // names of all labels, until they are resolved

@@ -171,6 +171,16 @@ std::optional<int64_t> csv_integer(std::string_view text) {
   return static_cast<int64_t>(*number);
 }
 
+std::string csv_digits(std::string_view text) {
+  std::string digits;
+  for (const char c : text) {
+    if (c != ' ' && c != '+') digits += c == ',' ? '.' : c;
+  }
+  const size_t point = digits.find('.');
+  if (point != digits.npos && digits.find_first_not_of('0', point + 1) == digits.npos) digits.resize(point);
+  return digits;
+}
+
 std::optional<bool> csv_indicator(const std::string& text) {
   const std::string key = comparison_key(text);
   if (key == "false") return false;

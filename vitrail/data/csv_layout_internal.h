@@ -47,6 +47,9 @@ std::optional<double> csv_number(std::string_view text);
 // Likewise, if it is an integer.
 std::optional<int64_t> csv_integer(std::string_view text);
 
+// The text of an integer without what a spreadsheet may add: "7" for "+7", "7.0" and "7,0", but "007" for "007".
+std::string csv_digits(std::string_view text);
+
 // 0 or 1, also as 0.0, 1.0, false and true.
 std::optional<bool> csv_indicator(const std::string& text);
 
