@@ -61,9 +61,8 @@ TEST(CsvLayout, ColumnsAreFoundByTheirNames) {
     EXPECT_EQ(layout.file, file) << text;
     EXPECT_EQ(layout.label, label) << text;
     EXPECT_FALSE(layout.is_multi_label()) << text;
-    EXPECT_FALSE(layout.split) << text;
+    EXPECT_TRUE(layout.flags.empty()) << text;
   }
-  EXPECT_EQ(layout_of("subset,file,label\n").split, 0u);
 }
 
 TEST(CsvLayout, SeveralLabelsHaveTheFirstOfTheSeparators) {

@@ -7,6 +7,7 @@
 #include "tests/data/support.h"
 #include "vitrail/data/cifar_batch_internal.h"
 #include "vitrail/data/csv_layout_internal.h"
+#include "vitrail/data/csv_splits_internal.h"
 #include "vitrail/data/dataset.h"
 #include "vitrail/data/dataset_formats_internal.h"
 
@@ -400,7 +401,7 @@ TEST(Idx, FilesAreKnownByTheirNames) {
 // Lists ---------------------------------------------------------------------------------------------------------------
 
 TEST(CsvLayout, EachNameOfAColumnIsKnown) {
-  for (const std::string name : {"file",       "filename", "file name",   "filepath",   "file path", "path",    "image",
+  for (const std::string name : {"file",       "filename", "file name",   "filepath",   "filepaths", "path",    "image",
                                  "image path", "image id", "image index", "image name", "File_Name", " IMAGE ", "fname",
                                  "image file", "img",      "img path",    "img file",   "img name",  "img_id"}) {
     const CsvLayout layout = csv_layout("x", "n,label," + name + "\n0,1,a.png\n", {});
@@ -417,9 +418,9 @@ TEST(CsvLayout, EachNameOfAColumnIsKnown) {
     EXPECT_EQ(layout.label, 2u) << name;
     EXPECT_EQ(layout.separator, ';') << name;
   }
-  for (const std::string name : {"split", "subset", "partition", "set", "dataset", "phase"}) {
-    const CsvLayout layout = csv_layout("x", "n,file,label," + name + "\n0,a.png,x,train\n", {});
-    EXPECT_EQ(layout.split, 3u) << name;
+  for (const std::string name : {"split", "subset", "partition", "set", "dataset", "Data_Set", "phase"}) {
+    const std::string text = "n,file,label," + name + "\n0,a.png,x,train\n";
+    EXPECT_EQ(read_csv_splits("x", text, csv_layout("x", text, {})).column, 3u) << name;
   }
   // A column of labels precedes one of several labels.
   EXPECT_EQ(csv_layout("x", "labels,file,label\nx;y,a.png,z\n", {}).label, 2u);

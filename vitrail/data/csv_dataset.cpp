@@ -14,6 +14,7 @@
 #include "vitrail/data/content_internal.h"
 #include "vitrail/data/csv_internal.h"
 #include "vitrail/data/csv_layout_internal.h"
+#include "vitrail/data/csv_splits_internal.h"
 #include "vitrail/data/dataset_formats_internal.h"
 #include "vitrail/data/natural_order_internal.h"
 #include "vitrail/data/split_names_internal.h"
@@ -38,35 +39,6 @@ std::vector<std::string> parts_of(const std::string& text, char separator) {
   return parts;
 }
 
-// What the rows have in the column of splits.
-struct RowSplits {
-  std::set<std::string> known;         // train, val, test
-  std::set<std::string> others;        // other values
-  std::optional<std::string> problem;  // the error of the first other value
-};
-
-RowSplits read_splits(const std::string& where, const std::string& text, const CsvLayout& layout) {
-  RowSplits splits;
-  if (!layout.split) return splits;
-  CsvReader reader(where, text);
-  reader.next();
-  while (const auto row = reader.next()) {
-    const std::string field = *layout.split < row->fields.size() ? row->fields[*layout.split] : "";
-    const std::string_view split = csv_split(layout, field);
-    if (split.empty() && !splits.problem) {
-      splits.problem = str(where, ":", row->line, ": expected the split train, val or test, as in other rows, got '",
-                           field, "'; the split \".\" is all rows");
-    }
-    if (!split.empty()) {
-      splits.known.emplace(split);
-    } else if (!field.empty()) {
-      splits.others.insert(field);
-    }
-  }
-  if (!splits.known.empty() && splits.problem) throw Error(*splits.problem);
-  return splits;
-}
-
 class CsvDataset : public Dataset {
  public:
   CsvDataset(const fs::path& csv, const DatasetOptions& options)
@@ -75,7 +47,10 @@ class CsvDataset : public Dataset {
     // Only a model's class names tell that "tench, Tinca tinca" is one label.
     const bool unknown = options.multi_label == false && options.labels.empty();
     layout_ = csv_layout(where_, text, unknown ? std::nullopt : options.multi_label);
-    split_ = choose_split(csv, text, options);
+    if (options.split != kNoSplit) {
+      splits_ = read_csv_splits(where_, text, layout_);
+      split_ = choose_split(csv, options);
+    }
     const size_t label = csv_label_column(where_, text, layout_, options.labels, options.wordnet_ids);
     layout_.has_indices = layout_.has_indices && label == layout_.label;
     layout_.label = label;
@@ -84,7 +59,7 @@ class CsvDataset : public Dataset {
     CsvReader reader(where_, text);
     if (layout_.has_header) reader.next();
     while (const auto row = reader.next()) {
-      if (split_.empty() || csv_split(layout_, row->fields.at(*layout_.split)) == split_) add(*row);
+      if (split_.empty() || splits_.of(*row) == split_) add(*row);
     }
     if (rows_.empty()) throw Error(where_, "rows of file,class_index", "none");
     if (!layout_.indicators.empty()) {
@@ -112,14 +87,10 @@ class CsvDataset : public Dataset {
 
  private:
   // The split to read; empty for all rows.
-  std::string choose_split(const fs::path& csv, const std::string& text, const DatasetOptions& options) const {
-    if (options.split == kNoSplit) return "";
-    const RowSplits splits = read_splits(where_, text, layout_);
-    if (!splits.known.empty()) return choose_standard_split(csv, options, {splits.known.begin(), splits.known.end()});
-    if (!splits.others.empty()) {
-      warn(str(where_, ": the column ", layout_.split_name, " is not used, because its values are not train, val or ",
-               "test: ", quoted_list({splits.others.begin(), splits.others.end()})));
-    }
+  std::string choose_split(const fs::path& csv, const DatasetOptions& options) const {
+    for (const std::string& warning : splits_.warnings) warn(where_ + ": " + warning);
+    if (!splits_.known.empty())
+      return choose_standard_split(csv, options, {splits_.known.begin(), splits_.known.end()});
     require_no_split(csv, options);
     return "";
   }
@@ -244,6 +215,7 @@ class CsvDataset : public Dataset {
   int64_t limit_;
   image::DecodeOptions decode_;
   CsvLayout layout_;
+  CsvSplits splits_;
   std::vector<Row> rows_;
   std::map<int64_t, std::string> spellings_;      // digits by value
   std::map<int64_t, int64_t> numbers_;            // classes by label, if the model's labels are numbers
@@ -259,7 +231,7 @@ std::unique_ptr<Dataset> open_csv(const fs::path& csv, const DatasetOptions& opt
 
 std::vector<std::string> csv_splits(const fs::path& csv) {
   const std::string text = utf8_text(read_text_file(csv, kMaxCsvBytes), csv.string());
-  const RowSplits splits = read_splits(csv.string(), text, csv_layout(csv.string(), text, std::nullopt));
+  const CsvSplits splits = read_csv_splits(csv.string(), text, csv_layout(csv.string(), text, std::nullopt));
   return {splits.known.begin(), splits.known.end()};
 }
 

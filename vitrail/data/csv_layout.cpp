@@ -32,9 +32,9 @@ std::optional<size_t> find_column(const Fields& header, const std::vector<std::s
 }
 
 std::optional<size_t> file_column(const Fields& header) {
-  return find_column(header, {"file", "filename", "file name", "fname", "filepath", "file path", "path", "image",
-                              "image path", "image file", "image id", "image index", "image name", "img", "img path",
-                              "img file", "img name", "img id"});
+  return find_column(header, {"file", "filename", "file name", "fname", "filepath", "filepaths", "file path", "path",
+                              "image", "image path", "image file", "image id", "image index", "image name", "img",
+                              "img path", "img file", "img name", "img id"});
 }
 
 std::optional<size_t> label_column(const Fields& header) {
@@ -54,16 +54,38 @@ std::optional<size_t> names_column(const Fields& header, size_t label) {
   return std::nullopt;
 }
 
-std::optional<size_t> split_column(const Fields& header) {
-  return find_column(header,
-                     {"split", "subset", "partition", "set", "dataset", "phase", "is valid", "is val", "is test"});
+// The split of a flag's name: is_valid, is_training_img, isTest, train; empty for other names.
+std::string_view flag_split(const std::string& name, bool& is_certain) {
+  std::string key = comparison_key(name);
+  if (key.ends_with(" image")) key.resize(key.size() - std::string_view(" image").size());
+  is_certain = key.starts_with("is");
+  return canonical_split(is_certain ? std::string_view(key).substr(2) : key);
+}
+
+// A column "train" of 0 and 1 may be the class of trains.
+std::vector<CsvFlag> find_flags(const Fields& header, bool has_labels) {
+  std::vector<CsvFlag> flags;
+  std::set<std::string_view> splits;
+  for (size_t i = 0; i < header.size(); ++i) {
+    CsvFlag flag{.column = i};
+    flag.split = flag_split(header[i], flag.is_certain);
+    if (flag.split.empty()) continue;
+    flags.push_back(flag);
+    splits.insert(flag.split);
+  }
+  if (splits.size() > 1) return flags;
+  std::erase_if(flags, [&](const CsvFlag& flag) {
+    return !flag.is_certain && (!has_labels || comparison_key(header[flag.column]) == "valid");
+  });
+  return flags;
 }
 
 // Columns that are not of classes although they may have 0 and 1.
-bool is_other_column(const std::string& name) {
-  static const std::set<std::string> kNames{"",    "id",      "index", "split",    "subset", "fold",   "partition",
-                                            "set", "dataset", "phase", "is valid", "is val", "is test"};
-  return kNames.contains(comparison_key(name));
+bool is_other_column(const Fields& header, size_t column, const CsvLayout& layout) {
+  static const std::set<std::string> kNames{"", "id", "index", "fold"};
+  const auto is_this = [&](const CsvFlag& flag) { return flag.column == column; };
+  return kNames.contains(comparison_key(header[column])) || csv_split_rank(header[column]) ||
+         std::ranges::any_of(layout.flags, is_this);
 }
 
 bool has_slash(const std::string& path) { return path.find_first_of("/\\") != path.npos; }
@@ -89,7 +111,7 @@ void deduce_columns(const std::string& where, const Fields& header, std::optiona
                     std::optional<size_t> label, CsvLayout& layout) {
   std::vector<size_t> others;
   for (size_t i = 0; i < header.size(); ++i) {
-    if (i != file && i != label && (header.size() == 2 || !is_other_column(header[i]))) others.push_back(i);
+    if (i != file && i != label && (header.size() == 2 || !is_other_column(header, i, layout))) others.push_back(i);
   }
   const size_t missing = (file ? 0 : 1) + (label ? 0 : 1);
   if (missing > 0 && others.size() != missing) {
@@ -102,20 +124,12 @@ void deduce_columns(const std::string& where, const Fields& header, std::optiona
   layout.label = label ? *label : others.back();
 }
 
-void find_split_column(const Fields& header, CsvLayout& layout) {
-  layout.split = split_column(header);
-  if (!layout.split) return;
-  layout.split_name = header[*layout.split];
-  const std::string key = comparison_key(layout.split_name);
-  if (key.starts_with("is ")) layout.flag_split = key == "is test" ? "test" : "val";
-}
-
 // The columns of 0 and 1, if all columns but the file's are such in the first row of data.
 void find_indicators(const Fields& header, const Fields& row, bool multi_label, CsvLayout& layout) {
   const size_t min_columns = multi_label ? 1 : 2;  // a single one may have the class indices 0 and 1
   std::vector<size_t> columns;
   for (size_t i = 0; i < header.size(); ++i) {
-    if (i == layout.file || is_other_column(header[i])) continue;
+    if (i == layout.file || is_other_column(header, i, layout)) continue;
     if (i >= row.size() || !csv_indicator(row[i])) return;
     columns.push_back(i);
   }
@@ -189,10 +203,10 @@ std::optional<bool> csv_indicator(const std::string& text) {
   return value == 0 || value == 1 ? std::optional(*value == 1) : std::nullopt;
 }
 
-std::string_view csv_split(const CsvLayout& layout, const std::string& field) {
-  if (layout.flag_split.empty()) return canonical_split(field);
-  const std::optional<bool> flag = csv_indicator(field);
-  return !flag ? "" : *flag ? std::string_view(layout.flag_split) : "train";
+std::optional<size_t> csv_split_rank(std::string_view name) {
+  constexpr std::string_view kNames[] = {"split", "subset", "partition", "set", "dataset", "data set", "phase"};
+  const auto* const found = std::ranges::find(kNames, comparison_key(name));
+  return found == std::end(kNames) ? std::nullopt : std::optional(static_cast<size_t>(found - kNames));
 }
 
 CsvLayout csv_layout(const std::string& where, std::string_view text, std::optional<bool> multi_label) {
@@ -206,9 +220,9 @@ CsvLayout csv_layout(const std::string& where, std::string_view text, std::optio
   layout.has_header = is_header(first->fields, second, std::filesystem::path(where).parent_path());
   if (layout.has_header) {
     const Fields& header = first->fields;
-    find_split_column(header, layout);
     auto file = file_column(header);
     const auto label = label_column(header), labels = labels_column(header);
+    layout.flags = find_flags(header, label || labels);
     if (!file && second) file = column_of_images(second->fields);
     if (!label && !labels && second) {
       layout.file = file.value_or(0);

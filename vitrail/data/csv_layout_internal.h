@@ -9,14 +9,21 @@
 
 namespace vitrail::data {
 
+// A column of 0 and 1 that says by its name whether a row belongs to a split.
+struct CsvFlag {
+  size_t column = 0;
+  std::string_view split{};  // train, val or test
+  bool is_certain = true;    // else other values than 0 and 1 make it another column
+};
+
 struct CsvLayout {
   bool has_header = false;
   size_t file = 0, label = 1;     // columns
   bool has_indices = false;       // the column of labels is called class_index
   std::optional<size_t> names{};  // another column of labels, which may name the classes of the first
-  std::optional<size_t> split{};  // the column that says which split a row belongs to
-  std::string split_name{};       // its name
-  std::string flag_split{};       // "val" of a column is_valid: the split where the column is true, else train
+  // is_valid, is_training_img and the like; train, val, test if there are two of them, or one beside a column of
+  // labels.  Alone, "valid" is none: an image may be valid.
+  std::vector<CsvFlag> flags{};
   char field_separator = ',';
   char separator = '\0';               // between the labels of a row; '\0': each row has one label
   std::vector<size_t> indicators{};    // columns of 0 and 1, one for each class; empty: labels are in one column
@@ -31,8 +38,9 @@ struct CsvLayout {
 // the first row), unless they are empty.
 CsvLayout csv_layout(const std::string& where, std::string_view text, std::optional<bool> multi_label);
 
-// The split (train, val, test) that a field of the column of splits says; empty if it is none.
-std::string_view csv_split(const CsvLayout& layout, const std::string& field);
+// The place of a column's name among those of columns of splits (split, subset, …), the first of which counts; none for
+// other names.
+std::optional<size_t> csv_split_rank(std::string_view name);
 
 // The column to read labels from.  Beside a column of class indices, layout.names counts if each of its names is that
 // of one class of the model; else a warning says that it does not.  Throws Error naming the first row where an index

@@ -72,6 +72,8 @@ struct DatasetOptions {
 //     those of the model, or define the classes in natural order.  Semicolons, tabs and UTF-16 are recognised;
 //     Images have several labels if class names or indices are separated by "|" ("cat|dog"; in a column "labels" or
 //     "tags" also by semicolons or commas), or if there is a column of 0 and 1 for each class;
+//     Splits are in a column split, subset, partition, set, dataset or phase, in one whose values are all names of
+//     splits, or in flags such as is_valid;
 //   CIFAR-10's and CIFAR-100's binary files and those for Python (fine labels): a folder or a tar archive of them, or
 //     one file;
 //   MNIST's IDX files, plain or .gz: a folder of them, or one images file with its labels file in the same folder.
