@@ -160,7 +160,8 @@ TEST(CsvDataset, NamesBesideIndicesMustAgree) {
   // The index tells which of two is meant.
   EXPECT_EQ(labels("file,class_id,class_name\na.png,1,dog\nb.png,3,crane\n", model), (std::vector<int64_t>{1, 3}));
   EXPECT_EQ(labels("file,class_id,class_name\na.png,1,dog\nb.png,0,puss\n", model), (std::vector<int64_t>{1, 0}));
-  EXPECT_EQ(labels("file,class_id,class_name\na.png,5,x\nb.png,3,y\n", {}), (std::vector<int64_t>{5, 3}));
+  EXPECT_EQ(labels("file,class_id,class_name\na.png,5,x\nb.png,3,y\n", {.num_classes = 6}),
+            (std::vector<int64_t>{5, 3}));
   EXPECT_TRUE(warnings.messages.empty());
   EXPECT_EQ(labels("file,class_id,class_name\na.png,1,x\nb.png,3,y\n", model), (std::vector<int64_t>{1, 3}));
   EXPECT_TRUE(warnings.any("class indices are used, because no class name is a label of the model: 'x', 'y'"));

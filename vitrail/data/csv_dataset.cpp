@@ -14,6 +14,7 @@
 #include "vitrail/data/content_internal.h"
 #include "vitrail/data/csv_internal.h"
 #include "vitrail/data/csv_layout_internal.h"
+#include "vitrail/data/csv_names_internal.h"
 #include "vitrail/data/csv_splits_internal.h"
 #include "vitrail/data/dataset_formats_internal.h"
 #include "vitrail/data/natural_order_internal.h"
@@ -51,11 +52,11 @@ class CsvDataset : public Dataset {
       splits_ = read_csv_splits(where_, text, layout_);
       split_ = choose_split(csv, options);
     }
-    const size_t label = csv_label_column(where_, text, layout_, options.labels, options.wordnet_ids);
-    layout_.has_indices = layout_.has_indices && label == layout_.label;
-    layout_.label = label;
+    const CsvLabels labels = csv_labels(where_, text, layout_, options);
+    layout_.has_indices = layout_.has_indices && labels.column == layout_.label;
+    layout_.label = labels.column;
     if (!layout_.has_indices) numbers_ = numbered_classes(options.labels);
-    class_names_ = options.labels;
+    class_names_ = labels.class_names.empty() ? options.labels : labels.class_names;
     CsvReader reader(where_, text);
     if (layout_.has_header) reader.next();
     while (const auto row = reader.next()) {

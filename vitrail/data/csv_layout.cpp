@@ -47,7 +47,7 @@ std::optional<size_t> labels_column(const Fields& header) {
 
 // A column of names beside that of labels.
 std::optional<size_t> names_column(const Fields& header, size_t label) {
-  for (const char* name : {"class name", "label name", "category name", "label", "class", "category"}) {
+  for (const char* name : {"class name", "label name", "category name", "label", "class", "category", "labels"}) {
     const std::optional<size_t> column = find_column(header, {name});
     if (column && *column != label) return column;
   }

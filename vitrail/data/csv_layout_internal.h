@@ -42,12 +42,6 @@ CsvLayout csv_layout(const std::string& where, std::string_view text, std::optio
 // other names.
 std::optional<size_t> csv_split_rank(std::string_view name);
 
-// The column to read labels from.  Beside a column of class indices, layout.names counts if each of its names is that
-// of one class of the model; else a warning says that it does not.  Throws Error naming the first row where an index
-// has another name than before, or a name that is that of another class of the model.
-size_t csv_label_column(const std::string& where, std::string_view text, const CsvLayout& layout,
-                        const std::vector<std::string>& labels, const std::vector<std::string>& wordnet_ids);
-
 // The number that is the whole text, without the spaces around it, also as spreadsheets write it: "3.0", "3,0",
 // "3E+00".
 std::optional<double> csv_number(std::string_view text);
