@@ -27,6 +27,7 @@ TEST_F(CsvRows, MoreFieldsThanTheHeaderAreAnError) {
   EXPECT_TRUE(contains(refusal("a.png,dog\nb.png,crane,bird\n"), "l.csv:2: expected 2 fields, as in the first row ("));
   EXPECT_TRUE(contains(refusal("file;label\na.png;dog\nb.png;a;b;c\n"), "l.csv:3: expected 2 fields"));
   EXPECT_TRUE(contains(refusal("file,label\na.png,crane,,machine\n"), "l.csv:2: expected 2 fields"));
+  EXPECT_TRUE(contains(refusal("file,cat,dog\na.png,0,1\nb.png,1,0,1\n"), "l.csv:3: expected 3 fields"));
   EXPECT_TRUE(contains(refusal("file,label,split\na.png,dog,train\nb.png,crane,bird,train\n"), "l.csv:3: expected 3"));
   EXPECT_TRUE(contains(error_of([&] { dataset_splits(csv_); }), "l.csv:3: expected 3 fields"));
 }

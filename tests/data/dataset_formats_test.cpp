@@ -457,20 +457,20 @@ TEST(CsvDataset, MessagesSayWhatARowNeeds) {
   EXPECT_EQ(open_dataset(csv, {.num_classes = 3})->label(0), 2);
 }
 
-// Labels of several columns are those of the model, in its order, and never contradict each other.
-TEST(CsvDataset, SeveralLabelsAreSortedAndNoContradiction) {
+// Labels of several columns are those of the model, in its order.  The rows of an image are joined.
+TEST(CsvDataset, SeveralLabelsAreSortedAndJoined) {
   const fs::path csv = testing::scratch_folder() / "l.csv";
   const Warnings warnings;
   write_file(csv, "file,zebra,cat,ant\na.png,1,1,0\na.png,0,0,1\nb.png,1,0,1\n");
   const auto own = open_dataset(csv, {});
   EXPECT_EQ(own->class_names(), (Names{"zebra", "cat", "ant"}));
-  EXPECT_EQ(own->labels(0), (std::vector<int64_t>{0, 1}));
-  EXPECT_EQ(own->labels(2), (std::vector<int64_t>{0, 2}));
+  EXPECT_EQ(own->labels(0), (std::vector<int64_t>{0, 1, 2}));
+  EXPECT_EQ(own->labels(1), (std::vector<int64_t>{0, 2}));
   const auto model = open_dataset(csv, {.labels = {"ant", "x", "cat", "zebra"}});
-  EXPECT_EQ(model->labels(0), (std::vector<int64_t>{2, 3}));
-  EXPECT_EQ(model->labels(2), (std::vector<int64_t>{0, 3}));
+  EXPECT_EQ(model->labels(0), (std::vector<int64_t>{0, 2, 3}));
+  EXPECT_EQ(model->labels(1), (std::vector<int64_t>{0, 3}));
   write_file(csv, "a.png,dog|cat|dog\na.png,ant\n");
-  EXPECT_EQ(open_dataset(csv, {})->labels(0), (std::vector<int64_t>{1, 2}));
+  EXPECT_EQ(open_dataset(csv, {})->labels(0), (std::vector<int64_t>{0, 1, 2}));
   write_file(csv, "a.png,5|3|5\n");
   EXPECT_EQ(open_dataset(csv, {})->labels(0), (std::vector<int64_t>{3, 5}));
   EXPECT_EQ(error_of([&] { open_dataset(csv, {})->label(0); }),

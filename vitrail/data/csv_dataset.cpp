@@ -13,6 +13,7 @@
 #include "vitrail/data/class_matching_internal.h"
 #include "vitrail/data/content_internal.h"
 #include "vitrail/data/csv_internal.h"
+#include "vitrail/data/csv_labels_internal.h"
 #include "vitrail/data/csv_layout_internal.h"
 #include "vitrail/data/csv_names_internal.h"
 #include "vitrail/data/csv_splits_internal.h"
@@ -28,18 +29,6 @@ namespace {
 constexpr size_t kMaxCsvBytes = 1'000'000'000;  // some 15 million rows
 constexpr int64_t kMaxClasses = 1'000'000;      // a list of names is made, and a model's head, for all below an index
 
-// The parts between separators, without the spaces around them and without empty parts.
-std::vector<std::string> parts_of(const std::string& text, char separator) {
-  std::vector<std::string> parts;
-  for (size_t begin = 0, end = 0; end != text.npos; begin = end + 1) {
-    end = text.find(separator, begin);
-    const std::string part = text.substr(begin, end == text.npos ? end : end - begin);
-    const size_t first = part.find_first_not_of(' ');
-    if (first != part.npos) parts.push_back(part.substr(first, part.find_last_not_of(' ') + 1 - first));
-  }
-  return parts;
-}
-
 class CsvDataset : public Dataset {
  public:
   CsvDataset(const fs::path& csv, const DatasetOptions& options)
@@ -47,7 +36,8 @@ class CsvDataset : public Dataset {
     const std::string text = utf8_text(read_text_file(csv, kMaxCsvBytes), where_);
     // Only a model's class names tell that "tench, Tinca tinca" is one label.
     const bool unknown = options.multi_label == false && options.labels.empty();
-    layout_ = csv_layout(where_, text, unknown ? std::nullopt : options.multi_label);
+    layout_ = csv_layout(where_, text, unknown ? std::nullopt : options.multi_label, options.labels);
+    if (!layout_.notice.empty()) warn(where_ + ": " + layout_.notice);
     if (options.split != kNoSplit) {
       splits_ = read_csv_splits(where_, text, layout_);
       split_ = choose_split(csv, options);
@@ -71,7 +61,11 @@ class CsvDataset : public Dataset {
       classes.erase(std::unique(classes.begin(), classes.end()), classes.end());
       resolve(classes, options);
     }
-    if (!is_multi_label()) warn_of_contradictions();
+    if (is_multi_label()) {
+      join_rows();
+    } else {
+      warn_of_contradictions();
+    }
   }
 
   int64_t size() const override { return static_cast<int64_t>(rows_.size()); }
@@ -94,6 +88,24 @@ class CsvDataset : public Dataset {
       return choose_standard_split(csv, options, {splits_.known.begin(), splits_.known.end()});
     require_no_split(csv, options);
     return "";
+  }
+
+  // A list may have a row for each label of an image.
+  void join_rows() {
+    std::map<std::string, size_t> positions;
+    std::vector<Row> joined;
+    for (Row& row : rows_) {
+      const auto [position, is_new] = positions.try_emplace(row.file, joined.size());
+      if (is_new) {
+        joined.push_back(std::move(row));
+        continue;
+      }
+      std::vector<int64_t>& labels = joined[position->second].labels;
+      labels.insert(labels.end(), row.labels.begin(), row.labels.end());
+      std::sort(labels.begin(), labels.end());
+      labels.erase(std::unique(labels.begin(), labels.end()), labels.end());
+    }
+    rows_ = std::move(joined);
   }
 
   // An image in rows of different classes is a mistake, or has several labels that the columns do not tell.
@@ -136,7 +148,8 @@ class CsvDataset : public Dataset {
     } else if (layout_.separator == '\0') {
       add_label(field, row_where, result.labels);
     } else {
-      for (const std::string& part : parts_of(field, layout_.separator)) add_label(part, row_where, result.labels);
+      const auto parts = layout_.has_lists ? csv_list_items(field) : csv_label_parts(field, layout_.separator);
+      for (const std::string& part : parts) add_label(part, row_where, result.labels);
     }
     std::sort(result.labels.begin(), result.labels.end());
     rows_.push_back(std::move(result));

@@ -12,6 +12,7 @@
 #include "vitrail/data/class_matching_internal.h"
 #include "vitrail/data/content_internal.h"
 #include "vitrail/data/csv_internal.h"
+#include "vitrail/data/csv_labels_internal.h"
 #include "vitrail/data/split_names_internal.h"
 #include "vitrail/data/unicode_names_internal.h"
 #include "vitrail/image/decode.h"
@@ -150,16 +151,13 @@ void require_named_fields(const std::string& where, const CsvRow& row, const Fie
               counted(row.fields.size(), "field"));
 }
 
-// The first of the separators that a field of the column has.
-char find_separator(CsvReader& reader, size_t column, const std::string& separators) {
-  size_t best = separators.size();
+// The different values of the column.
+std::set<std::string> values_of_column(CsvReader& reader, size_t column) {
+  std::set<std::string> values;
   while (const auto row = reader.next()) {
-    if (column >= row->fields.size()) continue;
-    for (size_t i = 0; i < best; ++i) {
-      if (row->fields[column].find(separators[i]) != std::string::npos) best = i;
-    }
+    if (column < row->fields.size()) values.insert(row->fields[column]);
   }
-  return best < separators.size() ? separators[best] : '\0';
+  return values;
 }
 
 }  // namespace
@@ -209,15 +207,19 @@ std::optional<size_t> csv_split_rank(std::string_view name) {
   return found == std::end(kNames) ? std::nullopt : std::optional(static_cast<size_t>(found - kNames));
 }
 
-CsvLayout csv_layout(const std::string& where, std::string_view text, std::optional<bool> multi_label) {
+CsvLayout csv_layout(const std::string& where, std::string_view text, std::optional<bool> multi_label,
+                     const std::vector<std::string>& labels_of_model) {
   CsvLayout layout;
   std::string separators = "|";
+  bool are_several = false;  // whether the column is called labels, tags, …
   CsvReader reader(where, text);
   layout.field_separator = reader.separator();
   const auto first = reader.next();
   if (!first) return layout;
   const auto second = reader.next();
   layout.has_header = is_header(first->fields, second, std::filesystem::path(where).parent_path());
+  CsvReader all(where, text);
+  while (const auto row = all.next()) require_named_fields(where, *row, first->fields, layout.has_header);
   if (layout.has_header) {
     const Fields& header = first->fields;
     auto file = file_column(header);
@@ -232,13 +234,23 @@ CsvLayout csv_layout(const std::string& where, std::string_view text, std::optio
     deduce_columns(where, header, file, label ? label : labels, layout);
     if (label) layout.names = names_column(header, layout.label);
     layout.has_indices = label == find_column(header, {"class index"}) && label;
-    if (!label && labels && multi_label != false) separators += ";,";  // a name may have a comma
+    are_several = !label && labels;
+    if (are_several && multi_label != false) separators += ";,";  // a name may have a comma
   }
-  CsvReader all(where, text);
-  while (const auto row = all.next()) require_named_fields(where, *row, first->fields, layout.has_header);
   CsvReader rows(where, text);
   if (layout.has_header) rows.next();
-  layout.separator = find_separator(rows, layout.label, separators);
+  const CsvLabelForm form =
+      csv_label_form({.where = where,
+                      .name = layout.has_header ? first->fields.at(layout.label) : "of labels",
+                      .values = values_of_column(rows, layout.label),
+                      .separators = separators,
+                      .may_have_blanks = multi_label == true || (are_several && multi_label != false),
+                      .is_of_fastai = layout.has_header && find_column(first->fields, {"fname"}) &&
+                                      find_column(first->fields, {"is valid"}),
+                      .labels = labels_of_model});
+  layout.separator = form.separator;
+  layout.has_lists = form.has_lists;
+  layout.notice = form.notice;
   if (multi_label == true && layout.separator == '\0') layout.separator = '|';
   return layout;
 }

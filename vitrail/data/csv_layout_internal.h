@@ -26,17 +26,20 @@ struct CsvLayout {
   std::vector<CsvFlag> flags{};
   char field_separator = ',';
   char separator = '\0';               // between the labels of a row; '\0': each row has one label
+  bool has_lists = false;              // labels are lists as "['a', 'b']"
+  std::string notice{};                // what a user is to know of the labels
   std::vector<size_t> indicators{};    // columns of 0 and 1, one for each class; empty: labels are in one column
   std::vector<std::string> classes{};  // the header's names of these columns
 
   bool is_multi_label() const { return separator != '\0' || !indicators.empty(); }
 };
 
-// Recognises the layout from the header, the first row, and the separators in the column of labels.  `multi_label`: as
-// DatasetOptions::multi_label; `where`: the file's path.  Throws Error as CsvReader, if a header does not tell which
-// columns are the file and the label, and naming the first row that has more fields than the header (without one: than
-// the first row), unless they are empty.
-CsvLayout csv_layout(const std::string& where, std::string_view text, std::optional<bool> multi_label);
+// Recognises the layout from the header, the first row, and the values in the column of labels (csv_labels_internal.h).
+// `multi_label`, `labels`: as in DatasetOptions; `where`: the file's path.  Throws Error as CsvReader, if a header does
+// not tell which columns are the file and the label, and naming the first row that has more fields than the header
+// (without one: than the first row), unless they are empty.
+CsvLayout csv_layout(const std::string& where, std::string_view text, std::optional<bool> multi_label,
+                     const std::vector<std::string>& labels = {});
 
 // The place of a column's name among those of columns of splits (split, subset, …), the first of which counts; none for
 // other names.

@@ -90,7 +90,7 @@ std::string quoted_fields(const CsvRow& row, const CsvSplits& splits) {
 }
 
 // Whether the row says the same split in this column.
-bool agrees(const SplitCandidate& column, const CsvRow& row, std::string_view split) {
+bool says_split(const SplitCandidate& column, const CsvRow& row, std::string_view split) {
   const std::string field = field_of(row, column.column);
   if (column.flag == nullptr || column.has_names_alone()) return canonical_split(field) == split;
   const std::optional<bool> value = csv_indicator(field);
@@ -103,7 +103,7 @@ void compare_columns(const std::string& row_where, const CsvRow& row, std::vecto
   const std::string_view split = canonical_split(field_of(row, columns.front().column));
   for (size_t i = 1; i < columns.size(); ++i) {
     const SplitCandidate &first = columns.front(), &other = columns[i];
-    if (agrees(other, row, split)) continue;
+    if (says_split(other, row, split)) continue;
     if (!first.is_named || other.is_named || other.flag != nullptr) {
       throw Error(
           row_where,

@@ -71,7 +71,8 @@ struct DatasetOptions {
 //     quoted fields and a header row are accepted; with a header the two columns may be anywhere.  Class names are
 //     those of the model, or define the classes in natural order.  Semicolons, tabs and UTF-16 are recognised;
 //     Images have several labels if class names or indices are separated by "|" ("cat|dog"; in a column "labels" or
-//     "tags" also by semicolons or commas), or if there is a column of 0 and 1 for each class;
+//     "tags" also by semicolons or commas, or by blanks where the values leave no doubt), if they are lists as Python
+//     writes them ("['cat', 'dog']"), or if there is a column of 0 and 1 for each class.  Rows of one file are joined;
 //     Splits are in a column split, subset, partition, set, dataset or phase, in one whose values are all names of
 //     splits, or in flags such as is_valid;
 //   CIFAR-10's and CIFAR-100's binary files and those for Python (fine labels): a folder or a tar archive of them, or
