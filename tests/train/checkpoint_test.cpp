@@ -152,6 +152,7 @@ CheckpointState full_state() {
   state.counters = "{\"a\": 1}";
   state.class_names = {"cat", "b\"ird", ""};
   state.image_sets = {{"training", 90, UINT32_MAX}, {"validation", 0, 0}};
+  state.preprocessing = "8×8, bicubic";
   state.fingerprint = {.build = "12-34", .isa = "avx2", .threads = 7, .ranks = 5};
   return state;
 }
@@ -165,6 +166,7 @@ TEST(Checkpoint, KeepsEachMember) {
   EXPECT_EQ(state.counters, "{\"a\": 1}");
   EXPECT_EQ(state.class_names, full_state().class_names);
   EXPECT_EQ(state.image_sets, full_state().image_sets);
+  EXPECT_EQ(state.preprocessing, "8×8, bicubic");
   EXPECT_EQ(state.fingerprint.build, "12-34");
   EXPECT_EQ(state.fingerprint.isa, "avx2");
   EXPECT_EQ(state.fingerprint.threads, 7);
@@ -186,6 +188,7 @@ TEST(Checkpoint, HasItsMembersInTheMetadata) {
       {"class_names", R"(["cat","b\"ird",""])"},
       {"image_sets",
        R"([{"name":"training","images":90,"checksum":4294967295},{"name":"validation","images":0,"checksum":0}])"},
+      {"preprocessing", "8×8, bicubic"},
       {"fingerprint", R"({"build":"12-34","isa":"avx2","threads":7,"ranks":5})"}};
   EXPECT_EQ(metadata, expected);
   std::vector<std::string> names = file.names();
@@ -347,7 +350,8 @@ TEST(Checkpoint, ItsChecksumIsOfAllContents) {
   add("model/w"), add("f32[2, 1]"), add_bytes(1.5F), add_bytes(-2.0F);
   add("optimizer/none"), add("f32[0, 3]");
   add("optimizer/step"), add("i64[]"), add_bytes(int64_t{41});
-  for (const char* key : {"class_names", "counters", "fingerprint", "format", "image_sets", "position", "recipe"})
+  for (const char* key :
+       {"class_names", "counters", "fingerprint", "format", "image_sets", "position", "preprocessing", "recipe"})
     add(key), add(metadata.at(key));
   EXPECT_EQ(metadata.at("checksum"), std::to_string(castagnoli(contents)));
 }

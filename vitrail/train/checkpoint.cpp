@@ -88,6 +88,7 @@ Metadata metadata_of(const CheckpointState& state) {
       {"counters", state.counters},
       {"class_names", Json(state.class_names).dump()},
       {"image_sets", json_of(state.image_sets).dump()},
+      {"preprocessing", state.preprocessing},
       {"fingerprint",
        Json{{"build", print.build}, {"isa", print.isa}, {"threads", print.threads}, {"ranks", print.ranks}}.dump()}};
 }
@@ -104,6 +105,7 @@ void read_metadata(const Metadata& metadata, CheckpointState& state) {
     state.class_names = models::parse_json(names->second, "class_names").get<std::vector<std::string>>();
   if (const auto sets = metadata.find("image_sets"); sets != metadata.end())
     state.image_sets = image_sets_of(models::parse_json(sets->second, "image_sets"));
+  if (const auto text = metadata.find("preprocessing"); text != metadata.end()) state.preprocessing = text->second;
   state.fingerprint = {of.text("build"), of.text("isa"), static_cast<int>(of.count("threads", kMaxWorkers, 1)),
                        static_cast<int>(of.count("ranks", kMaxWorkers, 1))};
 }

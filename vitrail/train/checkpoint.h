@@ -49,6 +49,7 @@ struct CheckpointState {
   std::vector<nn::NamedTensor> model, optimizer, average;  // average: the EMA weights; empty without EMA
   std::vector<std::string> class_names = {};               // in index order; empty in files of versions before 0.2
   std::vector<ImageSet> image_sets = {};                   // empty in files of versions that did not write them
+  std::string preprocessing = {};                          // likewise (validation_change_internal.h)
 };
 
 // Writes a safetensors file with the tensors "model/NAME", "optimizer/NAME" and "average/NAME"; the other members and a

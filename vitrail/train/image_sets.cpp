@@ -62,22 +62,27 @@ ImageSet identified(const std::string& name, const sam::InstanceDataset* dataset
 }  // namespace
 
 std::vector<ImageSet> image_sets(const RunData& data) {
-  return {identified("training", data.train), identified("validation", data.validation), identified("test", data.test)};
+  return {identified("training", data.train), identified(kValidationSet, data.validation),
+          identified("test", data.test)};
 }
 
 std::vector<ImageSet> image_sets(const SegmentData& data) {
-  return {identified("training", data.train.get(), data.samples), identified("validation", data.validation.get()),
+  return {identified("training", data.train.get(), data.samples), identified(kValidationSet, data.validation.get()),
           identified("test", data.test.get())};
+}
+
+std::string change_of_images(const std::vector<ImageSet>& before, const std::vector<ImageSet>& now,
+                             const std::string& name) {
+  const auto old = std::ranges::find(before, name, &ImageSet::name),
+             set = std::ranges::find(now, name, &ImageSet::name);
+  if (old == before.end() || set == now.end() || *old == *set) return "";
+  return str("\n  ", name, " images: ", old->images,
+             old->images == set->images ? ", with other files, classes or sizes" : str(" → ", set->images));
 }
 
 void warn_of_other_images(const std::vector<ImageSet>& before, const std::vector<ImageSet>& now) {
   std::string list;
-  for (const ImageSet& set : now) {
-    const auto old = std::ranges::find(before, set.name, &ImageSet::name);
-    if (old == before.end() || *old == set) continue;
-    list += str("\n  ", set.name, " images: ", old->images,
-                old->images == set.images ? ", with other files, classes or sizes" : str(" → ", set.images));
-  }
+  for (const ImageSet& set : now) list += change_of_images(before, now, set.name);
   if (!list.empty()) warn("resuming with other images, so that validation and test images may be trained ones:" + list);
 }
 

@@ -13,6 +13,7 @@
 #include "vitrail/train/multi_label_internal.h"
 #include "vitrail/train/resume_internal.h"
 #include "vitrail/train/run_internal.h"
+#include "vitrail/train/validation_change_internal.h"
 
 namespace vitrail::train {
 Run::Run(const Recipe& recipe, const TrainerOptions& options, const TrainerCallbacks& callbacks, int threads)
@@ -34,12 +35,11 @@ Run::Run(const Recipe& recipe, const TrainerOptions& options, const TrainerCallb
       steps_((batches_ + recipe.accumulate - 1) / recipe.accumulate),
       training_step_(recipe_, prepared_.model, steps_, make_teacher(), group_, class_weights(recipe.loss, data_)) {
   if (state_) check_class_names(state_->class_names, data_.classes, options.folder.string());
+  if (group_.is_rank_zero()) image_sets_ = image_sets(data_);
   restore();
   if (!group_.is_rank_zero()) return;
   folder_->keep();
   folder_->remove_temporary_files();
-  image_sets_ = image_sets(data_);
-  if (state_) warn_of_other_images(state_->image_sets, image_sets_);
   environment_ = environment_of(options, threads);
   metrics_log_.emplace(folder_->path(), counters_, metric_names(data_.multi_label));
   write_text(folder_->path() / "recipe.json", write_recipe(recipe_));
@@ -118,6 +118,8 @@ void Run::log_resumption() const {
     warn(str("the learning rate of the next step is ", now, ", and would be ", *before, " without the changes"));
 }
 
+bool Run::goes_on() const { return position_.epoch < recipe_.epochs && !out_of_patience(); }
+
 // Rank 0: copies the checkpoint to the model and the optimiser.
 void Run::restore_from_checkpoint() {
   if (!state_) return;
@@ -126,6 +128,13 @@ void Run::restore_from_checkpoint() {
   position_ = state_->position;
   counters_ = Counters::from_json(state_->counters);
   check_progress(position_, counters_, folder_->checkpoint("last").string());
+  warn_of_other_images(state_->image_sets, image_sets_);
+  const std::string preprocessing = preprocessing_text(prepared_.config.preprocessing, recipe_.data.exif);
+  if (goes_on()) {
+    forget_best_of_other_validation(*state_, image_sets_, preprocessing, counters_);
+  } else if (!counters_.tested) {
+    check_preprocessing_of_best(*state_, preprocessing, folder_->path().string());
+  }
 }
 
 // Rank 0 reads the checkpoint and broadcasts it, because other machines may not have access to the folder.
@@ -142,8 +151,7 @@ void Run::restore() {
     if (training_step_.ema()) group_.broadcast_tensors(training_step_.ema()->average());
   }
   position_ = resume_position(position_, recipe_.batch_size * group_.size(), batches_, recipe_.accumulate);
-  if (position_.epoch < recipe_.epochs && !out_of_patience())
-    counters_.tested = false;  // more epochs than before follow
+  if (goes_on()) counters_.tested = false;  // more epochs than before follow
   saved_step_ = position_.step;
 }
 
@@ -161,7 +169,8 @@ void Run::save() {
                         {},
                         {},
                         data_.classes,
-                        image_sets_};
+                        image_sets_,
+                        preprocessing_text(prepared_.config.preprocessing, recipe_.data.exif)};
   state.model = prepared_.model.named_parameters();
   state.optimizer = training_step_.optimizer().state();
   if (training_step_.ema()) state.average = training_step_.ema()->average();
@@ -186,7 +195,8 @@ TrainingResult Run::result(bool stopped) const {
   result.multi_label = data_.multi_label;
   if (!counters_.history.empty() && counters_.history.back().validated)
     result.last_top1 = counters_.history.back().val_top1;
-  result.validation_images = validated_images(counters_, data_.validation.size());
+  result.validation_images =
+      result.best_top1 ? validated_images(counters_, data_.validation.size()) : data_.validation.size();
   result.best_epoch = counters_.best_epoch;
   result.tested = counters_.tested && data_.test.dataset;
   result.test_images = tested_images(counters_, data_.test.size());
@@ -204,7 +214,7 @@ TrainingResult Run::result(bool stopped) const {
 
 TrainingResult Run::run() {
   try {
-    while (position_.epoch < recipe_.epochs && !out_of_patience()) {
+    while (goes_on()) {
       if (!train_epoch()) return result(true);
       finish_epoch();
       keep_time_limit();
@@ -223,8 +233,7 @@ TrainingResult Run::run() {
     copy_weights(last, parameters, "weights");
     save();
   } catch (const StopRequested&) {
-    if (position_.epoch < recipe_.epochs && !out_of_patience())
-      save();  // the position is the end of the epoch, before its validation
+    if (goes_on()) save();  // the position is the end of the epoch, before its validation
     return result(true);
   }
   return result(false);

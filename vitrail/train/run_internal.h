@@ -36,6 +36,7 @@ class Run {
   std::unique_ptr<Teacher> make_teacher() const;
   void log_setup() const;
   void log_resumption() const;
+  bool goes_on() const;  // whether epochs follow
   void restore();
   void restore_from_checkpoint();
   void save();

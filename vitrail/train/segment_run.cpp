@@ -2,6 +2,7 @@
 #include "vitrail/train/segment_run.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "vitrail/autograd/variable.h"
@@ -15,6 +16,7 @@
 #include "vitrail/train/resume_internal.h"
 #include "vitrail/train/run_internal.h"
 #include "vitrail/train/segment_run_internal.h"
+#include "vitrail/train/validation_change_internal.h"
 
 namespace vitrail::train {
 namespace {
@@ -48,7 +50,6 @@ SegmentRun::SegmentRun(const Recipe& recipe, const TrainerOptions& options, cons
   restore();
   folder_.keep();
   folder_.remove_temporary_files();
-  if (state_) warn_of_other_images(state_->image_sets, image_sets_);
   environment_ = environment_of(options, threads);
   metrics_log_.emplace(folder_.path(), counters_, segmentation_metric_names());
   write_text(folder_.path() / "recipe.json", write_recipe(recipe_));
@@ -67,6 +68,14 @@ void SegmentRun::log_setup() const {
   if (state_) log(str("resumed at epoch ", position_.epoch + 1, ", step ", position_.step));
 }
 
+bool SegmentRun::goes_on() const { return position_.epoch < recipe_.epochs && !out_of_patience(); }
+
+// The sides of the input are those of the weights.
+std::string SegmentRun::preprocessing() const {
+  const int64_t side = prepared_.model.config().encoder.image_size();
+  return preprocessing_text({.input_size = std::array{side, side}}, recipe_.data.exif);
+}
+
 void SegmentRun::restore() {
   const autograd::NoGrad no_grad;
   if (state_) {
@@ -75,9 +84,15 @@ void SegmentRun::restore() {
     position_ = state_->position;
     counters_ = Counters::from_json(state_->counters);
     check_progress(position_, counters_, folder_.checkpoint("last").string());
+    warn_of_other_images(state_->image_sets, image_sets_);
+    if (goes_on()) {
+      forget_best_of_other_validation(*state_, image_sets_, preprocessing(), counters_);
+    } else if (!counters_.tested) {
+      check_preprocessing_of_best(*state_, preprocessing(), folder_.path().string());
+    }
   }
   position_ = resume_position(position_, recipe_.batch_size, batches_, recipe_.accumulate);
-  if (position_.epoch < recipe_.epochs && !out_of_patience()) counters_.tested = false;  // more epochs follow
+  if (goes_on()) counters_.tested = false;  // more epochs follow
   saved_step_ = position_.step;
 }
 
@@ -88,6 +103,7 @@ void SegmentRun::save() {
   CheckpointState state{
       position_, write_recipe(recipe_), current_counters().to_json(), fingerprint(threads_, 1), {}, {}, {}};
   state.image_sets = image_sets_;
+  state.preprocessing = preprocessing();
   state.model = prepared_.model.named_parameters();
   state.optimizer = update_.optimizer().state();
   if (update_.ema()) state.average = update_.ema()->average();
@@ -108,7 +124,8 @@ TrainingResult SegmentRun::result(bool stopped) const {
   if (!counters_.history.empty() && counters_.history.back().validated) {
     result.last_top1 = counters_.history.back().val_top1;
   }
-  result.validation_images = validated_images(counters_, data_.validation ? data_.validation->size() : 0);
+  const int64_t validation_images = data_.validation ? data_.validation->size() : 0;
+  result.validation_images = result.best_top1 ? validated_images(counters_, validation_images) : validation_images;
   result.best_epoch = counters_.best_epoch;
   result.tested = counters_.tested && data_.test;
   result.test_images = tested_images(counters_, data_.test ? data_.test->size() : 0);
@@ -204,7 +221,7 @@ void SegmentRun::report_progress() const {
 
 TrainingResult SegmentRun::run() {
   try {
-    while (position_.epoch < recipe_.epochs && !out_of_patience()) {
+    while (goes_on()) {
       if (!train_epoch()) return result(true);
       finish_epoch();
     }
@@ -215,9 +232,7 @@ TrainingResult SegmentRun::run() {
     }
     final_evaluation();
   } catch (const StopRequested&) {
-    if (position_.epoch < recipe_.epochs && !out_of_patience()) {
-      save();  // the position is the end of the epoch, before its validation
-    }
+    if (goes_on()) save();  // the position is the end of the epoch, before its validation
     return result(true);
   }
   return result(false);

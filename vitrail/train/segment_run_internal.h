@@ -26,6 +26,8 @@ class SegmentRun {
  private:
   // segment_run.cpp
   void log_setup() const;
+  bool goes_on() const;  // whether epochs follow
+  std::string preprocessing() const;
   void restore();
   void save();
   Counters current_counters() const;
