@@ -90,6 +90,8 @@ TEST(Probe, LearnsAnEasyDatasetAndReportsIt) {
   for (const char* file : {"recipe.json", "metrics.csv", "report.html", "summary.json", "model/model.safetensors"})
     EXPECT_TRUE(fs::exists(run / file)) << file;
   const nlohmann::json summary = summary_of(run);
+  EXPECT_EQ(summary["epochs"], result.epoch) << "the features of each image are computed once";
+  EXPECT_EQ(summary["seconds"], result.seconds);
   EXPECT_EQ(summary["test"]["images"], 12);
   EXPECT_EQ(summary["test"]["top1"], result.test_top1);
   EXPECT_EQ(summary["probe"]["folds"], 5);
@@ -222,7 +224,13 @@ TEST(Probe, UnreadableImagesAreCounted) {
   EXPECT_EQ(result.cross_validated->images, 17);
   EXPECT_TRUE(warnings.any("train/red/02.png: cannot be read and is skipped"));
   EXPECT_TRUE(warnings.any(": 1 image cannot be read and is left out of the accuracies"));
-  EXPECT_EQ(summary_of(runs / "a")["skipped_images"], 1);
+  const nlohmann::json summary = summary_of(runs / "a");
+  EXPECT_EQ(summary["skipped_images"], 1);
+  EXPECT_EQ(summary["training_images"], 17) << "those that were read";
+  const std::string page = read_text(runs / "a/report.html"), card = read_text(runs / "a/model/README.md");
+  EXPECT_TRUE(contains(page, "<b>17</b><span>training images</span>"));
+  EXPECT_TRUE(contains(page, "<tr><td>red</td><td>5</td>")) << "of six";
+  EXPECT_TRUE(contains(card, " on 17 images of 3 classes"));
   const std::string message = error_of([&] { probe_to(runs / "b", probe_recipe(images)); });
   EXPECT_TRUE(contains(message, "train/red/02.png")) << message;
   EXPECT_FALSE(fs::exists(runs / "b"));

@@ -35,6 +35,13 @@ class ReportTest : public ::testing::Test {
   nlohmann::json summary_;
 };
 
+// A resumed run that has ended adds no time either.
+TEST_F(ReportTest, HasTheTrainingTimeOfTheResult) {
+  EXPECT_EQ(summary_["seconds"], result_.seconds);
+  const Recipe same = read_recipe(run_ / "recipe.json");
+  EXPECT_EQ(train(same, {.folder = run_, .resume = true, .threads = 1}).seconds, result_.seconds);
+}
+
 TEST_F(ReportTest, HasTheMetricsOfEachClass) {
   EXPECT_TRUE(contains(page_, "<th>precision</th><th>recall</th><th>F1</th>"));
   // 48 of 60 images are trained on, of each class 16; the test set has four of each.

@@ -127,10 +127,12 @@ Features Probe::compute_features() {
   const Clock::time_point start = Clock::now();
   Features features;
   std::vector<float> values;
+  std::vector<int64_t> read;
   loader.start(0);
   for (int64_t step = 1; auto batch = loader.next(); ++step) {
     counters_.skipped_images += static_cast<int64_t>(batch->skipped.size());
     unreadable_.add(data_.train, *batch);
+    read.insert(read.end(), batch->samples.begin(), batch->samples.end());
     const int64_t count = batch->images.size(0);
     if (count > 0) {
       const Tensor rows = session.logits(batch->images).contiguous();
@@ -144,6 +146,7 @@ Features Probe::compute_features() {
   const auto count = static_cast<int64_t>(features.labels.size());
   if (count == 0) throw Error(recipe_.data.train, "readable images", "none");
   unreadable_.require_classes(data_, recipe_.data);
+  if (counters_.skipped_images > 0) data_.train.samples = std::move(read);  // the report counts what was trained on
   features.rows = Tensor::from<float>({count, static_cast<int64_t>(values.size()) / count}, values);
   return features;
 }

@@ -152,6 +152,7 @@ void Run::restore() {
   }
   position_ = resume_position(position_, recipe_.batch_size * group_.size(), batches_, recipe_.accumulate);
   if (goes_on()) counters_.tested = false;  // more epochs than before follow
+  if (counters_.tested) end_seconds_ = counters_.seconds;
   saved_step_ = position_.step;
 }
 

@@ -113,6 +113,7 @@ void Run::final_evaluation() {
   const Subset& subset = test ? data_.test : data_.validation;
   Evaluation evaluation;
   if (subset.dataset) evaluation = evaluate_subset(subset, test ? Progress::Phase::test : Progress::Phase::validate);
+  end_seconds_ = seconds();
   counters_.tested = true;
   if (test) {
     counters_.test_loss = evaluation.loss;

@@ -44,7 +44,8 @@ class Run {
   TrainingResult result(bool stopped) const;
   void log(const std::string& message) const;
   bool stop_requested() const { return group_.any(callbacks_.stop && callbacks_.stop()); }
-  double seconds() const { return counters_.seconds + throughput_.seconds(); }  // including previous resumptions
+  // Including previous resumptions, until the evaluation at the end.
+  double seconds() const { return end_seconds_.value_or(counters_.seconds + throughput_.seconds()); }
 
   // run_steps.cpp
   bool train_epoch();
@@ -93,6 +94,7 @@ class Run {
   std::optional<ReportImages> report_images_;
   std::vector<std::pair<std::string, std::string>> environment_;  // for the report
   ThroughputMeter throughput_;
+  std::optional<double> end_seconds_;       // of a run that has ended: all its files and its result have the same
   Clock::time_point saved_ = Clock::now();  // time of the last checkpoint
   int64_t saved_step_ = 0;                  // optimiser step of the last checkpoint
   UnreadableImages unreadable_;             // that this process met

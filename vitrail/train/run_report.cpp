@@ -124,12 +124,18 @@ std::vector<std::pair<std::string, std::string>> facts_of(const ReportInput& inp
   return facts;
 }
 
+// A probe passes over the images once.
+int64_t summary_epochs(const ReportInput& input) {
+  if (input.search) return 1;
+  return input.counters->history.empty() ? 0 : input.counters->history.back().epoch;
+}
+
 void write_summary(const std::filesystem::path& path, const ReportInput& input) {
   const Counters& counters = *input.counters;
   const bool several = input.data->multi_label;
   const MetricNames names = metric_names(several);
   nlohmann::ordered_json json{{"finished", input.finished},
-                              {"epochs", counters.history.empty() ? 0 : counters.history.back().epoch},
+                              {"epochs", summary_epochs(input)},
                               {"parameters", input.parameters},
                               {"training_images", input.data->train.size()},
                               {"seconds", counters.seconds},

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <optional>
+
 #include "vitrail/autograd/variable.h"
 #include "vitrail/nn/copied_params.h"
 #include "vitrail/train/resume_internal.h"
@@ -113,8 +115,11 @@ void SegmentRun::final_evaluation() {
   for (const nn::NamedTensor& tensor : parameters) last.push_back({tensor.name, tensor.tensor.clone()});
   write_model_folder("last", last);
   load_weights(folder_.checkpoint("best"), parameters);
-  if (data_.test) {
-    const sam::MaskEvaluation test = evaluate(*data_.test, Progress::Phase::test);
+  std::optional<sam::MaskEvaluation> evaluated;
+  if (data_.test) evaluated = evaluate(*data_.test, Progress::Phase::test);
+  end_seconds_ = seconds();
+  if (evaluated) {
+    const sam::MaskEvaluation& test = *evaluated;
     counters_.test_loss = score_of(test).loss;
     counters_.test_top1 = test.click_best;
     counters_.test_top5 = test.box;

@@ -93,6 +93,7 @@ void SegmentRun::restore() {
   }
   position_ = resume_position(position_, recipe_.batch_size, batches_, recipe_.accumulate);
   if (goes_on()) counters_.tested = false;  // more epochs follow
+  if (counters_.tested) end_seconds_ = counters_.seconds;
   saved_step_ = position_.step;
 }
 

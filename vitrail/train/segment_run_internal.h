@@ -39,7 +39,8 @@ class SegmentRun {
   void report_progress() const;
   void log(const std::string& message) const { callbacks_.message ? callbacks_.message(message) : void(); }
   bool stop_requested() const { return callbacks_.stop && callbacks_.stop(); }
-  double seconds() const { return counters_.seconds + throughput_.seconds(); }  // including previous resumptions
+  // Including previous resumptions, until the evaluation at the end.
+  double seconds() const { return end_seconds_.value_or(counters_.seconds + throughput_.seconds()); }
   EpochLength length() const { return {batches_, steps_}; }
 
   // segment_evaluation.cpp
@@ -76,6 +77,7 @@ class SegmentRun {
   std::optional<MetricsLog> metrics_log_;
   std::vector<std::pair<std::string, std::string>> environment_;  // for the report
   ThroughputMeter throughput_;
+  std::optional<double> end_seconds_;       // of a run that has ended: all its files and its result have the same
   double waited_ = 0;                       // seconds for samples
   Clock::time_point saved_ = Clock::now();  // time of the last checkpoint
   int64_t saved_step_ = 0;                  // optimiser step of the last checkpoint
