@@ -180,12 +180,12 @@ train::Preset preset_of(const TrainCommandOptions& options) {
 
 bool is_recipe(const std::string& source) { return std::filesystem::path(source).extension() == ".json"; }
 
-// The epochs of the run that is resumed, which --time must not choose again; none for a new run.
-std::optional<int64_t> epochs_of_run(const TrainCommandOptions& options) {
+// The recipe of the run that is resumed, whose epochs --time must not choose again; none for a new run.
+std::optional<train::Recipe> recipe_of_run(const TrainCommandOptions& options) {
   const std::filesystem::path recipe = std::filesystem::path(options.folder) / "recipe.json";
   std::error_code error;
   if (!options.resume || !std::filesystem::exists(recipe, error)) return std::nullopt;
-  return train::read_recipe(recipe).epochs;
+  return train::read_recipe(recipe);
 }
 
 // The epochs that take about `seconds`, from the time of some training steps on this machine.
@@ -222,9 +222,9 @@ train::Recipe recipe_of(const TrainCommandOptions& options, int threads,
   train::DefaultRecipeOptions request{
       .data = options.source, .model = options.model, .preset = preset_of(options), .epochs = options.epochs};
   if (options.seconds) {
+    request.resumed = recipe_of_run(options);
     request.choose_epochs = [&](const train::DefaultRecipe& chosen) {
-      const std::optional<int64_t> same = epochs_of_run(options);
-      return same ? *same : epochs_within(*options.seconds / trainings_of(options), chosen, threads);
+      return epochs_within(*options.seconds / trainings_of(options), chosen, threads);
     };
   }
   if (options.folds) request.cross_validated = true;

@@ -15,6 +15,8 @@
 #include "tests/train/segment_fixture.h"
 #include "tests/train/training_fixture.h"
 #include "vitrail/data/metrics.h"
+#include "vitrail/train/default_recipe.h"
+#include "vitrail/train/trainer.h"
 
 namespace vitrail::testing {
 namespace {
@@ -231,6 +233,23 @@ TEST(TrainTime, AResumedRunHasItsEpochs) {
   const Arguments arguments{"train", images, "-o", folder, "-m", small_model(), "--threads", "1", "--quiet"};
   EXPECT_EQ(json_of(arguments + Arguments{"--time", "0.000001s"})["epochs"], 1);
   EXPECT_EQ(json_of(arguments + Arguments{"--time", "50h", "--resume"})["epochs"], 1);
+}
+
+// A slow machine has reduced the epochs after patience and warm-up followed from more of them.  The same command
+// continues the run; --set may still change it.
+TEST(TrainTime, ARunWithFewerEpochsThanExpectedIsResumedByItsOwnCommand) {
+  const fs::path images = train::make_images(6, 2), folder = scratch_folder() / "run";
+  const train::Recipe recipe =
+      train::default_recipe({.data = images.string(), .model = small_model(), .epochs = 20}).recipe;
+  train::train(recipe, {.folder = folder, .threads = 1, .time_limit = 1e-6});
+  const json shortened = json::parse(content_of(folder / "recipe.json"));
+  ASSERT_EQ(shortened["epochs"], 1);
+  ASSERT_EQ(shortened["patience"], 10);
+  const Arguments arguments{"train",     images, "-o",      folder,   "-m",     small_model(),
+                            "--threads", "1",    "--quiet", "--time", "0.001s", "--resume"};
+  EXPECT_EQ(json_of(arguments)["epochs"], 1);
+  EXPECT_EQ(json::parse(content_of(folder / "recipe.json")), shortened);
+  EXPECT_TRUE(contains(refusal(arguments + Arguments{"--set", "patience=7"}), "patience: 10 → 7"));
 }
 
 TEST(TrainTime, AModelWithoutAHeadGetsOneBeforeItIsTimed) {

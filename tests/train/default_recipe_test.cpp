@@ -60,6 +60,24 @@ TEST(DefaultRecipe, UsesTheSplitsOfTheDataset) {
   EXPECT_EQ(chosen.training_images, 40);
 }
 
+TEST(DefaultRecipe, OfAResumedRunHasItsDuration) {
+  const fs::path images = make_images();
+  DefaultRecipeOptions options{.data = images.string(), .model = small_model()};
+  options.choose_epochs = [](const DefaultRecipe&) { return int64_t{50}; };
+  const Recipe started = default_recipe(options).recipe;
+  Recipe shortened = started;
+  shortened.epochs = 4;
+  options.resumed = shortened;
+  const DefaultRecipe chosen = default_recipe(options);
+  EXPECT_EQ(chosen.recipe.epochs, 4);
+  EXPECT_EQ(chosen.recipe.patience, 25);
+  EXPECT_EQ(chosen.recipe.schedule.warmup_epochs, 1);
+  EXPECT_EQ(write_recipe(chosen.recipe), write_recipe(shortened)) << "nothing else depends on the epochs";
+  EXPECT_TRUE(any_reason(chosen, "4 epochs, as the resumed run, ending after 25 without"));
+  options.resumed->patience = 0;
+  EXPECT_FALSE(any_reason(default_recipe(options), "ending after"));
+}
+
 TEST(DefaultRecipe, AnEpochHasAtLeastTenSteps) {
   for (const int per_class : {5, 20, 60, 200}) {
     const DefaultRecipe chosen = default_recipe({.data = make_images(per_class).string(), .model = small_model()});

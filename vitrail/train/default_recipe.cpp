@@ -151,9 +151,32 @@ void set_scratch(DefaultRecipe& result) {
       "better");
 }
 
+void choose_epochs(const DefaultRecipeOptions& options, DefaultRecipe& result) {
+  Recipe& recipe = result.recipe;
+  if (options.resumed) {
+    recipe.epochs = options.resumed->epochs;
+    recipe.patience = options.resumed->patience;
+    recipe.schedule.warmup_epochs = options.resumed->schedule.warmup_epochs;
+    return;
+  }
+  const bool scratch = options.preset == Preset::scratch;
+  recipe.epochs = options.epochs.value_or(finetune_epochs_for(result.training_images) * (scratch ? 10 : 1));
+  if (options.choose_epochs) recipe.epochs = options.choose_epochs(result);
+  recipe.schedule.warmup_epochs = std::min(1.0, 0.1 * static_cast<double>(recipe.epochs));
+  if (!options.cross_validated) recipe.patience = std::max<int64_t>(3, recipe.epochs / 2);
+}
+
+// Why there are so many epochs.
+std::string epochs_reason(const DefaultRecipeOptions& options, int64_t steps) {
+  if (options.resumed) return ", as the resumed run";
+  if (options.epochs || options.choose_epochs) return "";
+  return str(", ", counted(steps, "step"), ": more passes over fewer images");
+}
+
 std::string end_text(const DefaultRecipeOptions& options, const DefaultRecipe& chosen) {
   if (options.cross_validated) return ", all of them: cross-validation measures the last weights";
   if (chosen.validation_images == 0) return ", all of them: no images are held out";
+  if (chosen.recipe.patience == 0) return "";
   return str(", ending after ", chosen.recipe.patience, " without a better held-out loss");
 }
 
@@ -165,17 +188,10 @@ void set_duration(const DefaultRecipeOptions& options, DefaultRecipe& result) {
   result.reasons.push_back(
       str("batch size ", recipe.batch_size, ", ", counted(steps, "step"), " an epoch of ", counted(images, "image")));
   const bool scratch = options.preset == Preset::scratch;
-  recipe.epochs = options.epochs.value_or(finetune_epochs_for(images) * (scratch ? 10 : 1));
-  if (options.choose_epochs) recipe.epochs = options.choose_epochs(result);
-  recipe.schedule.warmup_epochs = std::min(1.0, 0.1 * static_cast<double>(recipe.epochs));
+  choose_epochs(options, result);
   recipe.lr = (scratch ? 1e-3 : 5e-4) * std::sqrt(static_cast<double>(recipe.batch_size) / 64);
-  if (!options.cross_validated) recipe.patience = std::max<int64_t>(3, recipe.epochs / 2);
-  result.reasons.push_back(
-      str(counted(recipe.epochs, "epoch"),
-          options.epochs || options.choose_epochs
-              ? ""
-              : str(", ", counted(recipe.epochs * steps, "step"), ": more passes over fewer images"),
-          end_text(options, result)));
+  result.reasons.push_back(str(counted(recipe.epochs, "epoch"), epochs_reason(options, recipe.epochs * steps),
+                               end_text(options, result)));
   result.reasons.push_back(str("AdamW with a peak rate of ", recipe.lr, " for this batch size, ",
                                scratch ? "" : "layer decay 0.75, ", "warm-up of ",
                                counted(recipe.schedule.warmup_epochs, "epoch"), ", cosine decay",

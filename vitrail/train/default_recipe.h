@@ -29,6 +29,9 @@ struct DefaultRecipeOptions {
   bool cross_validated = false;  // for cross_validate(): no images are held out, and no epoch ends the training early
   // Chooses the epochs instead, from the architecture, the batch size and the numbers of images.
   std::function<int64_t(const DefaultRecipe&)> choose_epochs{};
+  // The recipe of a run that is resumed: its epochs, patience and warm-up stay.  They cannot be chosen again, because a
+  // time limit may have reduced the epochs after the others followed from them.
+  std::optional<Recipe> resumed{};
 };
 
 // Chooses the recipe for a dataset.  Its splits val and test are used where it has them; otherwise images are held out
