@@ -68,7 +68,9 @@ int embed_texts(const EmbedCommandOptions& options, const GlobalOptions& global,
   const DualModel model = load_dual_model(options.model, global, options.texts.tokenizer);
   const Tensor embeddings = model.embed_texts(texts, options.normalize);
   for (size_t i = 0; i < texts.size(); ++i) rows.add(texts[i], embeddings.select(0, static_cast<int64_t>(i)));
-  rows.finish([&] { return embeddings.select(0, 0).shape(); }, to_json(info_of(model.images(), options)));
+  EmbeddingInfo info = info_of(model.images(), options);
+  info.preprocessing.reset();  // it is of images
+  rows.finish([&] { return embeddings.select(0, 0).shape(); }, to_json(info));
   return 0;
 }
 
@@ -117,6 +119,7 @@ EmbeddingInfo claim_folder(const Model& model, const EmbedCommandOptions& option
   if (const auto before = read_embedding_info(path)) {
     check_same_embedding(*before, info, options.output);
     check_same_rows(*before, info, options.output);
+    check_same_preprocessing(*before, info, options.output);
     return info;
   }
   AtomicFile file(path);

@@ -13,6 +13,7 @@ namespace vitrail::app {
 namespace {
 
 namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
 
 // The probes of a model in fp32 and int8 have a cosine of about 0.99, those of unrelated models of about 0.
 constexpr double kSameModel = 0.95;
@@ -49,17 +50,76 @@ std::string options_text(const pipeline::FeatureOptions& options) {
              options.final_norm ? "" : " --no-norm");
 }
 
+using OptionValues = std::vector<std::pair<const char*, std::string>>;
+
+template <class Numbers>
+std::string number_list(const Numbers& numbers) {
+  std::string text;
+  for (const auto number : numbers) text += (text.empty() ? "" : ",") + str(number);
+  return text;
+}
+
+// Always the same options in the same order; the value of an unset one is empty.
+OptionValues option_values(const EmbeddingPreprocessing& of) {
+  return {{"--image-size", of.image_size ? number_list(*of.image_size) : ""},
+          {"--mean", number_list(of.mean)},
+          {"--std", number_list(of.std)},
+          {"--interpolation", of.interpolation},
+          {"--crop-pct", of.crop_pct ? str(*of.crop_pct) : ""},
+          {"--crop-mode", of.crop_mode}};
+}
+
+Json preprocessing_json(const EmbeddingPreprocessing& of) {
+  Json json{
+      {"image_size", of.image_size.value()}, {"mean", of.mean}, {"std", of.std}, {"interpolation", of.interpolation}};
+  if (of.crop_pct) json["crop_pct"] = *of.crop_pct;
+  if (!of.crop_mode.empty()) json["crop_mode"] = of.crop_mode;
+  return json;
+}
+
+std::optional<EmbeddingPreprocessing> preprocessing_in(const nlohmann::json& record) {
+  if (!record.contains("preprocessing")) return std::nullopt;
+  const nlohmann::json& json = record.at("preprocessing");
+  EmbeddingPreprocessing of{.image_size = json.at("image_size").get<std::array<int64_t, 2>>(),
+                            .mean = json.at("mean"),
+                            .std = json.at("std"),
+                            .interpolation = json.at("interpolation"),
+                            .crop_mode = json.value("crop_mode", std::string())};
+  if (json.contains("crop_pct")) of.crop_pct = json.at("crop_pct").get<double>();
+  return of;
+}
+
 std::string row_options_text(const EmbeddingInfo& info) {
   return str("--dtype ", info.dtype, " --tome ", info.tome, info.exif ? " --exif" : "");
 }
 
 }  // namespace
 
+EmbeddingPreprocessing embedding_preprocessing(const models::ModelConfig& config) {
+  const models::Preprocessing& from = config.preprocessing;
+  EmbeddingPreprocessing of;
+  of.image_size = from.input_size;
+  of.mean = from.mean.value_or(of.mean);
+  of.std = from.std.value_or(of.std);
+  for (auto* values : {&of.mean, &of.std}) {  // one for all channels
+    if (values->size() == 1) values->resize(static_cast<size_t>(config.vit.in_chans), values->front());
+  }
+  of.interpolation = from.interpolation.value_or("");
+  if (from.rule == models::ResizeRule::timm) {
+    of.crop_pct = from.crop_pct;
+    of.crop_mode = from.crop_mode;
+  }
+  return of;
+}
+
 EmbeddingInfo embedding_info(const Model& model, const std::string& name, const pipeline::FeatureOptions& features) {
   const image::Image image = probe_image(model.color_mode());
   const image::ImageView view(image);
   const Tensor probe = analysis::normalized_rows(model.embed(view));
-  return {.model = name, .features = features, .probe = {probe.data<float>(), probe.data<float>() + probe.numel()}};
+  return {.model = name,
+          .features = features,
+          .preprocessing = embedding_preprocessing(model.config()),
+          .probe = {probe.data<float>(), probe.data<float>() + probe.numel()}};
 }
 
 void check_same_embedding(const EmbeddingInfo& expected, const EmbeddingInfo& got, const std::string& where) {
@@ -79,6 +139,23 @@ void check_same_rows(const EmbeddingInfo& expected, const EmbeddingInfo& got, co
   if (options != other_options) throw Error(where, "embeddings by " + options, other_options);
 }
 
+void check_same_preprocessing(const EmbeddingInfo& expected, const EmbeddingInfo& got, const std::string& where) {
+  if (!expected.preprocessing || !got.preprocessing) return;
+  const OptionValues want = option_values(*expected.preprocessing), have = option_values(*got.preprocessing);
+  std::string wanted, had;
+  for (size_t i = 0; i < want.size(); ++i) {
+    const std::string &value = want[i].second, &other = have[i].second;
+    if (value == other || value.empty() || other.empty()) continue;
+    wanted += str(" ", want[i].first, " ", value);
+    had += str(" ", have[i].first, " ", other);
+  }
+  if (expected.exif != got.exif) {
+    wanted += expected.exif ? " --exif" : " no --exif";
+    had += got.exif ? " --exif" : " no --exif";
+  }
+  if (!wanted.empty()) throw Error(where, "embeddings with" + wanted, had.substr(1));
+}
+
 fs::path info_path(const fs::path& array_or_folder) {
   std::error_code unknown;
   if (fs::is_directory(array_or_folder, unknown)) return array_or_folder / "embedding.json";
@@ -86,16 +163,17 @@ fs::path info_path(const fs::path& array_or_folder) {
 }
 
 std::string to_json(const EmbeddingInfo& info) {
-  return json_text({{"model", info.model},
-                    {"tokens", info.features.tokens},
-                    {"layers", info.features.layers},
-                    {"final_norm", info.features.final_norm},
-                    {"normalized", info.normalized},
-                    {"dtype", info.dtype},
-                    {"tome", info.tome},
-                    {"exif", info.exif},
-                    {"probe", info.probe}}) +
-         "\n";
+  Json json{{"model", info.model},
+            {"tokens", info.features.tokens},
+            {"layers", info.features.layers},
+            {"final_norm", info.features.final_norm},
+            {"normalized", info.normalized},
+            {"dtype", info.dtype},
+            {"tome", info.tome},
+            {"exif", info.exif}};
+  if (info.preprocessing) json["preprocessing"] = preprocessing_json(*info.preprocessing);
+  json["probe"] = info.probe;
+  return json_text(json) + "\n";
 }
 
 std::optional<EmbeddingInfo> read_embedding_info(const fs::path& file) {
@@ -111,6 +189,7 @@ std::optional<EmbeddingInfo> read_embedding_info(const fs::path& file) {
                          .dtype = json.value("dtype", defaults.dtype),
                          .tome = json.value("tome", defaults.tome),
                          .exif = json.value("exif", defaults.exif),
+                         .preprocessing = preprocessing_in(json),
                          .probe = json.at("probe")};
   } catch (const nlohmann::json::exception& error) {
     throw Error(file.string(), "the record that `vitrail embed` writes beside embeddings", error.what());

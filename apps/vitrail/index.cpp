@@ -48,7 +48,10 @@ std::optional<EmbeddingInfo> common_info(const EmbeddingRows& rows) {
       print_warning(file.string() + ": no record of its model is beside it: searches cannot check theirs");
       return std::nullopt;
     }
-    if (common) check_same_embedding(*common, *info, file.string());
+    if (common) {
+      check_same_embedding(*common, *info, file.string());
+      check_same_preprocessing(*common, *info, file.string());
+    }
     if (!common) common = std::move(info);
   }
   return common;

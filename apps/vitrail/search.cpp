@@ -15,6 +15,7 @@
 #include "vitrail/analysis/nearest.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
+#include "vitrail/base/warning_pause_internal.h"
 #include "vitrail/hub/hub.h"
 #include "vitrail/models/bundled.h"
 
@@ -62,9 +63,31 @@ std::string model_of(const OpenIndex& index, const std::string& path) {
   throw Error(path, "its model " + model, "nothing there (give -m MODEL)");
 }
 
+// Queries are preprocessed as the images of the index, unless an option says otherwise.
+void take_preprocessing(const EmbeddingInfo& info, SearchCommandOptions& options) {
+  if (info.exif) options.images.exif = true;
+  if (!info.preprocessing) return;
+  const EmbeddingPreprocessing& of = *info.preprocessing;
+  ModelOptions& to = options.model;
+  if (to.image_size.empty() && of.image_size) {
+    const WarningPause pause;  // the model is opened again
+    // Its own size is not set, because it would then count as one whose positions are interpolated.
+    if (to.open().config.preprocessing.input_size != of.image_size)
+      to.image_size.assign(of.image_size->begin(), of.image_size->end());
+  }
+  if (to.mean.empty()) to.mean = of.mean;
+  if (to.std.empty()) to.std = of.std;
+  if (to.interpolation.empty()) to.interpolation = of.interpolation;
+  if (!to.crop_pct) to.crop_pct = of.crop_pct;
+  if (to.crop_mode.empty()) to.crop_mode = of.crop_mode;
+}
+
 void check_model(const Model& model, const OpenIndex& index, const SearchCommandOptions& options) {
   if (!index.info) return print_warning(options.index + ": does not tell its model, which may be another one");
-  check_same_embedding(*index.info, embedding_info(model, options.model.path(), index.info->features), options.index);
+  EmbeddingInfo query = embedding_info(model, options.model.path(), index.info->features);
+  query.exif = options.images.exif;
+  check_same_preprocessing(*index.info, query, options.index);
+  check_same_embedding(*index.info, query, options.index);
 }
 
 std::vector<Query> text_queries(const DualModel& model, const SearchCommandOptions& options) {
@@ -137,6 +160,7 @@ int search(SearchCommandOptions options, const GlobalOptions& global) {
     throw CLI::ValidationError("INPUT", "images, or --text");
   const OpenIndex index(options.index);
   if (options.model.model.empty() && index.info) options.model.model = model_of(index, options.index);
+  if (index.info) take_preprocessing(*index.info, options);
   std::vector<Query> queries;
   std::optional<DualModel> dual;
   std::optional<Model> alone;
@@ -159,7 +183,8 @@ void add_search(CLI::App& program, const GlobalOptions& global, Run& run) {
   auto options = std::make_shared<SearchCommandOptions>();
   CLI::App* command = program.add_subcommand("search", "Find the images of an index that are most similar");
   command->footer("Example: vitrail search photos.index query.jpg --top 10");
-  command->add_option("INDEX", options->index, "Index of `vitrail index`")->required();
+  command->add_option("INDEX", options->index, "Index of `vitrail index`; its model and preprocessing are the default")
+      ->required();
   options->images.add_inputs_to(*command);
   command->add_option("--text", options->queries, "Search by a text (CLIP, SigLIP); may be repeated")
       ->allow_extra_args(false);

@@ -231,11 +231,14 @@ void check_exif_of_knn() {
   EXPECT_EQ(json_of(arguments + Arguments{"--exif"})["top1"], 1);
 }
 
-// The pixels of both are one image's only with the option.
+// The pixels of both are one image's only with the option.  An index that tells its preprocessing was made with it, or
+// refuses it.
 void check_exif_of_search() {
   const TurnedImage images;
-  const Arguments arguments{"search",      "-m",       small_model(), index_of(images.upright, small_model()),
-                            images.turned, "--format", "json"};
+  const std::string index = index_of(images.upright, small_model());
+  const Arguments arguments{"search", "-m", small_model(), index, images.turned, "--format", "json"};
+  EXPECT_EQ(run_program(arguments + Arguments{"--exif"}).status, 1);
+  fs::remove(index + ".json");
   const auto score = [&](const Arguments& more) {
     return json_of(arguments + more)["results"][0]["score"].get<double>();
   };

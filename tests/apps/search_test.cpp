@@ -10,6 +10,8 @@
 #include "vitrail/analysis/flat_index.h"
 #include "vitrail/analysis/knn.h"
 #include "vitrail/base/npy.h"
+#include "vitrail/weights/checkpoint.h"
+#include "vitrail/weights/safetensors.h"
 
 namespace vitrail::testing {
 namespace {
@@ -113,10 +115,26 @@ std::string other_model() {
   return with_config("timm_token", [](nlohmann::json& config) { config["pretrained_cfg"]["mean"] = {0.1, 0.9, 0.3}; });
 }
 
+// The small model with other weights: its features are all the same.
+std::string other_weights() {
+  const fs::path model = with_config("timm_token", [](nlohmann::json&) {});
+  std::vector<std::pair<std::string, Tensor>> tensors;
+  const weights::Checkpoint original = weights::Checkpoint::open(fs::path(small_model()) / "model.safetensors");
+  for (const weights::TensorInfo& info : original.tensors()) {
+    tensors.emplace_back(info.name, original.tensor(info.name).clone());
+    const Tensor& copy = tensors.back().second;
+    if (info.name == "norm.weight") std::fill_n(copy.data<float>(), copy.numel(), 0.0F);
+    if (info.name == "norm.bias") std::fill_n(copy.data<float>(), copy.numel(), 1.0F);
+  }
+  weights::write_safetensors(model / "model.safetensors", tensors, {});
+  return model;
+}
+
 TEST(Search, RefusesTheIndexOfAnotherModel) {
   const std::string index = index_of(noise_folder(), small_model());
   EXPECT_TRUE(
-      contains(refusal({"search", "-m", other_model(), index, noise_folder()}), "another model or preprocessing"));
+      contains(refusal({"search", "-m", other_weights(), index, noise_folder()}), "another model or preprocessing"));
+  run({"search", "-m", other_model(), index, noise_folder()});  // the same weights, with the index's preprocessing
   run({"search", "-m", small_model(), index, noise_folder(), "--precision", "int8"});  // the same model
   fs::remove(index + ".json");
   EXPECT_TRUE(contains(run({"search", "-m", small_model(), index, noise_folder()}).err, "does not tell its model"));
