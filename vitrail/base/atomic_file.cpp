@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "vitrail/base/error.h"
+#include "vitrail/base/folder_lock_internal.h"
 #include "vitrail/base/output_guard_internal.h"
 #include "vitrail/base/temporary_file_internal.h"
 
@@ -84,7 +85,8 @@ AtomicFile::AtomicFile(const fs::path& path) : path_(path), target_(resolved(pat
     open_stream();
     return;
   }
-  if (exists && ::access(target_.c_str(), W_OK) != 0) fail("cannot be written", errno);
+  // Another process may be replacing it right now (ENOENT).
+  if (exists && ::access(target_.c_str(), W_OK) != 0 && errno != ENOENT) fail("cannot be written", errno);
   open_temporary();
   if (exists) copy_permissions(status, temporary_->descriptor());
 }
@@ -199,6 +201,11 @@ void AtomicFile::commit() { commit_together({this}); }
 
 void AtomicFile::commit_together(const std::vector<AtomicFile*>& files) {
   for (AtomicFile* file : files) file->sync();
+  // A single file needs no lock: it is replaced at once.  A stream may wait for its reader for ever.
+  const AtomicFile& first = *files.front();
+  const bool needs_lock = files.size() > 1 && (first.kind_ == Target::replaced || first.kind_ == Target::overwritten);
+  std::optional<FolderLock> lock;
+  if (needs_lock) lock.emplace(first.target_.parent_path());
   for (AtomicFile* file : files) {
     if (file != files.front() && file->kind_ == Target::replaced) ::unlink(file->target_.c_str());
   }

@@ -33,7 +33,8 @@ class AtomicFile {
   void commit();
 
   // Commits files that belong together.  The first replaces its old file while the others do not exist, so that a
-  // process that is killed never leaves old and new files together.
+  // process that is killed never leaves old and new files together.  A lock on the first file's folder keeps two
+  // processes with the same files from mixing them (folder_lock_internal.h).
   static void commit_together(const std::vector<AtomicFile*>& files);
 
  private:
