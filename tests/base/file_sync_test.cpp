@@ -4,6 +4,7 @@
 // those of the C library and keep a record of the calls.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -21,6 +22,16 @@ namespace {
 
 std::vector<std::string> calls;
 std::string watched;  // a file whose presence is noted when another one gets its name
+
+int unlocked_names = 0;  // temporary names that another process could have deleted before their rename
+
+// Whether a lock on the file is to be had.
+bool can_be_locked(const char* path) {
+  const int file = ::open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  const bool locked = ::flock(file, LOCK_EX | LOCK_NB) == 0;
+  ::close(file);
+  return locked;
+}
 
 void note_name() { calls.emplace_back(::access(watched.c_str(), F_OK) == 0 ? "name beside an old file" : "name"); }
 
@@ -40,6 +51,7 @@ extern "C" int linkat(int from, const char* source, int to, const char* target, 
 
 extern "C" int rename(const char* source, const char* target) noexcept {
   note_name();
+  if (can_be_locked(source)) ++unlocked_names;
   return static_cast<int>(::syscall(SYS_renameat2, AT_FDCWD, source, AT_FDCWD, target, 0));
 }
 
@@ -95,6 +107,19 @@ TEST(FileSync, AFileWithoutAFolderInItsPathIsInTheCurrentOne) {
   }
   std::filesystem::current_path(before);
   EXPECT_TRUE(std::filesystem::exists(folder / "file"));
+}
+
+// A temporary name without a lock is that of a killed process, which others delete.
+TEST(FileSync, ATemporaryNameIsLocked) {
+  const auto path = testing::scratch_folder() / "file";
+  watched = path.parent_path() / "absent";
+  unlocked_names = 0;
+  for (const char* content : {"new", "replaced"}) {
+    AtomicFile file(path);
+    file.write(content);
+    file.commit();
+  }
+  EXPECT_EQ(unlocked_names, 0);
 }
 
 TEST(FileSync, AStreamIsNotSynced) {

@@ -100,6 +100,18 @@ TEST(TemporaryFile, FilesOfKilledProcessesAreRemovedAndNoOthers) {
   EXPECT_EQ(files_in(folder), 6) << "the file in use is kept";
 }
 
+// A process that is killed while it replaces a file leaves the name between the link and the rename.
+TEST_P(TemporaryFileTest, ReplacingAFileRemovesThoseOfKilledProcesses) {
+  const fs::path folder = testing::scratch_folder(), abandoned = folder / ".vitrail-0123456789abcdef.tmp";
+  for (const fs::path& file : {folder / "x", abandoned}) std::ofstream(file) << "old";
+  const TemporaryFile in_use(folder, TemporaryFile::Kind::named);
+  std::ofstream(abandoned) << "killed meanwhile";
+  TemporaryFile file(folder, GetParam());
+  ASSERT_FALSE(file.link_to(folder / "x"));
+  EXPECT_FALSE(fs::exists(abandoned));
+  EXPECT_EQ(files_in(folder), 2) << "the file, and the temporary file in use";
+}
+
 TEST(TemporaryFile, HasANameOfAFixedForm) {
   EXPECT_TRUE(is_temporary_name(".vitrail-0123456789abcdef.tmp"));
   EXPECT_TRUE(is_temporary_name(".vitrail-ffffffffffffffff.tmp"));

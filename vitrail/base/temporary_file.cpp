@@ -14,6 +14,8 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -77,6 +79,19 @@ void remove_abandoned_files(const fs::path& folder) {
   }
 }
 
+// The same, once for each folder: a process may replace thousands of files in one.
+void remove_abandoned_files_once(const fs::path& folder) {
+  static std::mutex mutex;
+  static std::set<fs::path> folders;
+  std::error_code unknown;
+  const fs::path absolute = fs::absolute(folder, unknown);
+  {
+    const std::lock_guard lock(mutex);
+    if (unknown || !folders.insert(absolute).second) return;
+  }
+  remove_abandoned_files(folder);
+}
+
 std::error_code link(int descriptor, const fs::path& target) {
   const std::string source = "/proc/self/fd/" + std::to_string(descriptor);
   if (::linkat(AT_FDCWD, source.c_str(), AT_FDCWD, target.c_str(), AT_SYMLINK_FOLLOW) == 0) return {};
@@ -127,7 +142,9 @@ std::error_code TemporaryFile::link_to(const fs::path& target) {
   if (name_.empty()) {
     const std::error_code linked = link(descriptor_, target);
     if (linked.value() != EEXIST) return linked;
-    // A link cannot replace a file, but a rename can.
+    // A link cannot replace a file, but a rename can.  The lock says that the name between them is in use.
+    remove_abandoned_files_once(folder_);
+    ::flock(descriptor_, LOCK_EX);
     name_ = folder_ / random_name();
     slot_ = add_to_file_slots(name_);
     if (const std::error_code error = link(descriptor_, name_)) return error;

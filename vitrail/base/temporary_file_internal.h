@@ -10,8 +10,9 @@ namespace vitrail {
 
 // A new empty file for reading and writing in `folder`, which vanishes unless link_to() gives it a name.  Where the
 // system supports it, the file has no name until then (O_TMPFILE), so that nothing is left behind however the process
-// ends.  Elsewhere its name is random and of fixed length (.vitrail-0123456789abcdef.tmp); the destructor and
-// remove_temporary_files() delete it, and the constructor deletes those of the user's processes that were killed.
+// ends.  Elsewhere, and for the moment in which it replaces another file, its name is random and of fixed length
+// (.vitrail-0123456789abcdef.tmp); the destructor and remove_temporary_files() delete it.  It is locked: files without
+// a lock are of the user's processes that were killed, and who makes or replaces a file in their folder deletes them.
 class TemporaryFile {
  public:
   enum class Kind { unnamed_if_possible, named };
