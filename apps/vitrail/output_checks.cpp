@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 
+#include "vitrail/base/final_target_internal.h"
 #include "vitrail/base/output_guard_internal.h"
 
 namespace vitrail::app {
@@ -25,6 +26,15 @@ bool is_device(const std::string& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   return fs::exists(status) && !fs::is_regular_file(status);
+}
+
+// The same for all paths of a file, also before it exists.
+fs::path canonical_output(const std::string& path) {
+  std::error_code error;
+  const fs::path absolute = fs::absolute(final_target(path), error);
+  if (error) return path;
+  const fs::path canonical = fs::weakly_canonical(absolute, error);
+  return error ? absolute : canonical;
 }
 
 }  // namespace
@@ -52,9 +62,7 @@ void check_outputs(const std::vector<OutputFile>& outputs, const std::vector<std
     if (files.contains(path)) throw CLI::ValidationError(option, "expected another file than the input " + path);
     if (is_device(path)) continue;
     guarded.push_back(path);
-    std::error_code error;
-    const fs::path file = fs::weakly_canonical(path, error);
-    const auto [other, is_new] = options.emplace(error ? fs::path(path) : file, option);
+    const auto [other, is_new] = options.emplace(canonical_output(path), option);
     if (!is_new)
       throw CLI::ValidationError(option, "expected another file than that of " + other->second + ", " + path);
   }

@@ -25,8 +25,9 @@ struct OutputFile {
 };
 
 // Throws CLI::ValidationError (a usage error) for an output that would overwrite one of the inputs or another output,
-// and for "-", because standard output has other results.  What only reading shows, such as an image in a folder or a
-// model's configuration, fails when it is read, and the output is not replaced.
+// and for "-", because standard output has other results.  Outputs are compared by the files that they name, however
+// these are written and before they exist.  What only reading shows, such as an image in a folder or a model's
+// configuration, fails when it is read, and the output is not replaced.
 void check_outputs(const std::vector<OutputFile>& outputs, const std::vector<std::string>& inputs);
 
 // Whether an output at this path would replace a regular file.

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "vitrail/base/error.h"
+#include "vitrail/base/final_target_internal.h"
 #include "vitrail/base/folder_lock_internal.h"
 #include "vitrail/base/output_guard_internal.h"
 #include "vitrail/base/temporary_file_internal.h"
@@ -25,18 +26,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr size_t kBufferBytes = size_t{1} << 16;
-
-// Follows symbolic links, also to a file that does not exist yet.
-fs::path resolved(fs::path path) {
-  constexpr int kMaxLinks = 40;  // as in Linux
-  std::error_code error;
-  for (int i = 0; i < kMaxLinks; ++i) {
-    const fs::path target = fs::read_symlink(path, error);
-    if (error) return path;  // not a link
-    path = path.parent_path() / target;
-  }
-  return path;
-}
 
 // The number in the path of an open descriptor: /dev/stdout, /dev/fd/3, /proc/self/fd/3.
 std::optional<int> descriptor_in(const std::string& path) {
@@ -76,7 +65,7 @@ void copy_permissions(const struct stat& from, int file) {
 
 }  // namespace
 
-AtomicFile::AtomicFile(const fs::path& path) : path_(path), target_(resolved(path)) {
+AtomicFile::AtomicFile(const fs::path& path) : path_(path), target_(final_target(path)) {
   struct stat status {};
   const bool exists = ::stat(target_.c_str(), &status) == 0;
   if (!exists && errno != ENOENT) fail("cannot be written", errno);

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Where symbolic links lead.
+#include <filesystem>
+
+namespace vitrail {
+
+// Follows symbolic links at the end of a path, also to a file that does not exist yet.
+std::filesystem::path final_target(std::filesystem::path path);
+
+}  // namespace vitrail
