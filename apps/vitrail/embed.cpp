@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "apps/vitrail/commands.h"
+#include "apps/vitrail/companions.h"
 #include "apps/vitrail/embedding_info.h"
 #include "apps/vitrail/feature_file.h"
 #include "apps/vitrail/image_stream.h"
@@ -132,6 +133,7 @@ EmbeddingInfo claim_folder(const Model& model, const EmbedCommandOptions& option
 int embed_shards(const EmbedCommandOptions& options, const GlobalOptions& global) {
   const auto outputs = outputs_of(options);
   create_output_folder(options.output, "the features");
+  for (const auto& shard : outputs) check_shard_list(shard.first.string() + ".npy", shard.first.string() + ".jsonl");
   const Model model = load_model(options.model, global);
   const EmbeddingInfo info = claim_folder(model, options);
   std::error_code error;

@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "apps/vitrail/companions.h"
 #include "apps/vitrail/embedding_info.h"
 #include "apps/vitrail/npz_file.h"
 #include "apps/vitrail/output.h"
@@ -187,7 +188,7 @@ std::unique_ptr<FeatureFile> make_npy_features(const std::string& array, const s
   return features;
 }
 
-std::unique_ptr<FeatureFile> make_feature_file(const std::string& output, DType dtype) {
+std::unique_ptr<FeatureFile> make_feature_file(const std::string& output, DType dtype, bool with_record) {
   const std::string path = output == "-" ? kStandardOutput : output;
   const std::string extension = std::filesystem::path(path).extension().string();
   if (extension == ".csv" && dtype != DType::f32)
@@ -198,10 +199,12 @@ std::unique_ptr<FeatureFile> make_feature_file(const std::string& output, DType 
   if (extension != ".npy" && !is_device)
     throw CLI::ValidationError("-o", "expected FILE.npy, FILE.npz, FILE.csv or -, got " + output);
   auto features = std::make_unique<NpyFeatures>(path, dtype, list_line);
-  if (!is_device) {
-    features->write_list_to(std::filesystem::path(path).replace_extension(".txt"));
-    features->write_info_to(info_path(path));
-  }
+  if (is_device) return features;
+  const auto list = std::filesystem::path(path).replace_extension(".txt");
+  const auto record = with_record ? info_path(path) : std::filesystem::path();
+  check_companions(path, list, record);
+  features->write_list_to(list);
+  if (with_record) features->write_info_to(record);
   return features;
 }
 

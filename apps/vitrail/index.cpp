@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/vitrail/commands.h"
+#include "apps/vitrail/companions.h"
 #include "apps/vitrail/embedding_info.h"
 #include "apps/vitrail/embedding_rows.h"
 #include "apps/vitrail/output.h"
@@ -103,6 +104,7 @@ void check_no_input(const EmbeddingRows& rows, const std::string& output) {
       inputs.push_back(fs::path(file).replace_extension(extension).string());
   }
   check_outputs({{"-o", output}, {"-o (paths)", output + ".txt"}, {"-o (model)", output + ".json"}}, inputs);
+  check_companions(output, output + ".txt", output + ".json");
 }
 
 int index(const IndexCommandOptions& options, const GlobalOptions& global) {

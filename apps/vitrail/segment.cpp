@@ -58,7 +58,7 @@ Segmentation::Segmentation(const SegmentOptions& options, const GlobalOptions& g
     : options_(options),
       global_(global),
       inputs_(options),
-      embeddings_(options.embedding.empty() ? nullptr : make_feature_file(options.embedding)),
+      embeddings_(options.embedding.empty() ? nullptr : make_feature_file(options.embedding, DType::f32, false)),
       folder_(options.output.empty() ? std::nullopt : std::optional<SegmentFolder>(std::in_place, options)),
       predictor_(options.model_path(), options.predictor_options(global)) {
   if (options.makes_masks() && !predictor_.has_decoder()) {

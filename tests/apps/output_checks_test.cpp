@@ -45,7 +45,6 @@ TEST(Outputs, DoNotReplaceWhatReadingFinds) {
   for (const auto& [arguments, output] :
        {Command{{"classify", images, "-m", model, "--logits", b}, b},
         {{"eval", list, "-m", model, "--report", b}, b},
-        {{"embed", images, "-m", weights, "--config", config, "-o", folder / "f.npy"}, config},
         {{"embed", images, "-m", model, "-o", weights + ".npy"}, ""},
         {{"eval", list, "-m", weights, "--config", config, "--predictions", weights}, weights},
         {{"attention", images / "a.png", "-m", weights, "--config", config, "--raw", weights}, weights}}) {
