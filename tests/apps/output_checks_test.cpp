@@ -168,7 +168,7 @@ TEST(Outputs, StandardOutputIsForTheResults) {
   expect_refusal({"pca", "-m", model, images, "-o", "-"}, "-o: expected a folder for the overlays, got -");
 }
 
-// One picture of all images is a wrong expectation of `pca -o`, not a folder called x.JPG.
+// One overlay of all images is a wrong expectation of `pca -o`, not a folder called x.JPG.
 TEST(Outputs, AFolderIsNotCalledAsAnImage) {
   const std::string images = image_folder(1), model = small_model(), file = scratch_folder() / "x.JPG",
                     folder = scratch_folder() / "y.png";

@@ -27,7 +27,7 @@ using testing::content_of;
 
 constexpr milliseconds kMoment(100);
 
-// As another process asks for the lock.
+// Whether another process would wait for the lock.
 bool is_locked(const fs::path& folder) {
   const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   const bool locked = ::flock(descriptor, LOCK_EX | LOCK_NB) != 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Where symbolic links lead.
+// Following symbolic links.
 #include <filesystem>
 
 namespace vitrail {
