@@ -96,7 +96,8 @@ std::string row_options_text(const EmbeddingInfo& info) {
 }  // namespace
 
 EmbeddingPreprocessing embedding_preprocessing(const models::ModelConfig& config) {
-  const models::Preprocessing& from = config.preprocessing;
+  models::Preprocessing from = config.preprocessing;
+  models::use_unit_range(from);  // as the options give mean and std
   EmbeddingPreprocessing of;
   of.image_size = from.input_size;
   of.mean = from.mean.value_or(of.mean);
