@@ -134,7 +134,7 @@ TEST(RuleProposals, NumbersAreGroupsInTheirOrder) {
   EXPECT_EQ(propose_rules({{"stages.1.blocks.2.x", {3}}, {"stages.10.blocks.4.x", {3}}},
                           {{"s.1.2.y", {3}}, {"s.10.4.y", {3}}}),
             Texts{R"({"from":"s\\.(\\d+)\\.(\\d+)\\.y","to":"stages.$1.blocks.$2.x"})"});
-  EXPECT_EQ(propose_rules({{"a.1x.b", {3}}}, {{"c.2y.d", {3}}}), Texts{R"({"from":"c\\.2y\\.d","to":"a.1x.b"})"});
+  EXPECT_EQ(propose_rules({{"a.1x.b", {3}}}, {{"c.2y.b", {3}}}), Texts{R"({"from":"c\\.2y\\.b","to":"a.1x.b"})"});
 }
 
 TEST(RuleProposals, SharedPartsOfNamesCountBeforeEdits) {
@@ -191,6 +191,60 @@ TEST(RuleProposals, PartsThatNoParameterNeedsAreDroppedButNotUpdates) {
                                         {"qkv.lora_B", {12, 2}}};  // loralib's, beside qkv.weight
   EXPECT_TRUE(propose_rules({}, updates).empty());
   EXPECT_EQ(advise_merging({}, updates).size(), 1u);
+}
+
+// The commonest head for fine-tuning is nn.Sequential(Dropout, Linear).
+TEST(RuleProposals, TheGivenNameMayHaveMoreNumbers) {
+  const Texts rules =
+      propose_rules({{"head.weight", {5, 4}}, {"head.bias", {5}}}, {{"head.1.weight", {5, 4}}, {"head.1.bias", {5}}});
+  EXPECT_EQ(rules, Texts{R"~({"from":"head\\.(\\d+)\\.(weight|bias)","to":"head.$2"})~"});
+  EXPECT_EQ(renamed(rules, "head.1.weight"), "head.weight");
+  EXPECT_EQ(renamed(rules, "head.1.bias"), "head.bias");
+}
+
+// A rule that gives other numbers leaves parameters missing.
+TEST(RuleProposals, OtherNumbersDoNotFit) {
+  EXPECT_TRUE(
+      propose_rules({{"blocks.0.x", {8}}, {"blocks.1.x", {8}}}, {{"layers.1.x", {8}}, {"layers.2.x", {8}}}).empty());
+  EXPECT_TRUE(propose_rules({{"blocks.0.mlp.x", {8}}}, {{"blocks.0.mlp.3.x", {8}}}).empty());
+  EXPECT_TRUE(propose_rules({{"blocks.0.x", {8}}}, {{"first.x", {8}}}).empty());
+}
+
+TEST(RuleProposals, NamesWithoutACommonWordDoNotFit) {
+  EXPECT_TRUE(propose_rules({{"head.bias", {8}}}, {{"running_mean", {8}}}).empty());
+  EXPECT_EQ(propose_rules({{"pos_embed", {8}}}, {{"positional_embedding", {8}}}).size(), 1u) << "words may be cut";
+}
+
+// They are another parameter of the model, or say that its configuration is another one.
+TEST(RuleProposals, NamesOfParametersAreNeitherRenamedNorDropped) {
+  EXPECT_TRUE(
+      propose_rules({{"norm.weight", {8}}, {"norm.bias", {8}}}, {{"fc_norm.weight", {8}}, {"fc_norm.bias", {8}}})
+          .empty());
+  EXPECT_TRUE(
+      propose_rules({{"blocks.0.attn.proj.bias", {8}}, {"blocks.0.norm2.bias", {8}}}, {{"blocks.0.norm2.bias", {8}}})
+          .empty());
+  EXPECT_TRUE(
+      propose_rules({}, {{"blocks.0.ls1.gamma", {8}}, {"attn_pool.q.weight", {8, 8}}, {"head.bias", {5}}}).empty());
+}
+
+TEST(RuleProposals, NothingOfALayerIsDropped) {
+  EXPECT_TRUE(
+      propose_rules({}, {{"blocks.2.adapter.up", {8}}, {"vit.encoder.layer.2.x", {8}}, {"layers.7.x", {8}}}).empty());
+  EXPECT_EQ(propose_rules({}, {{"decoder.layers.2.x", {8}}}).size(), 1u);
+}
+
+TEST(RuleProposals, OtherFormsOfWeightsGetAdvice) {
+  const std::pair<std::vector<NamedShape>, const char*> cases[] = {
+      {{{"head.original_module.weight", {5, 4}}, {"head.modules_to_save.default.weight", {5, 4}}},
+       "head.original_module.weight: LoRA weights; before saving, call PEFT's merge_and_unload()"},
+      {{{"blocks.0._flat_param", {900}}},
+       "blocks.0._flat_param: FSDP's flat weights; save the state dict with StateDictType.FULL_STATE_DICT"},
+      {{{"head.scale", {}}, {"head.zero_point", {}}},
+       "head.scale: PyTorch's quantised weights; save the model before its quantisation"}};
+  for (const auto& [extra, advice] : cases) {
+    EXPECT_EQ(advise_merging({{"head.weight", {5, 4}}}, extra), Texts{advice});
+    EXPECT_TRUE(propose_rules({{"head.weight", {5, 4}}}, extra).empty()) << advice;
+  }
 }
 
 TEST(RuleProposals, CharactersOfExpressionsAreQuoted) {

@@ -3,6 +3,7 @@
 
 #include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
+#include "vitrail/weights/config_advice_internal.h"
 #include "vitrail/weights/finite_check_internal.h"
 #include "vitrail/weights/int8_tensors.h"
 #include "vitrail/weights/model_prefixes_internal.h"
@@ -125,7 +126,7 @@ Tensor CheckpointParams::get(const std::string& path, const Shape& shape, const 
 
 void CheckpointParams::finish() {
   std::vector<std::string> missing, extra, beside;
-  std::vector<NamedShape> sources;  // the tensors of the file that are not expected
+  std::vector<NamedShape> natives, sources, unknown;  // what is not expected, and its tensors in the file
   for (const auto& [native, tensor] : mapped_.all()) {
     if (taken_.contains(native) || tensor.object) continue;
     if (checkpoint_->beside(tensor.parts.front().source)) {
@@ -133,7 +134,11 @@ void CheckpointParams::finish() {
       continue;
     }
     extra.push_back(str(name_of_source(tensor, native), tensor.problem.empty() ? str(" ", tensor.shape) : ""));
-    for (const MappedPart& part : tensor.parts) sources.push_back({part.source, checkpoint_->info(part.source).shape});
+    natives.push_back({native, tensor.shape});
+    for (const MappedPart& part : tensor.parts) {
+      sources.push_back({part.source, checkpoint_->info(part.source).shape});
+      if (!is_parameter(native)) unknown.push_back(sources.back());
+    }
   }
   for (const NamedShape& tensor : missing_) missing.push_back(str(tensor.name, " ", tensor.shape));
   const std::string report = section("missing", missing) + section("misshapen", misshapen_) +
@@ -143,9 +148,12 @@ void CheckpointParams::finish() {
              " beside the model's: ", quoted_list(beside)));
   }
   if (report.empty()) return;
+  const std::vector<std::string> parts = advise_merging(missing_, sources);
+  const std::vector<std::string> rules = parts.empty() ? propose_rules(missing_, unknown) : std::vector<std::string>();
   throw Error(str(checkpoint_->path(), ": the tensors do not fit the model (key map ", family_, "):", report,
-                  section("weights in parts, to be merged before saving", advise_merging(missing_, sources)),
-                  section("rules that may fit, in front of the key map's", propose_rules(missing_, sources))));
+                  section("fields of model_args that explain them", advise_fields(missing_, natives, taken_)),
+                  section("weights in parts, to be merged before saving", parts),
+                  section("rules that may fit, in front of the key map's", rules)));
 }
 
 }  // namespace vitrail::weights

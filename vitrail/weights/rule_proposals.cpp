@@ -11,6 +11,7 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/near_names_internal.h"
+#include "vitrail/weights/config_advice_internal.h"
 
 namespace vitrail::weights {
 namespace {
@@ -40,16 +41,18 @@ std::string join(const std::vector<std::string>& words, const char* separator) {
   return text;
 }
 
-// How PyTorch and PEFT store one weight as several tensors.
+// How PyTorch and PEFT store a weight in another form than its own tensor.
 struct SplitWeights {
   const char* name;
-  const char* merge;  // the function that gives the weight itself
+  const char* advice;  // what gives the weight itself
 };
-constexpr SplitWeights kPruned{"pruned", "torch.nn.utils.prune.remove()"},
-    kWeightNorm{"weight-normalised", "torch.nn.utils.remove_weight_norm()"},
-    kSpectralNorm{"spectrally normalised", "torch.nn.utils.remove_spectral_norm()"},
-    kParametrized{"parametrised", "torch.nn.utils.parametrize.remove_parametrizations()"},
-    kLora{"LoRA", "PEFT's merge_and_unload()"};
+constexpr SplitWeights kPruned{"pruned", "before saving, call torch.nn.utils.prune.remove()"},
+    kWeightNorm{"weight-normalised", "before saving, call torch.nn.utils.remove_weight_norm()"},
+    kSpectralNorm{"spectrally normalised", "before saving, call torch.nn.utils.remove_spectral_norm()"},
+    kParametrized{"parametrised", "before saving, call torch.nn.utils.parametrize.remove_parametrizations()"},
+    kLora{"LoRA", "before saving, call PEFT's merge_and_unload()"},
+    kFlat{"FSDP's flat", "save the state dict with StateDictType.FULL_STATE_DICT"},
+    kQuantized{"PyTorch's quantised", "save the model before its quantisation"};
 
 using NameSet = std::set<std::string>;
 
@@ -65,7 +68,12 @@ bool is_of_pair(const std::string& name, const NameSet& names, const char* a, co
 // The kind of weight that a tensor is a part of; null if it is a weight itself.
 const SplitWeights* split_weights_of(const std::string& name, const NameSet& names) {
   if (name.find(".parametrizations.") != std::string::npos) return &kParametrized;
-  if (name.find("lora_") != std::string::npos || name.find(".base_layer.") != std::string::npos) return &kLora;
+  // PEFT has the trained copy of a layer below modules_to_save beside the untrained one below original_module.
+  for (const char* part : {"lora_", ".base_layer.", ".original_module.", ".modules_to_save."}) {
+    if (name.find(part) != std::string::npos) return &kLora;
+  }
+  if (name.ends_with("_flat_param")) return &kFlat;
+  if (is_of_pair(name, names, ".scale", ".zero_point")) return &kQuantized;
   if (is_of_pair(name, names, "_orig", "_mask")) return &kPruned;
   if (is_of_pair(name, names, "_orig", "_u") || is_of_pair(name, names, "_v", "_u")) return &kSpectralNorm;
   return is_of_pair(name, names, "_g", "_v") ? &kWeightNorm : nullptr;
@@ -77,11 +85,13 @@ NameSet names_of(const std::vector<NamedShape>& tensors) {
   return names;
 }
 
-// Tensors whose names differ in their numbers alone: "blocks.#.norm1.weight".
+using NameParts = std::vector<std::string>;
+
+// Tensors whose names differ in their indices alone: "blocks.#.norm1.weight".
 struct Group {
   std::string name;
-  Shape shape;  // that of the first tensor
-  size_t count = 0;
+  Shape shape;                    // that of the first tensor
+  std::set<NameParts> indices{};  // those of each tensor
   bool used = false;
 };
 
@@ -89,12 +99,17 @@ std::vector<Group> groups_of(const std::vector<NamedShape>& tensors) {
   std::vector<Group> groups;
   std::map<std::string, size_t> at;
   for (const NamedShape& tensor : tensors) {
-    std::vector<std::string> words = split(tensor.name.substr(0, kMaxLayerName), ".");
-    for (std::string& word : words) word = is_number(word) ? "#" : word;
+    if (tensor.name.size() > kMaxLayerName) continue;
+    NameParts words = split(tensor.name, "."), indices;
+    for (std::string& word : words) {
+      if (!is_number(word)) continue;
+      indices.push_back(word);
+      word = "#";
+    }
     const auto [found, added] = at.emplace(join(words, "."), groups.size());
     if (added && groups.size() == kMaxKeyGroups) break;
     if (added) groups.push_back({found->first, tensor.shape});
-    ++groups[found->second].count;
+    groups[found->second].indices.insert(std::move(indices));
   }
   return groups;
 }
@@ -107,10 +122,31 @@ std::string kind_of(const std::string& name) {
   return "";
 }
 
+// Whether a rule for the given names gives the native ones: the same indices, or one tensor for a name without any.
+bool have_same_indices(const Group& native, const Group& given) {
+  const bool numbered = native.name.find('#') != std::string::npos;
+  return numbered ? native.indices == given.indices : given.indices.size() == 1;
+}
+
+// "pos" and "positional" are alike.
+bool are_alike(const std::string& a, const std::string& b) {
+  if (a == b) return !a.empty();
+  return std::min(a.size(), b.size()) >= 3 && (a.starts_with(b) || b.starts_with(a));
+}
+
+// Equal shapes alone say nothing: the names have a word in common, or differ in few characters.
+bool have_similar_names(const std::string& a, const std::string& b) {
+  const NameParts first = split(a, "._"), second = split(b, "._");
+  const bool shared = std::ranges::any_of(first, [&](const std::string& word) {
+    return std::ranges::any_of(second, [&](const std::string& other) { return are_alike(word, other); });
+  });
+  return shared || edit_distance(a, b) <= std::max(a.size(), b.size()) / 3;
+}
+
 bool may_correspond(const Group& native, const Group& given) {
   const std::string a = kind_of(native.name), b = kind_of(given.name);
-  return !given.used && native.count == given.count && native.shape == given.shape &&
-         (a.empty() || b.empty() || a == b);
+  return !given.used && native.shape == given.shape && (a.empty() || b.empty() || a == b) &&
+         have_same_indices(native, given) && have_similar_names(native.name, given.name);
 }
 
 // Higher for names with more words in common.
@@ -141,7 +177,7 @@ std::optional<std::array<Group*, 3>> parts_of(const Group& native, std::vector<G
   static const std::array<std::array<std::string, 3>, 3> kWords{
       {{"q", "k", "v"}, {"query", "key", "value"}, {"q_proj", "k_proj", "v_proj"}}};
   if (native.shape.rank() == 0 || native.shape[0] % 3 != 0) return std::nullopt;
-  Group part{native.name, native.shape, native.count};
+  Group part{native.name, native.shape, native.indices};
   part.shape[0] /= 3;
   for (Group& query : given) {
     if (!may_correspond(part, query)) continue;
@@ -153,14 +189,15 @@ std::optional<std::array<Group*, 3>> parts_of(const Group& native, std::vector<G
       Group* const key = find(given, join(name, "."));
       *word = words[2];
       Group* const value = find(given, join(name, "."));
-      if (key && value) return std::array<Group*, 3>{&query, key, value};
+      const bool all = key && value && may_correspond(part, *key) && may_correspond(part, *value);
+      if (all) return std::array<Group*, 3>{&query, key, value};
     }
   }
   return std::nullopt;
 }
 
 struct Rule {
-  std::string from, to;  // with "#" for numbers
+  std::string from, to;  // with "#" for indices
   int64_t part = 0, parts = 1;
 };
 
@@ -191,11 +228,11 @@ std::string expression_of(const std::string& name) {
 
 std::string json_of(const Rule& rule, bool with_bias) {
   std::string from = expression_of(rule.from), to;
-  int groups = 0;
-  for (const char c : rule.to) to += c == '#' ? "$" + std::to_string(++groups) : std::string(1, c);
+  int number = 0;
+  for (const char c : rule.to) to += c == '#' ? "$" + std::to_string(++number) : std::string(1, c);
   if (with_bias) {
     from = stem_of(from, "weight") + "(weight|bias)";
-    to = stem_of(to, "weight") + "$" + std::to_string(groups + 1);
+    to = stem_of(to, "weight") + "$" + std::to_string(std::ranges::count(rule.from, '#') + 1);  // the last group
   }
   nlohmann::ordered_json json{{"from", from}};
   rule.to.empty() ? json["drop"] = true : json["to"] = to;
@@ -219,6 +256,17 @@ std::vector<Rule> rules_for(const std::vector<Group>& natives, std::vector<Group
   return rules;
 }
 
+// Whether a tensor is of a layer of the encoder.  The model would give other results without it.
+bool is_of_layer(const std::string& name) {
+  const NameParts words = split(name, ".");
+  if (words.front().starts_with("decoder")) return false;
+  for (size_t i = 0; i + 1 < words.size(); ++i) {
+    const std::string& word = words[i];
+    if ((word == "blocks" || word == "layers" || word == "layer") && is_number(words[i + 1])) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::vector<std::string> advise_merging(const std::vector<NamedShape>& missing, const std::vector<NamedShape>& extra) {
@@ -229,18 +277,23 @@ std::vector<std::string> advise_merging(const std::vector<NamedShape>& missing, 
     const SplitWeights* const kind = split_weights_of(tensor.name, names);
     // A head in parts that no parameter needs may be dropped, unlike LoRA's updates.
     if (!kind || (missing.empty() && kind != &kLora) || !seen.insert(kind).second) continue;
-    lines.push_back(
-        str(tensor.name.substr(0, kMaxLayerName), ": ", kind->name, " weights; before saving, call ", kind->merge));
+    lines.push_back(str(tensor.name.substr(0, kMaxLayerName), ": ", kind->name, " weights; ", kind->advice));
   }
   return lines;
 }
 
 std::vector<std::string> propose_rules(const std::vector<NamedShape>& missing, const std::vector<NamedShape>& extra) {
   if (!advise_merging(missing, extra).empty()) return {};
-  std::vector<Group> given = groups_of(extra);
-  std::vector<Rule> rules = rules_for(groups_of(missing), given);
-  for (const Group& group : given) {
-    if (missing.empty()) rules.push_back({group.name, ""});
+  // A tensor with the name of a parameter is this parameter.
+  const NameSet wanted_names = names_of(missing), given_names = names_of(extra);
+  std::vector<NamedShape> wanted = missing, others = extra;
+  std::erase_if(wanted, [&](const NamedShape& t) { return given_names.contains(t.name); });
+  std::erase_if(others, [&](const NamedShape& t) { return wanted_names.contains(t.name) || is_parameter(t.name); });
+  std::vector<Group> given = groups_of(others);
+  std::vector<Rule> rules = rules_for(groups_of(wanted), given);
+  if (missing.empty()) {
+    std::erase_if(others, [](const NamedShape& tensor) { return is_of_layer(tensor.name); });
+    for (const Group& group : groups_of(others)) rules.push_back({group.name, ""});
   }
   std::vector<std::string> texts;
   for (size_t i = 0; i < rules.size() && texts.size() < kMaxRules; ++i) {

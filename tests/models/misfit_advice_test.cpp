@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// What errors say about weights of another model than the configuration's: a field, or rules that give the same model.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+
+#include "tests/support/messages.h"
+#include "tests/support/models.h"
+#include "tests/support/paths.h"
+#include "vitrail/models/load.h"
+#include "vitrail/weights/checkpoint.h"
+#include "vitrail/weights/safetensors.h"
+
+namespace vitrail::models {
+namespace {
+
+using NamedWeights = std::vector<std::pair<std::string, Tensor>>;
+using testing::contains;
+
+// A folder with timm_token's configuration and its weights after a change.
+std::filesystem::path changed_model(const std::function<void(NamedWeights&)>& change) {
+  const std::filesystem::path folder = testing::scratch_folder();
+  std::filesystem::copy(testing::fixture("models/timm_token/config.json"), folder / "config.json");
+  const weights::Checkpoint checkpoint = weights::Checkpoint::open(testing::model_fixture("timm_token"));
+  NamedWeights tensors;
+  for (const std::string& name : checkpoint.names()) tensors.emplace_back(name, checkpoint.tensor(name));
+  change(tensors);
+  weights::write_safetensors(folder / "model.safetensors", tensors, {});
+  return folder;
+}
+
+std::string misfit(const std::function<void(NamedWeights&)>& change) {
+  const std::filesystem::path folder = changed_model(change);
+  return testing::error_of([&] { build_model(open_model(folder)); });
+}
+
+void rename_tensors(NamedWeights& tensors, const std::string& from, const std::string& to) {
+  for (auto& [name, tensor] : tensors) {
+    if (name.starts_with(from)) name.replace(0, from.size(), to);
+  }
+}
+
+TEST(MisfitAdvice, AFieldThatExplainsTheTensorsIsNamedAndNoRuleProposed) {
+  const std::pair<const char*, std::function<void(NamedWeights&)>> cases[] = {
+      {"fc_norm.bias: \"global_pool\": \"avg\"", [](NamedWeights& all) { rename_tensors(all, "norm.", "fc_norm."); }},
+      {"blocks.0.ls1.gamma: \"init_values\": 1e-5",
+       [](NamedWeights& all) {
+         for (const char* name :
+              {"blocks.0.ls1.gamma", "blocks.0.ls2.gamma", "blocks.1.ls1.gamma", "blocks.1.ls2.gamma"})
+           all.emplace_back(name, Tensor::zeros({18}));
+       }},
+      {"attn_pool.latent: \"global_pool\": \"map\"",
+       [](NamedWeights& all) {
+         all.emplace_back("attn_pool.latent", Tensor::zeros({1, 1, 18}));
+         all.emplace_back("attn_pool.q.weight", Tensor::zeros({18, 18}));
+       }},
+      {"blocks.2.attn.proj.bias: \"depth\": 3", [](NamedWeights& all) {
+         NamedWeights deeper;
+         for (const auto& [name, tensor] : all) {
+           if (name.starts_with("blocks.1.")) deeper.emplace_back("blocks.2." + name.substr(9), tensor);
+         }
+         all.insert(all.end(), deeper.begin(), deeper.end());
+       }}};
+  for (const auto& [line, change] : cases) {
+    const std::string error = misfit(change);
+    EXPECT_TRUE(contains(error, std::string("fields of model_args that explain them (1):\n    ") + line)) << error;
+    EXPECT_FALSE(contains(error, "rules that may fit")) << error;
+  }
+}
+
+// nn.Sequential(Linear), and nn.Sequential(Dropout, Linear).
+TEST(MisfitAdvice, TheRuleForAHeadInASequenceGivesTheSameModel) {
+  for (const std::string module : {"head.0.", "head.1."}) {
+    const auto folder = changed_model([&](NamedWeights& all) { rename_tensors(all, "head.", module); });
+    const std::string error = testing::error_of([&] { build_model(open_model(folder)); });
+    const std::string rule = R"~({"from":"head\\.(\\d+)\\.(weight|bias)","to":"head.$2"})~";
+    ASSERT_TRUE(contains(error, rule)) << error;
+    const LoadOptions options{.key_map = R"({"name": "proposed", "rules": [)" + rule + "]}"};
+    const Tensor images = testing::input_of("timm_token");
+    const Tensor logits = build_model(open_model(folder, options)).forward(images).contiguous();
+    const Tensor expected = testing::model_of("timm_token").forward(images).contiguous();
+    EXPECT_EQ(std::memcmp(logits.raw(), expected.raw(), static_cast<size_t>(logits.numel()) * sizeof(float)), 0);
+  }
+}
+
+TEST(MisfitAdvice, AnUntrainedCopyOfTheHeadIsNotProposed) {
+  const std::string error = misfit([](NamedWeights& all) {
+    NamedWeights trained;
+    for (const auto& [name, tensor] : all) {
+      if (name.starts_with("head.")) trained.emplace_back("head.modules_to_save.default" + name.substr(4), tensor);
+    }
+    rename_tensors(all, "head.", "head.original_module.");
+    all.insert(all.end(), trained.begin(), trained.end());
+  });
+  EXPECT_TRUE(contains(error, "before saving, call PEFT's merge_and_unload()")) << error;
+  EXPECT_FALSE(contains(error, "rules that may fit")) << error;
+}
+
+}  // namespace
+}  // namespace vitrail::models
