@@ -52,6 +52,8 @@ TEST(ForeignFormats, FilesOfOtherProgramsAreNamed) {
                         {"{\"model_type\": \"vit\"}", "config.json", "a JSON text"},
                         {"\x89PNG\r\n\x1a\n" + zeros, "a.png", "a PNG image"},
                         {"version https://git-lfs.github.com/spec/v1\n", "model.safetensors", "a Git LFS pointer"},
+                        {"PK\x03\x04" + zeros, "dcp/__0_0.distcp", "a part of a checkpoint of torch.distributed; join"},
+                        {"\x80\x02" + zeros, "dcp/__1_0.distcp", "a part of a checkpoint of torch.distributed; join"},
                         {zeros, "model.pth", "an unknown format or a damaged file"}};
   for (const Case& c : cases) {
     const std::string error = foreign_error(c.bytes, c.name);
@@ -72,6 +74,8 @@ TEST(ForeignFormats, FoldersWithoutKnownWeightsSayWhatIsInThem) {
       error(folder_with({"flax_model.msgpack", "config.json"})).find("flax_model.msgpack, a msgpack file of Flax"),
       std::string::npos);
   EXPECT_NE(error(folder_with({"tf_model.h5"})).find("tf_model.h5, an HDF5 file"), std::string::npos);
+  EXPECT_NE(error(folder_with({".metadata", "__0_0.distcp"})).find("dcp_to_torch_save(folder, \"weights.pth\")"),
+            std::string::npos);
   const fs::path other = folder_with({"model.onnx", "checkpoint_best.pth"});
   EXPECT_NE(error(other).find("give the file itself: " + (other / "checkpoint_best.pth").string()), std::string::npos)
       << error(other);

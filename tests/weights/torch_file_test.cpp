@@ -72,6 +72,13 @@ TEST(TorchFile, FunctionsThatRunCodeAreRefusedByName) {
   }
 }
 
+TEST(TorchFile, PickledTensorsSayHowToSaveThem) {
+  const std::string error = fixture_error("hostile_load.pt");
+  EXPECT_NE(error.find("pickle.dump writes it for each tensor"), std::string::npos) << error;
+  EXPECT_NE(error.find("torch.save(state_dict, \"weights.pth\")"), std::string::npos) << error;
+  EXPECT_EQ(error.find("do not load this file"), std::string::npos) << error;
+}
+
 TEST(TorchFile, AWholeModuleSaysWhatToSaveInstead) {
   const std::string error = fixture_error("module.pt");
   EXPECT_NE(error.find("a whole module, an object of torch.nn.modules.linear.Linear"), std::string::npos) << error;

@@ -92,9 +92,34 @@ void refuse_segment_anything(const weights::Checkpoint& checkpoint) {
   refuse_unsupported_family(second ? "sam2" : "sam", checkpoint.path());
 }
 
+// The index beside a file that is one of its shards; nothing for other files.
+std::optional<fs::path> index_of_shard(const fs::path& file) {
+  for (const char* name : {"model.safetensors.index.json", "pytorch_model.bin.index.json"}) {
+    const fs::path index = file.parent_path() / name;
+    if (!is_present(index)) continue;
+    const std::vector<std::string> shards = weights::shard_names(index);
+    if (shards.size() > 1 && std::ranges::find(shards, file.filename().string()) != shards.end()) return index;
+  }
+  return std::nullopt;
+}
+
+// A state dict whose values are arrays of another library, or tensors in parts.
+void refuse_objects(const weights::Checkpoint& checkpoint) {
+  if (!checkpoint.tensors().empty() || checkpoint.objects().empty()) return;
+  const auto& [name, type] = *checkpoint.objects().begin();
+  const bool numpy = type.starts_with("numpy."), distributed = type.find("rebuild_wrapper_subclass") != type.npos;
+  throw Error(checkpoint.path(), "tensors",
+              str(checkpoint.objects().size(), " values that are none, such as ", name.substr(0, 80), ", an object of ",
+                  type.substr(0, 80),
+                  numpy         ? "; save torch.from_numpy(value) of each"
+                  : distributed ? "; save value.full_tensor() of each"
+                                : ""));
+}
+
 // The error for names of no family, with rules for the model of the configuration.
 [[noreturn]] void throw_unknown_names(const weights::Checkpoint& checkpoint, const ModelConfig& config,
                                       const Error& error) {
+  refuse_objects(checkpoint);
   RandomParams shapes(0, DType::f32, Device::meta);
   std::vector<weights::NamedShape> wanted, given;
   VisionTransformer model(config.vit, ParamSource(shapes));
@@ -114,13 +139,16 @@ void refuse_segment_anything(const weights::Checkpoint& checkpoint) {
 
 // A key map of the user is for the names as they are in the file.
 weights::KeyMap choose_key_map(weights::Checkpoint& checkpoint, const ModelConfig& config, const LoadOptions& options,
-                               const fs::path& folder, size_t prefix) {
+                               const Files& files, size_t prefix) {
   const std::string choice = options.key_map.value_or(config.key_map);
   if (choice.empty()) {
     checkpoint.strip_model_prefix(prefix);
     try {
       return weights::KeyMap::detect(checkpoint.names());
     } catch (const Error& error) {
+      if (const auto index = files.weights.size() == 1 ? index_of_shard(files.weights.front()) : std::nullopt) {
+        throw Error(checkpoint.path(), "all shards: " + index->string() + ", or its folder", "one of several shards");
+      }
       throw_unknown_names(checkpoint, config, error);
     }
   }
@@ -128,7 +156,9 @@ weights::KeyMap choose_key_map(weights::Checkpoint& checkpoint, const ModelConfi
   for (const std::string& name : weights::KeyMap::builtin_names()) {
     if (name == choice) return weights::KeyMap::builtin(name);
   }
-  const fs::path path = options.key_map || fs::path(choice).is_absolute() ? fs::path(choice) : folder / choice;
+  // One of config.json is relative to that file.
+  const fs::path folder = fs::path(options.config.value_or(files.config.string())).parent_path();
+  const fs::path path = options.key_map ? fs::path(choice) : folder / choice;  // an absolute choice stays
   return weights::KeyMap::parse(read_text_file(path), path.string());
 }
 
@@ -211,8 +241,7 @@ OpenedModel open_choice(const Files& files, const LoadOptions& options, const we
       first.state_dicts().size() <= 1 ? first : weights::Checkpoint::open(files.weights, choice.state_dict));
   refuse_segment_anything(*checkpoint);
   ModelConfig config = config_of(files, options, "");
-  weights::KeyMap key_map =
-      choose_key_map(*checkpoint, config, options, files.weights.front().parent_path(), choice.prefix);
+  weights::KeyMap key_map = choose_key_map(*checkpoint, config, options, files, choice.prefix);
   if (!key_map.model_args().empty()) config = config_of(files, options, key_map.model_args());
   if (options.image_size) apply_image_size(config, *options.image_size, checkpoint->path());
   apply_overrides(options.preprocessing, config.vit.in_chans, config.vit.img_size, config.preprocessing);

@@ -21,6 +21,9 @@ std::unique_ptr<TensorFile> open_file(const FileBytes& bytes, size_t state_dict)
   const std::string_view text(reinterpret_cast<const char*>(bytes.data.data()), bytes.data.size());
   if (text.empty()) throw Error(bytes.where, "a weights file", "an empty file");
   if (text.size() > 8 && text[8] == '{' && !text.starts_with("GGUF")) return open_safetensors(bytes);
+  if (bytes.where.ends_with(".distcp")) {  // several archives one after another, each of one tensor
+    throw Error(bytes.where, "a safetensors file, a PyTorch archive or an .npz", foreign_file({}, bytes.where));
+  }
   if (text.starts_with("PK")) {
     ZipReader zip(bytes.data, bytes.where);
     if (is_torch_zip(zip)) return open_torch_zip(bytes, std::move(zip), state_dict);

@@ -79,6 +79,9 @@ constexpr Extension kExtensions[] = {
     {".plan", kTensorRt},
     {".mlmodel", kTensorRt},
     {".mlpackage", kTensorRt},
+    {".distcp",
+     {"a part of a checkpoint of torch.distributed",
+      "; join the folder: torch.distributed.checkpoint.format_utils.dcp_to_torch_save(folder, \"weights.pth\")"}},
     {".pt2",
      {"a program of torch.export", "; save its weights instead: torch.save(model.state_dict(), \"weights.pth\")"}},
 };

@@ -95,7 +95,8 @@ KeyMap KeyMap::detect(const std::vector<std::string>& keys) {
   std::sort(sorted.begin(), sorted.end());
   throw Error("key map",
               "the keys of a known family (" + joined(builtin_names(), SIZE_MAX) + "); give a key map for others",
-              keys.empty() ? "a file without tensors" : str(keys.size(), " keys such as ", joined(sorted, 8)));
+              keys.empty() ? "a file without tensors"
+                           : str(keys.size(), keys.size() == 1 ? " key: " : " keys such as ", joined(sorted, 8)));
 }
 
 const std::string& KeyMap::name() const { return impl_->text.name; }

@@ -79,6 +79,11 @@ void find_type(std::string_view name, PickleGlobal& global) {
 }  // namespace
 
 PickleGlobal find_pickle_global(std::string_view module, std::string_view name, const std::string& where) {
+  if (module == "torch.storage" && name == "_load_from_bytes") {
+    throw Error(where, "a pickle of tensors and plain values",
+                "torch.storage._load_from_bytes, which is refused because it can run code: pickle.dump writes it for "
+                "each tensor; if you made this file, save its weights with torch.save(state_dict, \"weights.pth\")");
+  }
   if (is_refused_global(module, name)) {
     throw Error(where, "a pickle of tensors and plain values",
                 str(module.substr(0, 80), ".", name.substr(0, 80),
