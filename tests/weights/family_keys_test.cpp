@@ -52,5 +52,19 @@ TEST(FamilyKeys, AreThoseOfTheMapsWithKeysInTheirOrder) {
   EXPECT_LT(found.size(), KeyMap::builtin_names().size());
 }
 
+// With use_shared_relative_position_bias and without layer scales.
+TEST(FamilyKeys, BeitIsKnownByItsSharedBiasToo) {
+  const std::string patches = "embeddings.patch_embeddings.projection.weight", norm = "layernorm_before.weight";
+  for (const std::string prefix : {"beit.", "data2vec_vision.", ""}) {
+    for (const auto& [layer, table] :
+         {std::pair<std::string, std::string>{"encoder.layer.0.", "encoder.relative_position_bias"},
+          {"layers.0.", "shared_position_bias"}}) {
+      const std::vector<std::string> keys{prefix + patches, prefix + layer + norm,
+                                          prefix + table + ".relative_position_bias_table"};
+      EXPECT_EQ(KeyMap::detect(keys).name(), "huggingface_beit") << keys.back();
+    }
+  }
+}
+
 }  // namespace
 }  // namespace vitrail::weights

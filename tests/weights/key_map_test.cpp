@@ -469,19 +469,6 @@ TEST(KeyMap, AnUnknownFamilyIsAnErrorThatListsThem) {
   EXPECT_EQ(testing::error_of([] { KeyMap::detect({"b"}); }), known + "1 key: b");
 }
 
-// With use_shared_relative_position_bias and without layer scales.
-TEST(KeyMap, BeitIsKnownByItsSharedBiasToo) {
-  const std::string patches = "embeddings.patch_embeddings.projection.weight", norm = "layernorm_before.weight";
-  for (const std::string prefix : {"beit.", "data2vec_vision.", ""}) {
-    for (const auto& [layer, table] : {std::pair<std::string, std::string>{"encoder.layer.0.", "encoder.relative_position_bias"},
-                                       {"layers.0.", "shared_position_bias"}}) {
-      const std::vector<std::string> keys{prefix + patches, prefix + layer + norm,
-                                          prefix + table + ".relative_position_bias_table"};
-      EXPECT_EQ(KeyMap::detect(keys).name(), "huggingface_beit") << keys.back();
-    }
-  }
-}
-
 TEST(KeyMap, RecognisesByOneKeyOfEachList) {
   const KeyMap map = KeyMap::parse(R"({"name": "own", "detect": ["a", ["b", "c"]], "rules": []})", "map.json");
   EXPECT_TRUE(map.recognises({"c", "x", "a"}));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/weights/checkpoint.h"
 
+#include <algorithm>
 #include <cstring>
 #include <string_view>
 
@@ -61,6 +62,34 @@ size_t strip_inner_wrappers_but(const std::set<std::string>& others, std::vector
     if (!others.contains(name)) name = *next++;
   }
   return count;
+}
+
+// What is before "n_averaged" in the names of averages that have not begun: "ema.".
+std::vector<std::string> find_unbegun_averages(const Checkpoint& checkpoint) {
+  std::vector<std::string> averages;
+  for (const TensorInfo& info : checkpoint.tensors()) {
+    if (!info.name.ends_with(kAveragedCount)) continue;
+    const std::string prefix = info.name.substr(0, info.name.size() - kAveragedCount.size());
+    if ((!prefix.ends_with('.') && !prefix.ends_with('/')) || info.shape.numel() != 1) continue;
+    if (is_zero_count([&] { return checkpoint.tensor(info.name); })) averages.push_back(prefix);
+  }
+  return averages;
+}
+
+// The prefixes of models in the order of use; the last ones are those of averages that have not begun.
+struct OrderedPrefixes {
+  std::vector<std::string> all, unbegun;
+};
+
+OrderedPrefixes find_ordered_prefixes(const Checkpoint& checkpoint) {
+  const std::vector<std::string> averages = find_unbegun_averages(checkpoint);
+  OrderedPrefixes result;
+  for (const std::string& prefix : find_model_prefixes(checkpoint.names())) {
+    const bool last = std::ranges::any_of(averages, [&](const std::string& a) { return prefix.starts_with(a); });
+    (last ? result.unbegun : result.all).push_back(prefix);
+  }
+  result.all.insert(result.all.end(), result.unbegun.begin(), result.unbegun.end());
+  return result;
 }
 
 }  // namespace
@@ -136,11 +165,12 @@ std::vector<std::string> Checkpoint::strip_model_prefix(size_t choice) {
     warn(str(path_, ": removed the names of wrappers (\"_orig_mod.\" and the like) from the names of ", count,
              count == 1 ? " tensor" : " tensors"));
   };
-  std::vector<std::string> prefixes = find_model_prefixes(names());
-  if (prefixes.empty()) {
+  OrderedPrefixes found = find_ordered_prefixes(*this);
+  if (found.all.empty()) {
     strip_wrappers();  // they may be in the names that show the family
-    prefixes = find_model_prefixes(names());
+    found = find_ordered_prefixes(*this);
   }
+  const std::vector<std::string>& prefixes = found.all;
   std::vector<std::string> names = this->names();
   const std::string prefix = choice < prefixes.size() ? prefixes[choice] : "";
   if (prefix.empty()) {
@@ -169,7 +199,7 @@ std::vector<std::string> Checkpoint::strip_model_prefix(size_t choice) {
   std::erase(others, prefix);
   if (!others.empty()) {
     warn(str(path_, ": uses the weights under ", quoted_list({prefix}), "; the file also has weights under ",
-             quoted_list(others)));
+             quoted_list(others), unbegun_text(found.unbegun)));
   }
   strip_wrappers();
   return prefixes;

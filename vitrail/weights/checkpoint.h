@@ -41,8 +41,8 @@ class Checkpoint {
   // Removes wrappers inside names ("blocks.0._orig_mod."), with a warning, and the prefix under which the keys of a
   // built-in family are ("net.").  Other tensors stay, and beside() is true for them (without a prefix, for optimisers'
   // moments); one that would have the name of a tensor of the model is removed.  Of several prefixes, the one at index
-  // `choice` is used, and a warning names it; averages are first, and optimisers' moments none of them.  Returns all
-  // prefixes.
+  // `choice` is used, and a warning names it; averages are first (last if they have not begun: "n_averaged" is 0), and
+  // optimisers' moments none of them.  Returns all prefixes.
   std::vector<std::string> strip_model_prefix(size_t choice = 0);
   bool beside(const std::string& name) const { return beside_.contains(name); }
   // Names whose value in a PyTorch file is no tensor but a Python object, with the object's class or function.

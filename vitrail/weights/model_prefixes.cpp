@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "vitrail/base/error.h"
 #include "vitrail/weights/family_keys_internal.h"
 
 namespace vitrail::weights {
@@ -61,6 +62,22 @@ bool is_optimizer_state(std::string_view key) {
   if (has_word(key, {"grad", "grads", "gradient", "gradients", "mu", "nu"})) return true;
   if (has_name(key, {"momentum", "momenta", "momentum_buffer", "momentum_buffers"})) return true;
   return has_word(key, {"avg", "average"}) && has_word(key, {"exp", "sq", "square"});  // "exp_avg_sq", "square_avg"
+}
+
+bool is_average(std::string_view key) { return role_order(key) == 0; }
+
+bool is_zero_count(const std::function<Tensor()>& read) {
+  try {
+    const Tensor count = read();
+    return count.dtype() == DType::i64 && count.numel() == 1 && count.item<int64_t>() == 0;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+std::string unbegun_text(const std::vector<std::string>& averages) {
+  if (averages.empty()) return "";
+  return str("; the average under ", quoted_list(averages), " has not begun (", kAveragedCount, " is 0)");
 }
 
 int use_order(std::string_view key) {

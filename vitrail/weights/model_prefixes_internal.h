@@ -2,9 +2,12 @@
 #pragma once
 // Finds the tensors of a model among a checkpoint's names.  Wrappers put prefixes in front of them ("net.",
 // "model_ema.module."), and other tensors may be beside them ("criterion.weight").
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "vitrail/tensor/tensor.h"
 
 namespace vitrail::weights {
 
@@ -17,6 +20,17 @@ std::vector<std::string> find_model_prefixes(const std::vector<std::string>& nam
 // what is called the model, other models, teachers and momentum encoders, students.  Of two alike, "last", "initial"
 // and "pretrained" come behind.
 int use_order(std::string_view key);
+
+// Whether a key is one of averaged weights ("ema", "swa_model").
+bool is_average(std::string_view key);
+
+// The number of averaged models, beside the weights of torch.optim.swa_utils and Lightning.  With 0 these weights are
+// those from before the training.
+inline constexpr std::string_view kAveragedCount = "n_averaged";
+// Whether a tensor of one element is the integer 0; not if it cannot be read.
+bool is_zero_count(const std::function<Tensor()>& read);
+// The end of a warning about a choice of weights; "" for none.
+std::string unbegun_text(const std::vector<std::string>& averages);
 
 // Whether a key or prefix is that of gradients or an optimiser's moments ("exp_avg.", "opt/0/mu/"), which have the
 // names and shapes of the weights.

@@ -37,13 +37,15 @@ struct Candidate {
   const PickleValue* dict;
   std::string path;
   int depth;
+  const PickleValue* parent = nullptr;
+  bool unbegun = false;  // an average of nothing yet
 };
 
 // Dicts and modules inside containers, the outer ones first.
 class Search {
  public:
   explicit Search(const PickleValue& root) {
-    visit(root, "", 0);
+    visit(root, "", 0, nullptr);
     for (size_t i = 0; i < found_.size() && found_.size() < kMaxCandidates; ++i) expand(Candidate(found_[i]));
   }
 
@@ -51,22 +53,23 @@ class Search {
   const std::vector<Candidate>& modules() const { return modules_; }
 
  private:
-  void visit(const PickleValue& value, const std::string& path, int depth) {
+  void visit(const PickleValue& value, const std::string& path, int depth, const PickleValue* parent) {
     if (depth > kMaxDepth || !seen_.insert(&value).second) return;
     if (is_module(value)) modules_.push_back({&value, path, depth});
     const bool container = value.has_entries() || value.kind == Kind::list || value.kind == Kind::tuple;
-    if (container && !value.items.empty()) found_.push_back({&value, path, depth});
+    if (container && !value.items.empty()) found_.push_back({&value, path, depth, parent});
   }
 
   void expand(const Candidate& candidate) {
     const auto& items = candidate.dict->items;
     const std::string prefix = candidate.path.empty() ? "" : candidate.path + "/";
     if (!candidate.dict->has_entries()) {
-      for (size_t i = 0; i < items.size(); ++i) visit(*items[i], str(prefix, i), candidate.depth + 1);
+      for (size_t i = 0; i < items.size(); ++i) visit(*items[i], str(prefix, i), candidate.depth + 1, candidate.dict);
       return;
     }
     for (size_t i = 0; i + 1 < items.size(); i += 2) {
-      if (items[i]->kind == Kind::string) visit(*items[i + 1], str(prefix, items[i]->text), candidate.depth + 1);
+      if (items[i]->kind != Kind::string) continue;
+      visit(*items[i + 1], str(prefix, items[i]->text), candidate.depth + 1, candidate.dict);
     }
   }
 
@@ -84,31 +87,55 @@ std::vector<std::string> names_in(const PickleValue& dict) {
   return names;
 }
 
+std::string_view last_key(const Candidate& candidate) {
+  return std::string_view(candidate.path).substr(candidate.path.rfind('/') + 1);
+}
+
 size_t wrapper_rank(const Candidate& candidate) {
-  const std::string_view key = std::string_view(candidate.path).substr(candidate.path.rfind('/') + 1);
-  return static_cast<size_t>(std::ranges::find(kWrapperKeys, key) - std::begin(kWrapperKeys));
+  return static_cast<size_t>(std::ranges::find(kWrapperKeys, last_key(candidate)) - std::begin(kWrapperKeys));
+}
+
+// Whether "n_averaged" of a dict is 0, as a number (Lightning) or a tensor (torch.optim.swa_utils).
+bool has_averaged_nothing(const PickleValue& dict, const TensorReader& read) {
+  const PickleValue* const count = dict.has_entries() ? dict.find(kAveragedCount) : nullptr;
+  if (count == nullptr) return false;
+  if (count->kind == Kind::integer) return count->integer == 0;
+  if (count->kind != Kind::tensor || count->tensor->shape.numel() != 1) return false;
+  return is_zero_count([&] { return read(*count->tensor); });
+}
+
+// The count is in the average's own dict, or beside a dict that is called an average.
+bool is_unbegun(const Candidate& candidate, const TensorReader& read) {
+  if (has_averaged_nothing(*candidate.dict, read)) return true;
+  return candidate.parent != nullptr && is_average(last_key(candidate)) &&
+         has_averaged_nothing(*candidate.parent, read);
 }
 
 // The dicts with a built-in family's keys, in the order of use.
-std::vector<Candidate> recognised_dicts(const Search& search) {
+std::vector<Candidate> recognised_dicts(const Search& search, const TensorReader& read) {
   std::vector<Candidate> known;
   for (const Candidate& candidate : search.all()) {
     if (is_optimizer_state(candidate.path)) continue;
-    if (!find_model_prefixes(names_in(*candidate.dict)).empty()) known.push_back(candidate);
+    if (find_model_prefixes(names_in(*candidate.dict)).empty()) continue;
+    known.push_back(candidate);
+    known.back().unbegun = is_unbegun(candidate, read);
   }
   std::ranges::stable_sort(known, {}, [](const Candidate& candidate) {
-    return std::tuple(use_order(candidate.path), wrapper_rank(candidate));
+    return std::tuple(candidate.unbegun, use_order(candidate.path), wrapper_rank(candidate));
   });
   return known;
 }
 
 // Says which of several state dicts is used.
-void say_choice(std::vector<std::string> paths, size_t choice, const std::string& where) {
-  const std::string used = paths[choice];
-  paths.erase(paths.begin() + static_cast<std::ptrdiff_t>(choice));
-  if (paths.empty()) return;
-  warn(str(where, ": uses the weights under ", quoted_list({used}), "; the file also has weights under ",
-           quoted_list(paths)));
+void say_choice(const std::vector<Candidate>& known, size_t choice, const std::string& where) {
+  std::vector<std::string> others, unbegun;
+  for (size_t i = 0; i < known.size(); ++i) {
+    if (i != choice) others.push_back(known[i].path);
+    if (known[i].unbegun) unbegun.push_back(known[i].path);
+  }
+  if (others.empty()) return;
+  warn(str(where, ": uses the weights under ", quoted_list({known[choice].path}), "; the file also has weights under ",
+           quoted_list(others), unbegun_text(unbegun)));
 }
 
 // For key maps of the user: the dict under a common key, else the one with the most tensors.
@@ -161,15 +188,15 @@ int64_t span_of(const PickledTensor& tensor) {
 
 }  // namespace
 
-StateDict find_tensors(const PickleValue& root, const std::string& where, size_t choice) {
+StateDict find_tensors(const PickleValue& root, const std::string& where, const TensorReader& read, size_t choice) {
   const Search search(root);
-  const std::vector<Candidate> known = recognised_dicts(search);
+  const std::vector<Candidate> known = recognised_dicts(search, read);
   StateDict result;
   for (const Candidate& candidate : known) result.choices.push_back(candidate.path);
   const PickleValue* dict = nullptr;
   if (choice < known.size()) {
     dict = known[choice].dict;
-    say_choice(result.choices, choice, where);
+    say_choice(known, choice, where);
   } else if (search.modules().empty()) {
     dict = unknown_dict(search);
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The state dict of an unpickled checkpoint, common to both formats of torch.save.
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -21,9 +22,11 @@ struct StateDict {
   std::vector<std::string> choices;            // TensorFile::state_dicts()
 };
 
-// The checkpoint's state dict, found as torch_file_internal.h describes; of several the one at index `choice`.  Throws
-// Error naming `where` if there is none.
-StateDict find_tensors(const PickleValue& root, const std::string& where, size_t choice = 0);
+using TensorReader = std::function<Tensor(const PickledTensor&)>;
+
+// The checkpoint's state dict, found as torch_file_internal.h describes; of several the one at index `choice`.  `read`
+// gives the values of a tensor.  Throws Error naming `where` if there is none.
+StateDict find_tensors(const PickleValue& root, const std::string& where, const TensorReader& read, size_t choice = 0);
 
 // The parameters and buffers of a TorchScript archive, which has an object per module.  Throws Error if there are none.
 StateDict find_script_tensors(const PickleValue& root, const std::string& where);

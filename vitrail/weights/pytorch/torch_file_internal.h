@@ -14,11 +14,12 @@ namespace vitrail::weights {
 // tensors are views of the file.
 //
 // The tensors are those of the dict that has the keys of a built-in family, at most four levels deep.  If several have,
-// the one at index `choice` in the order of use is used (averaged weights before others, teachers before students), and
-// a warning names it.  If none has, the dict under a common key ("state_dict", "model", …) or else the one with the
-// most tensors is used.  Other values, and optimisers' moments under names of the weights, are ignored.  A TorchScript
-// archive gives the parameters and buffers of its modules.  Throws Error for a global that runs code, a damaged or
-// big-endian file, a whole module, or a file without tensors.
+// the one at index `choice` in the order of use is used (averaged weights before others, teachers before students, and
+// averages that have not begun, with "n_averaged" 0, last), and a warning names it.  If none has, the dict under a
+// common key ("state_dict", "model", …) or else the one with the most tensors is used.  Other values, and optimisers'
+// moments under names of the weights, are ignored.  A TorchScript archive gives the parameters and buffers of its
+// modules.  Throws Error for a global that runs code, a damaged or big-endian file, a whole module, or a file without
+// tensors.
 std::unique_ptr<TensorFile> open_torch_zip(const FileBytes& bytes, ZipReader zip, size_t choice = 0);
 bool is_torch_zip(const ZipReader& zip);
 

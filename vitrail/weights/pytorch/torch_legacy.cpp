@@ -24,11 +24,13 @@ class TorchLegacyFile : public TensorFile {
     format_ = "pytorch legacy";
     check_preamble();
     const Pickle objects = next();
-    StateDict found = find_tensors(objects.root(), bytes_.where, choice);
-    objects_ = std::move(found.objects);
-    state_dicts_ = std::move(found.choices);
     const Pickle keys = next();
     find_storages(keys.root(), objects);
+    StateDict found = find_tensors(
+        objects.root(), bytes_.where, [this](const PickledTensor& tensor) { return read(tensor, bytes_.where); },
+        choice);
+    objects_ = std::move(found.objects);
+    state_dicts_ = std::move(found.choices);
     for (auto& [name, tensor] : found.tensors) {
       tensors_.push_back(describe(name, *tensor));
       pickled_.push_back(std::move(tensor));
@@ -36,15 +38,18 @@ class TorchLegacyFile : public TensorFile {
   }
 
   Tensor tensor(size_t index) const override {
-    const PickledTensor& tensor = *pickled_[index];
+    return read(*pickled_[index], str(bytes_.where, ": ", tensors_[index].name));
+  }
+
+ private:
+  Tensor read(const PickledTensor& tensor, const std::string& where) const {
     FileBytes bytes = bytes_;
-    bytes.where = str(bytes_.where, ": ", tensors_[index].name);
+    bytes.where = where;
     const auto storage = storages_.find(tensor.storage.key);
     if (storage == storages_.end()) throw Error(bytes.where, "its storage in the file", "none");
     return make_tensor(bytes, storage->second.begin, storage->second.size, tensor);
   }
 
- private:
   Pickle next() {
     Pickle pickle(bytes_.data.subspan(at_), bytes_.where);
     at_ += pickle.size();

@@ -35,8 +35,11 @@ class TorchZipFile : public TensorFile {
     const std::vector<std::byte> copy = entry->method == 0 ? std::vector<std::byte>() : zip_.read(*entry, kMaxPickle);
     const Pickle pickle(entry->method == 0 ? zip_.stored(*entry) : copy, bytes_.where);
     const bool is_script = zip_.find(folder_ + "constants.pkl") != nullptr;
-    StateDict found = is_script ? find_script_tensors(pickle.root(), bytes_.where)
-                                : find_tensors(pickle.root(), bytes_.where, choice);
+    StateDict found = is_script
+                          ? find_script_tensors(pickle.root(), bytes_.where)
+                          : find_tensors(
+                                pickle.root(), bytes_.where,
+                                [this](const PickledTensor& tensor) { return read(tensor, bytes_.where); }, choice);
     objects_ = std::move(found.objects);
     state_dicts_ = std::move(found.choices);
     for (auto& [name, tensor] : found.tensors) {
@@ -46,10 +49,14 @@ class TorchZipFile : public TensorFile {
   }
 
   Tensor tensor(size_t index) const override {
-    const PickledTensor& tensor = *pickled_[index];
+    return read(*pickled_[index], str(bytes_.where, ": ", tensors_[index].name));
+  }
+
+ private:
+  Tensor read(const PickledTensor& tensor, const std::string& where) const {
     const std::string name = folder_ + "data/" + tensor.storage.key;
     FileBytes bytes = bytes_;
-    bytes.where = str(bytes_.where, ": ", tensors_[index].name);
+    bytes.where = where;
     const ZipEntry* entry = zip_.find(name);
     if (entry == nullptr) throw Error(bytes.where, "its storage in the archive", "no entry \"" + name + "\"");
     if (entry->method != 0) {
@@ -61,7 +68,6 @@ class TorchZipFile : public TensorFile {
     return make_tensor(bytes, static_cast<uint64_t>(content.data() - bytes_.data.data()), content.size(), tensor);
   }
 
- private:
   // The entry exists since PyTorch 2.1.  Older files are assumed to be little-endian.
   void check_byte_order() const {
     const ZipEntry* entry = zip_.find(folder_ + "byteorder");
