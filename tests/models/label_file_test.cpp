@@ -29,13 +29,47 @@ TEST(LabelFile, LinesOfAllSystemsAreNames) {
   EXPECT_EQ(names(" a \nb\nc"), (Names{" a ", "b", "c"}));
 }
 
-// A class may have no name; blank lines between names are left out if there are too many lines.
-TEST(LabelFile, BlankLinesCountWhileThereAreNoMoreLinesThanClasses) {
-  EXPECT_EQ(names("a\n\nb\n", 3), (Names{"a", "", "b"}));
+// With too few names it is unclear which class has none.
+TEST(LabelFile, BlankLinesAreLeftOutUnlessNamesAreMissing) {
+  EXPECT_EQ(label_error("a\n\nb\n"), "names: expected 3 class names, one per line, got 2 and blank lines: 2");
+  EXPECT_EQ(label_error("\na\n \n\nb\n"),
+            "names: expected 3 class names, one per line, got 2 and blank lines: 1, 3, 4");
+  EXPECT_EQ(names("a\n\nb\n", 0), (Names{"a", "b"})) << "of any number of classes";
   EXPECT_EQ(names("a\n\nb\n", 2), (Names{"a", "b"}));
   EXPECT_EQ(names("\na\n \nb\n", 2), (Names{"a", "b"}));
   EXPECT_EQ(names("a\r\nb\r\n", 5), (Names{"a", "b"})) << "CR LF is one end";
-  EXPECT_EQ(names("a\n\rb\n", 5), (Names{"a", "", "b"}));
+  EXPECT_EQ(names("a\n\rb\n", 2), (Names{"a", "b"}));
+  EXPECT_THROW(names("a\n\rb\n", 5), Error);
+}
+
+TEST(LabelFile, LinesWithTheirOwnIndicesAreInTheirOrder) {
+  for (const char* text : {"2,c\n1,b\n0,a", "0 a\n1 b\n2 c\n", "1: a\n3: c\n2: b", "0\ta\r\n\r\n2\tc\r\n1\tb\r\n"}) {
+    const testing::Warnings warnings;
+    EXPECT_EQ(names(text), (Names{"a", "b", "c"})) << text;
+    ASSERT_EQ(warnings.messages.size(), 1u) << text;
+    EXPECT_EQ(warnings.messages[0], "names: uses the number at the beginning of each line as the index of the class");
+  }
+  EXPECT_EQ(names("1,hot dog\n0,n1,cat", 2), (Names{"n1,cat", "hot dog"}));
+}
+
+TEST(LabelFile, OtherNumbersAreNames) {
+  for (const Names& want : {Names{"2 euro", "1 euro"},
+                            {"0", "1"},
+                            {"0 ", "1 "},
+                            {"0,a", "0,b"},
+                            {"0,a", "2,b"},
+                            {"2,a", "3,b"},
+                            {"0,a", "b"},
+                            {"0a", "1b"},
+                            {"0.5 l", "1 l"},
+                            {"-1 a", "0 b"},
+                            {"0 a"}}) {
+    const testing::Warnings warnings;
+    std::string text;
+    for (const std::string& name : want) text += name + "\n";
+    EXPECT_EQ(names(text, want.size()), want) << text;
+    EXPECT_TRUE(warnings.messages.empty()) << text;
+  }
 }
 
 TEST(LabelFile, JsonIsAListOrAMapInEitherDirection) {
@@ -56,6 +90,11 @@ TEST(LabelFile, EachClassOfAMapIsNamedOnce) {
     EXPECT_TRUE(testing::contains(label_error(text), "names: expected each class from 0 to ")) << text;
   }
   EXPECT_TRUE(testing::contains(label_error(R"({"id2label": {"5": "a"}})"), "names: id2label: expected each class"));
+  EXPECT_TRUE(
+      testing::contains(label_error(R"({"id2label": {"0": 1, "1": 0}})"), "names: id2label: expected each class"))
+      << "the keys are the indices";
+  EXPECT_EQ(names(R"({"id2label": {"a": 1, "b": 0}})"), (Names{"b", "a"}));
+  EXPECT_EQ(names(R"({"label2id": {"2": 0, "0": 1, "1": 2}})"), (Names{"2", "0", "1"}));
   EXPECT_TRUE(testing::contains(label_error("[1, 2]"), "a list of names"));
   EXPECT_TRUE(testing::contains(label_error("{"), "names"));
 }

@@ -2,7 +2,10 @@
 #include "vitrail/models/label_file_internal.h"
 
 #include <algorithm>
+#include <map>
+#include <optional>
 
+#include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
 #include "vitrail/models/json_fields_internal.h"
 
@@ -25,20 +28,60 @@ Names lines_of(const std::string& text) {
   return lines;
 }
 
-std::optional<size_t> index_of(const Json& value) {
-  if (value.is_number_unsigned()) return value.get<size_t>();
-  if (!value.is_string()) return std::nullopt;
-  const auto& text = value.get_ref<const std::string&>();
+std::optional<size_t> index_in(const std::string& text) {
   const bool digits = !text.empty() && text.size() < 9 &&
                       std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
   return digits ? std::optional<size_t>(std::stoul(text)) : std::nullopt;
 }
 
-// {"0": "tench"}, {"tench": 0}, or Keras' {"0": ["n01440764", "tench"]}.
-Names names_by_index(const Json& map, const std::string& where) {
+std::optional<size_t> index_of(const Json& value) {
+  if (value.is_number_unsigned()) return value.get<size_t>();
+  return value.is_string() ? index_in(value.get_ref<const std::string&>()) : std::nullopt;
+}
+
+// The names of lines that have their own indices, from 0 or from 1: "2,bird", "2 bird", "2: bird".
+std::optional<Names> indexed_names(const Names& lines) {
+  std::map<size_t, std::string> names;
+  for (const std::string& line : lines) {
+    const size_t end = line.find_first_of(",:\t ");
+    const auto index = index_in(line.substr(0, end));
+    const size_t first = index && end != std::string::npos ? line.find_first_not_of(" \t", end + 1) : std::string::npos;
+    if (first == std::string::npos || !names.emplace(*index, line.substr(first)).second) return std::nullopt;
+  }
+  const bool whole = names.size() >= 2 && names.begin()->first <= 1 &&
+                     names.rbegin()->first - names.begin()->first + 1 == names.size();
+  const auto is_first = [&](const auto& entry) { return entry.second == names.begin()->second; };
+  if (!whole || std::ranges::all_of(names, is_first)) return std::nullopt;  // "1 euro", "2 euro" are names
+  Names result;
+  for (const auto& entry : names) result.push_back(entry.second);
+  return result;
+}
+
+// The names without the blank lines.  classes: their number if it is known, else 0.
+Names without_blank_lines(const Names& lines, const std::string& where, size_t classes) {
+  Names names;
+  std::string blank;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    if (is_blank(lines[i])) {
+      blank += str(blank.empty() ? "" : ", ", i + 1);
+    } else {
+      names.push_back(lines[i]);
+    }
+  }
+  if (blank.empty() || names.size() >= classes) return names;
+  throw Error(where, str(classes, " class names, one per line"),
+              str(names.size(), " and blank lines: ", blank.substr(0, 80)));
+}
+
+// {"0": "tench"}, {"tench": 0}, or Keras' {"0": ["n01440764", "tench"]}.  In id2label the keys are the indices.
+Names names_by_index(const Json& map, const std::string& where, bool id2label) {
   Names names(map.size());
   std::vector<bool> seen(map.size(), false);
-  const bool by_label = std::all_of(map.begin(), map.end(), [](const Json& v) { return v.is_number_unsigned(); });
+  const auto items = map.items();
+  const bool keys =
+      id2label && std::all_of(items.begin(), items.end(), [](const auto& i) { return index_in(i.key()); });
+  const bool numbers = std::all_of(map.begin(), map.end(), [](const Json& v) { return v.is_number_unsigned(); });
+  const bool by_label = numbers && !keys;
   for (const auto& [key, value] : map.items()) {
     const Json name = by_label ? Json(key) : value.is_array() && value.size() == 2 ? value[1] : value;
     const auto index = index_of(by_label ? value : Json(key));
@@ -52,11 +95,12 @@ Names names_by_index(const Json& map, const std::string& where) {
   return names;
 }
 
-Names names_of_json(const Json& json, const std::string& where) {
-  for (const char* field : {"id2label", "label_names", "label2id"}) {
-    if (json.is_object() && json.contains(field)) return names_of_json(json[field], where + ": " + field);
+Names names_of_json(const Json& json, const std::string& where, bool id2label = false) {
+  for (const std::string field : {"id2label", "label_names", "label2id"}) {
+    if (!json.is_object() || !json.contains(field)) continue;
+    return names_of_json(json[field], where + ": " + field, field == "id2label");
   }
-  if (json.is_object()) return names_by_index(json, where);
+  if (json.is_object()) return names_by_index(json, where, id2label);
   Names names;
   for (const Json& name : json) {
     if (!name.is_string()) throw Error(where, "a list of names", name.type_name());
@@ -81,9 +125,11 @@ std::vector<std::string> parse_labels(std::string text, const std::string& where
       if (!lines) throw;
     }
   }
-  Names names = lines_of(text);
-  if (names.size() > classes) std::erase_if(names, is_blank);
-  return names;
+  const Names names = without_blank_lines(lines_of(text), where, classes);
+  const auto indexed = indexed_names(names);
+  if (!indexed) return names;
+  warn(where + ": uses the number at the beginning of each line as the index of the class");
+  return *indexed;
 }
 
 }  // namespace vitrail::models
