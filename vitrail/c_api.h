@@ -115,7 +115,7 @@ void vitrail_image_free(vitrail_image* image);
 
 typedef struct vitrail_prediction {
   int64_t index;     /* class */
-  float probability; /* softmax, or the sigmoid of a multi-label model */
+  float probability; /* softmax, the sigmoid of a multi-label model, or the value of a regression */
   const char* label; /* belongs to the model */
 } vitrail_prediction;
 

@@ -25,7 +25,7 @@ int classify(const ClassifyCommandOptions& options, const GlobalOptions& global)
   const Model model = load_model(options.model, global, options.labels);
   models::require_classifier(model.config(), options.model.model);
   const int64_t classes = model.config().vit.num_classes;
-  const PredictionPrinter printer(format, models::gives_sigmoid(model.config()));
+  const PredictionPrinter printer(format, models::activation_of(model.config()));
   const ImageSource source = image_source(options.images, model);
   std::optional<NpyWriter> logits;
   if (!options.logits.empty()) {

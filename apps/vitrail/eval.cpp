@@ -229,6 +229,7 @@ int evaluate(const EvalCommandOptions& options, const GlobalOptions& global) {
   if (options.zeroshot) return evaluate_zero_shot(options, global);
   const Model model = load_model(options.model, global, options.labels);
   models::require_classifier(model.config(), options.model.model);
+  models::refuse_regression(model.config(), options.model.model);
   const int64_t classes = model.config().vit.num_classes;
   if (classes == 1)
     throw Error(options.model.model, "a model that chooses among classes", "a head with one class (use classify)");

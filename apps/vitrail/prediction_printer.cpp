@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/vitrail/prediction_printer.h"
 
+#include <utility>
+
 #include "apps/vitrail/usage_errors.h"
 #include "vitrail/pipeline/prediction_json_internal.h"
 
@@ -13,7 +15,8 @@ void PredictionOptions::add_to(CLI::App& command) {
       ->check(CLI::IsMember({"text", "json", "csv"}));
 }
 
-PredictionPrinter::PredictionPrinter(Format format, bool sigmoid) : format_(format), sigmoid_(sigmoid) {
+PredictionPrinter::PredictionPrinter(Format format, std::string activation)
+    : format_(format), activation_(std::move(activation)) {
   if (format_ == Format::csv) print_output("path,rank,index,label,probability,error\n");
 }
 
@@ -40,12 +43,16 @@ void PredictionPrinter::print_failure(const std::string& path, const std::string
 void PredictionPrinter::print_text(const std::string& path, const std::vector<Prediction>& predictions) const {
   print_output("{}\n", escaped(path));
   for (const Prediction& p : predictions) {
-    print_output("  {:5.1f} %  {}\n", 100 * p.probability, escaped(p.label));
+    if (activation_ == "none") {
+      print_output("  {:10.6g}  {}\n", p.probability, escaped(p.label));
+    } else {
+      print_output("  {:5.1f} %  {}\n", 100 * p.probability, escaped(p.label));
+    }
   }
 }
 
 void PredictionPrinter::print_object(const std::string& path, const std::vector<Prediction>& predictions) const {
-  print_json(pipeline::prediction_json(path, sigmoid_, predictions));
+  print_json(pipeline::prediction_json(path, activation_, predictions));
 }
 
 }  // namespace vitrail::app

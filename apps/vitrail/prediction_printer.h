@@ -20,8 +20,8 @@ struct PredictionOptions {
 // Prints the predictions for each image in the requested format.
 class PredictionPrinter {
  public:
-  // sigmoid: the probabilities are those of independent classes.
-  PredictionPrinter(Format format, bool sigmoid);
+  // activation: "softmax", "sigmoid", or "none" for values as they are (models::activation_of()).
+  PredictionPrinter(Format format, std::string activation);
 
   void print(const std::string& path, const std::vector<Prediction>& predictions) const;
   void print_failure(const std::string& path, const std::string& message) const;
@@ -31,7 +31,7 @@ class PredictionPrinter {
   void print_object(const std::string& path, const std::vector<Prediction>& predictions) const;
 
   Format format_;
-  bool sigmoid_;
+  std::string activation_;
 };
 
 }  // namespace vitrail::app

@@ -24,7 +24,8 @@ int zeroshot(const ZeroShotCommandOptions& options, const GlobalOptions& global)
   const Tensor texts = model.embed_labels(labels, templates);
   if (labels.size() == 1 && !model.independent_scores())
     warn("--labels: one label: its probability among all labels is always 100 %");
-  const PredictionPrinter printer(format_from_name(options.predictions.format), model.independent_scores());
+  const PredictionPrinter printer(format_from_name(options.predictions.format),
+                                  model.independent_scores() ? "sigmoid" : "softmax");
   const ImageSource source = image_source(options.images, model.images());
   const infer::Request request = model.images().request_of({});
   const size_t failures =

@@ -121,17 +121,35 @@ TEST(TimmConfig, AConvertedModelKeepsItsProcessor) {
             "file (preprocessor_config.json): resample: expected a value of Pillow's Image.Resampling, 0 to 5, got 9");
 }
 
-TEST(TimmConfig, ProblemTypesAreTwo) {
+TEST(TimmConfig, ProblemTypesAreThree) {
   const auto type = [](const std::string& name) {
     return parse_timm(R"({"architecture": "vit", "problem_type": ")" + name + "\"}").problem_type;
   };
   EXPECT_EQ(type("single_label_classification"), ProblemType::single_label);
   EXPECT_EQ(type("multi_label_classification"), ProblemType::multi_label);
   const testing::Warnings warnings;
-  EXPECT_EQ(type("regression"), std::nullopt);
-  ASSERT_EQ(warnings.messages.size(), 1u);
+  EXPECT_EQ(type("regression"), ProblemType::regression);
+  EXPECT_EQ(type("ranking"), std::nullopt);
+  ASSERT_EQ(warnings.messages.size(), 2u);
   EXPECT_TRUE(contains(warnings.messages[0],
                        "file: problem_type: \"regression\": the outputs are no probabilities of classes"));
+}
+
+TEST(TimmConfig, ARegressionKeepsItsValues) {
+  ModelConfig config;
+  EXPECT_STREQ(activation_of(config), "softmax");
+  EXPECT_NO_THROW(refuse_regression(config, "model"));
+  config.problem_type = ProblemType::multi_label;
+  EXPECT_STREQ(activation_of(config), "sigmoid");
+  config.problem_type = ProblemType::regression;
+  for (const int64_t classes : {1, 3}) {
+    config.vit.num_classes = classes;
+    EXPECT_STREQ(activation_of(config), "none");
+    EXPECT_FALSE(gives_sigmoid(config));
+    EXPECT_EQ(nlohmann::json::parse(write_model_config(config))["problem_type"], "regression");
+  }
+  EXPECT_EQ(error_of([&] { refuse_regression(config, "model"); }),
+            "model: expected a model for classification, got problem_type \"regression\"");
 }
 
 TEST(TimmConfig, ClassifiersHaveAHeadOfClasses) {

@@ -11,10 +11,10 @@ namespace {
 using Names = std::vector<std::string>;
 
 TEST(PredictionJson, HasThePathTheActivationAndThePredictionsInOrder) {
-  EXPECT_EQ(json_line(prediction_json("a.png", true, {{7, "cat", 0.5F}, {2, "dog", 0.25F}})),
+  EXPECT_EQ(json_line(prediction_json("a.png", "sigmoid", {{7, "cat", 0.5F}, {2, "dog", 0.25F}})),
             R"({"path":"a.png","activation":"sigmoid","predictions":[{"index":7,"label":"cat","probability":0.5},)"
             R"({"index":2,"label":"dog","probability":0.25}]})");
-  EXPECT_EQ(json_line(prediction_json("a\xff.png", false, {})),
+  EXPECT_EQ(json_line(prediction_json("a\xff.png", "softmax", {})),
             "{\"path\":\"a\xEF\xBF\xBD.png\",\"activation\":\"softmax\",\"predictions\":[]}");
   EXPECT_EQ(json_line(failure_json("a\n\"b\"", "no image")), R"({"path":"a\n\"b\"","error":"no image"})");
 }

@@ -20,15 +20,26 @@ std::optional<ProblemType> problem_type_of(const JsonFields& file) {
   if (!name) return std::nullopt;
   if (*name == "single_label_classification") return ProblemType::single_label;
   if (*name == "multi_label_classification") return ProblemType::multi_label;
-  // Features and logits of other models ("regression") are still right.
+  // Features and logits of other models are still right.
   warn(str(file.path("problem_type"), ": \"", name->substr(0, 80), "\": the outputs are no probabilities of classes"));
-  return std::nullopt;
+  return *name == "regression" ? std::optional(ProblemType::regression) : std::nullopt;
 }
 
 }  // namespace
 
 bool gives_sigmoid(const ModelConfig& config) {
+  if (config.problem_type == ProblemType::regression) return false;
   return config.problem_type == ProblemType::multi_label || config.vit.num_classes == 1;
+}
+
+const char* activation_of(const ModelConfig& config) {
+  if (config.problem_type == ProblemType::regression) return "none";
+  return gives_sigmoid(config) ? "sigmoid" : "softmax";
+}
+
+void refuse_regression(const ModelConfig& config, const std::string& where) {
+  if (config.problem_type != ProblemType::regression) return;
+  throw Error(where, "a model for classification", "problem_type \"regression\"");
 }
 
 void require_classifier(const ModelConfig& config, const std::string& where) {

@@ -18,8 +18,9 @@ struct Int8Config {
   std::vector<std::string> excluded{};
 };
 
-// What the logits of a classifier mean: one of the classes is right, or each label is right or not by itself.
-enum class ProblemType : uint8_t { single_label, multi_label };
+// What the logits of a classifier mean: one of the classes is right, or each label is right or not by itself.  Those of
+// a regression are the values themselves.
+enum class ProblemType : uint8_t { single_label, multi_label, regression };
 
 struct ModelConfig {
   std::string architecture{};  // the registered name, "vit", or Hugging Face's model_type
@@ -35,8 +36,12 @@ struct ModelConfig {
 };
 
 // Whether probabilities are the sigmoid of each logit instead of the softmax over all: for problem_type
-// multi_label_classification, and for a head with one class, whose softmax would always be 1.
+// multi_label_classification, and for a head with one class, whose softmax would always be 1, unless it is a
+// regression.
 bool gives_sigmoid(const ModelConfig& config);
+
+// What gives the predictions from the logits: "softmax", "sigmoid", or "none" for a regression.
+const char* activation_of(const ModelConfig& config);
 
 // Whether the classes are ImageNet-1k's: there are 1,000, and the tag says that the weights were trained on them.
 bool has_imagenet_classes(const ModelConfig& config);
@@ -44,6 +49,9 @@ bool has_imagenet_classes(const ModelConfig& config);
 // Throws Error naming `where` for a model without a head, and for one whose head is a projection (CLIP) or is applied
 // to each token (global_pool "").
 void require_classifier(const ModelConfig& config, const std::string& where);
+
+// Throws Error naming `where` for a regression, which has no right classes to train for or to count.
+void refuse_regression(const ModelConfig& config, const std::string& where);
 
 // Reads timm's config.json, the "vit" form, or Hugging Face transformers' config.json with its
 // preprocessor_config.json (empty if there is none).  `where` names the file in errors, preprocessor_path the second

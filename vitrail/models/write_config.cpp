@@ -98,6 +98,12 @@ Json pretrained_cfg(Preprocessing from, int64_t channels) {
   return json;
 }
 
+// transformers' names.
+const char* problem_type_name(ProblemType type) {
+  if (type == ProblemType::regression) return "regression";
+  return type == ProblemType::multi_label ? "multi_label_classification" : "single_label_classification";
+}
+
 Json size_json(const std::array<int64_t, 2>& size) { return {{"height", size[0]}, {"width", size[1]}}; }
 
 }  // namespace
@@ -120,10 +126,7 @@ std::string write_model_config(const ModelConfig& model) {
   }
   if (!args.empty()) json["model_args"] = args;
   if (!ours.empty()) json["vitrail_args"] = ours;
-  if (model.problem_type) {
-    const bool multi = *model.problem_type == ProblemType::multi_label;
-    json["problem_type"] = multi ? "multi_label_classification" : "single_label_classification";
-  }
+  if (model.problem_type) json["problem_type"] = problem_type_name(*model.problem_type);
   if (model.int8) json["int8"] = {{"excluded", model.int8->excluded}};
   json["pretrained_cfg"] = pretrained_cfg(model.preprocessing, config.in_chans);
   if (!model.tag.empty()) json["pretrained_cfg"]["tag"] = model.tag;

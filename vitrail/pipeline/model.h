@@ -32,7 +32,8 @@ struct ModelOptions {
 struct Prediction {
   int64_t index = 0;  // class
   std::string label = {};
-  float probability = 0;  // softmax over all classes, or the class's sigmoid: see models::gives_sigmoid()
+  // Softmax over all classes, the class's sigmoid, or the value itself of a regression: see models::activation_of().
+  float probability = 0;
 };
 
 struct EmbedOptions {

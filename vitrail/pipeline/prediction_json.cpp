@@ -17,11 +17,12 @@ std::string trimmed(const std::string& text) {
 
 }  // namespace
 
-ordered_json prediction_json(const std::string& path, bool sigmoid, const std::vector<Prediction>& predictions) {
+ordered_json prediction_json(const std::string& path, const std::string& activation,
+                             const std::vector<Prediction>& predictions) {
   ordered_json list = ordered_json::array();
   for (const Prediction& p : predictions)
     list.push_back({{"index", p.index}, {"label", p.label}, {"probability", p.probability}});
-  return {{"path", path}, {"activation", sigmoid ? "sigmoid" : "softmax"}, {"predictions", list}};
+  return {{"path", path}, {"activation", activation}, {"predictions", list}};
 }
 
 ordered_json failure_json(const std::string& path, const std::string& message) {

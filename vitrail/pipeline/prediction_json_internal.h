@@ -9,8 +9,9 @@
 
 namespace vitrail::pipeline {
 
-// {"path", "activation": "softmax" or "sigmoid", "predictions": [{"index", "label", "probability"}, …]}
-nlohmann::ordered_json prediction_json(const std::string& path, bool sigmoid,
+// {"path", "activation", "predictions": [{"index", "label", "probability"}, …]}.  activation: "softmax", "sigmoid" or
+// "none" (models::activation_of()); with "none", the probabilities are the values of a regression.
+nlohmann::ordered_json prediction_json(const std::string& path, const std::string& activation,
                                        const std::vector<Prediction>& predictions);
 
 // {"path", "error"}

@@ -57,7 +57,7 @@ void classify_route(const CallPointer& call) {
     return outcome_response(outcomes, single, [&](const ImageOutcome& outcome) {
       const Tensor& logits = outcome.results[0][0];
       const std::span row(logits.data<float>(), static_cast<size_t>(logits.numel()));
-      return pipeline::prediction_json(outcome.name, models::gives_sigmoid(model->images().config()),
+      return pipeline::prediction_json(outcome.name, models::activation_of(model->images().config()),
                                        model->images().predictions(row, top, outcome.name));
     });
   };
@@ -106,7 +106,7 @@ void zeroshot_route(const CallPointer& call) {
       return outcome_response(outcomes, single, [&](const ImageOutcome& outcome) {
         const DualModel& dual = *model->dual();
         const Tensor logits = dual.logits(outcome.results[0][0].unsqueeze(0), texts);
-        return pipeline::prediction_json(outcome.name, dual.independent_scores(),
+        return pipeline::prediction_json(outcome.name, dual.independent_scores() ? "sigmoid" : "softmax",
                                          pipeline::best_labels(dual.probabilities(logits), labels, top));
       });
     };

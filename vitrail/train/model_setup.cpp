@@ -269,7 +269,9 @@ models::OpenedModel open_source(const ModelRecipe& recipe) {
   models::LoadOptions load;
   if (!recipe.config.empty()) load.config = recipe.config;
   if (!recipe.key_map.empty()) load.key_map = recipe.key_map;
-  return models::open_model(recipe.init, load);
+  models::OpenedModel opened = models::open_model(recipe.init, load);
+  models::refuse_regression(opened.config, recipe.init);
+  return opened;
 }
 
 VisionTransformerConfig architecture_of(const ModelRecipe& recipe) {

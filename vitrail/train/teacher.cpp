@@ -21,6 +21,7 @@ namespace {
 models::OpenedModel open_teacher(const std::string& path, const std::vector<std::string>& classes) {
   models::OpenedModel opened = models::open_model(path);
   const models::ModelConfig& config = opened.config;
+  models::refuse_regression(config, "teacher " + path);
   if (config.vit.num_classes != static_cast<int64_t>(classes.size()))
     throw Error("teacher " + path, str(classes.size(), " classes, as the data has"), str(config.vit.num_classes));
   if (!config.labels.empty() && config.labels != classes) {

@@ -4,9 +4,13 @@ import {control, element, slider} from "./controls.js";
 import {drawComponents, drawHeat, drawImage, drawPoint} from "./draw.js";
 import {segmentation} from "./segment.js";
 
-function bars(predictions) {
+function bars({activation, predictions}) {
   const list = element("ol", {class: "bars"});
   for (const {label, probability} of predictions) {
+    if (activation === "none") {
+      list.append(element("li", {}, element("span", {}, label), element("span", {}, probability.toPrecision(6))));
+      continue;
+    }
     const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
     const bar = document.createElementNS("http://www.w3.org/2000/svg", "rect");
     bar.setAttribute("width", `${100 * probability}%`);
@@ -23,7 +27,7 @@ function predictions(value, files, panel) {
   const list = Array.isArray(value) ? value : [value];
   panel.replaceChildren(...list.flatMap((item, i) => [
     ...(files.length > 1 ? [element("h2", {}, files[i].name)] : []),
-    item.error ? element("p", {}, item.error) : bars(item.predictions)]));
+    item.error ? element("p", {}, item.error) : bars(item)]));
 }
 
 const seesPatches = (model) => model.depth > 0;
