@@ -4,12 +4,15 @@
 
 #include <zlib.h>
 
+#include <chrono>
 #include <map>
+#include <optional>
 
 #include "tests/data/support.h"
 #include "vitrail/data/class_dataset_internal.h"
 #include "vitrail/data/class_matching_internal.h"
 #include "vitrail/data/dataset_formats_internal.h"
+#include "vitrail/data/decoded_cache.h"
 #include "vitrail/data/folder_walk_internal.h"
 #include "vitrail/data/imagenet_labels.h"
 #include "vitrail/data/input_paths.h"
@@ -59,6 +62,23 @@ TEST(Content, OfADatasetIsThatOfItsFiles) {
   EXPECT_EQ(folders->content_size(1), size);
 }
 
+// Archives have the time of their file, and CIFAR's and MNIST's images only a hash.
+TEST(Content, HasTheModificationTimeOfItsFile) {
+  const fs::path root = testing::scratch_folder();
+  place_images(root, {"cat/1.png", "dog/2.png"});
+  write_file(root / "l.csv", "cat/1.png,0\ndog/2.png,1\n");
+  const auto folders = open_dataset(root, {}), list = open_dataset(root / "l.csv", {});
+  ASSERT_TRUE(folders->modified_at(1).has_value());
+  EXPECT_EQ(folders->modified_at(0), modification_time(root / "cat/1.png"));
+  EXPECT_EQ(list->modified_at(1), folders->modified_at(1));
+  EXPECT_EQ(cache_decoded(open_dataset(root, {}), 1 << 20)->modified_at(1), folders->modified_at(1));
+  fs::last_write_time(root / "dog/2.png", fs::last_write_time(root / "dog/2.png") + std::chrono::milliseconds(7));
+  EXPECT_EQ(folders->modified_at(1), modification_time(root / "dog/2.png")) << "as it is now";
+  EXPECT_EQ(list->modified_at(1), folders->modified_at(1));
+  fs::remove(root / "cat/1.png");
+  EXPECT_EQ(folders->modified_at(0), std::nullopt);
+}
+
 TEST(Dataset, WithoutContentsHasNone) {
   struct Nothing : Dataset {
     int64_t size() const override { return 1; }
@@ -69,6 +89,7 @@ TEST(Dataset, WithoutContentsHasNone) {
   const Nothing dataset;
   EXPECT_EQ(dataset.content_size(0), -1);
   EXPECT_EQ(dataset.content_hash(0), 0u);
+  EXPECT_EQ(dataset.modified_at(0), std::nullopt);
   EXPECT_FALSE(dataset.is_multi_label());
   EXPECT_EQ(dataset.labels(0), std::vector<int64_t>{7});
   EXPECT_TRUE(dataset.class_names().empty());

@@ -139,7 +139,7 @@ TEST(Teacher, RunsOncePerView) {
   const std::string folder = teacher_folder();
   const Recipe recipe = recipe_with("", {"loss.distillation={\"teacher\": \"" + folder + "\", \"views\": 2}"});
   Teacher teacher(folder, transform(), kClasses);
-  teacher.use_cache(testing::scratch_folder(), recipe);
+  teacher.use_cache(testing::scratch_folder(), recipe, "images");
   data::Batch batch = batch_of(4);
   batch.view = 1;
   const Tensor teacher_logits = teacher.logits(batch);
@@ -157,7 +157,7 @@ TEST(Teacher, GivesNewImagesTheMeanOfTheCachedLogits) {
   const std::string folder = teacher_folder();
   const std::string views = "loss.distillation={\"teacher\": \"" + folder + "\", \"views\": 2}";
   Teacher teacher(folder, transform(), kClasses);
-  teacher.use_cache(testing::scratch_folder(), recipe_with("", {views, "loss.distillation.view_epochs=2"}));
+  teacher.use_cache(testing::scratch_folder(), recipe_with("", {views, "loss.distillation.view_epochs=2"}), "images");
   data::Batch batch = batch_of(4);
   const Tensor without_views = teacher.logits(batch);
   EXPECT_TRUE(testing::close(without_views, teacher.logits(batch.images), 0));
@@ -182,12 +182,12 @@ TEST(Teacher, SharesTheCacheBetweenRunsWithTheSameViews) {
   batch.view = 1;
   Teacher first(folder, transform(), kClasses);
   const fs::path shared = testing::scratch_folder() / "cache";
-  first.use_cache(shared, recipe_with("", {views}));
+  first.use_cache(shared, recipe_with("", {views}), "images");
   const Tensor teacher_logits = first.logits(batch);
   batch.images = Tensor::randn({4, 3, 8, 8}, 5);
   auto logits_with = [&](const std::vector<std::string>& settings, const image::EvalTransform& prepared = transform()) {
     Teacher teacher(folder, prepared, kClasses);
-    teacher.use_cache(shared, recipe_with("", settings));
+    teacher.use_cache(shared, recipe_with("", settings), "images");
     return teacher.logits(batch);
   };
   for (const char* same : {"optimizer.lr=0.5", "epochs=3", "batch_size=7", "loss.distillation.alpha=0.9",
@@ -199,8 +199,11 @@ TEST(Teacher, SharesTheCacheBetweenRunsWithTheSameViews) {
                             "data.train=elsewhere", "data.exif=true", "data.train_split=train"})
     EXPECT_FALSE(testing::close(logits_with({views, other}), teacher_logits, 0)) << other;
   Teacher reduced_precision(folder, transform(), kClasses, kernels::Precision::half);
-  reduced_precision.use_cache(shared, recipe_with("", {views}));
+  reduced_precision.use_cache(shared, recipe_with("", {views}), "images");
   EXPECT_FALSE(testing::close(reduced_precision.logits(batch), teacher_logits, 0));
+  Teacher of_other_images(folder, transform(), kClasses);
+  of_other_images.use_cache(shared, recipe_with("", {views}), "other images");
+  EXPECT_FALSE(testing::close(of_other_images.logits(batch), teacher_logits, 0));
   image::EvalTransform prepared = transform();
   prepared.crop_pct = 0.9;
   EXPECT_FALSE(testing::close(logits_with({views}, prepared), teacher_logits, 0));
@@ -431,7 +434,7 @@ TEST(Teacher, ItsCacheIsAFileOfTheFolder) {
   const Recipe recipe = recipe_with("", {"loss.distillation={\"teacher\": \"" + folder + "\", \"views\": 2}"});
   Teacher teacher(folder, transform(), kClasses);
   const fs::path cache = testing::scratch_folder() / "a/b";
-  teacher.use_cache(cache, recipe);
+  teacher.use_cache(cache, recipe, "images");
   const std::string name = fs::directory_iterator(cache)->path().filename().string();
   EXPECT_TRUE(name.starts_with("teacher-") && name.ends_with(".cache")) << name;
   EXPECT_EQ(name.size(), 8u + 16 + 6);
@@ -442,7 +445,7 @@ TEST(Teacher, ItsCacheIsAFileOfTheFolder) {
   EXPECT_THROW(teacher.logits(batch), Error);
   write_file(cache.parent_path() / "file", "x");
   EXPECT_TRUE(
-      contains(error_of([&] { teacher.use_cache(cache.parent_path() / "file", recipe); }), ": cannot be created"));
+      contains(error_of([&] { teacher.use_cache(cache.parent_path() / "file", recipe, ""); }), ": cannot be created"));
 }
 
 // With view_epochs the views have crops and flips only, so that the other augmentation does not change them.
@@ -454,7 +457,7 @@ TEST(Teacher, SharesViewsWhateverTheLaterAugmentation) {
     std::vector<std::string> all{views};
     all.insert(all.end(), settings.begin(), settings.end());
     Teacher teacher(folder, transform(), kClasses);
-    teacher.use_cache(shared, recipe_with("", all));
+    teacher.use_cache(shared, recipe_with("", all), "images");
     return std::distance(fs::directory_iterator(shared), fs::directory_iterator());
   };
   std::ptrdiff_t files = files_with({});

@@ -79,6 +79,7 @@ class CsvDataset : public Dataset {
   image::Image image(int64_t i) const override { return image::read_image(path(i), decode_); }
   int64_t content_size(int64_t i) const override { return file_size(path(i)); }
   uint64_t content_hash(int64_t i) const override { return hash_of_file(path(i)); }
+  std::optional<int64_t> modified_at(int64_t i) const override { return modification_time(path(i)); }
 
  private:
   // The split to read; empty for all rows.

@@ -36,6 +36,10 @@ class Dataset {
   virtual int64_t content_size(int64_t) const { return -1; }
   virtual uint64_t content_hash(int64_t) const { return 0; }
 
+  // When the file that has the image was modified, in nanoseconds since a fixed time.  Empty if that is unknown, and
+  // for datasets whose content_hash is cheap: CIFAR and MNIST.
+  virtual std::optional<int64_t> modified_at(int64_t) const { return std::nullopt; }
+
   // Names in index order; empty if neither the dataset nor the model names the classes.
   const std::vector<std::string>& class_names() const { return class_names_; }
 

@@ -2,6 +2,7 @@
 #include "vitrail/data/decoded_cache.h"
 
 #include <atomic>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -23,6 +24,7 @@ class CachedDataset : public Dataset {
   std::vector<int64_t> labels(int64_t i) const override { return inner_->labels(i); }
   int64_t content_size(int64_t i) const override { return inner_->content_size(i); }
   uint64_t content_hash(int64_t i) const override { return inner_->content_hash(i); }
+  std::optional<int64_t> modified_at(int64_t i) const override { return inner_->modified_at(i); }
 
   image::Image image(int64_t i) const override {
     if (states_.at(i).load(std::memory_order_acquire) == State::cached) return images_[i];

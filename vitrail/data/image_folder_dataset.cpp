@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Class folders on disk (torchvision's ImageFolder) and in a zip archive.
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <unordered_map>
 
@@ -24,6 +25,7 @@ class FolderDataset : public ClassDataset {
   image::Image image(int64_t i) const override { return image::read_image(path(i), decode_); }
   int64_t content_size(int64_t i) const override { return file_size(path(i)); }
   uint64_t content_hash(int64_t i) const override { return hash_of_file(path(i)); }
+  std::optional<int64_t> modified_at(int64_t i) const override { return modification_time(path(i)); }
 };
 
 // The path of an entry from the top of the archive.  Some Windows programs write backslashes, others "./" or "/" first.
@@ -61,6 +63,7 @@ class ArchiveDataset : public ClassDataset {
   image::Image image(int64_t i) const override { return image::decode(content(i), decode_, path(i)); }
   int64_t content_size(int64_t i) const override { return static_cast<int64_t>(entry(i).size); }
   uint64_t content_hash(int64_t i) const override { return hash_of(content(i)); }
+  std::optional<int64_t> modified_at(int64_t) const override { return modification_time(root_); }
 
  private:
   // Encryption and methods such as LZMA are usually those of the whole archive.

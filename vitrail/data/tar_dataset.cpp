@@ -2,6 +2,7 @@
 // Class folders, or the files of CIFAR, in a tar archive, which may be compressed with gzip.
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "vitrail/base/callbacks.h"
@@ -78,6 +79,7 @@ class TarDataset : public ClassDataset {
   image::Image image(int64_t i) const override { return image::decode(content(i), decode_, path(i)); }
   int64_t content_size(int64_t i) const override { return static_cast<int64_t>(content(i).size()); }
   uint64_t content_hash(int64_t i) const override { return hash_of(content(i)); }
+  std::optional<int64_t> modified_at(int64_t) const override { return modification_time(root_); }
 
  private:
   std::span<const std::byte> content(int64_t i) const { return tar_->content(*tar_->find(contents_.items.at(i).path)); }

@@ -8,6 +8,7 @@
 #include "vitrail/infer/preprocess.h"
 #include "vitrail/ops/precision.h"
 #include "vitrail/train/class_weights_internal.h"
+#include "vitrail/train/dataset_identity_internal.h"
 #include "vitrail/train/image_sets_internal.h"
 #include "vitrail/train/loader_setup_internal.h"
 #include "vitrail/train/multi_label_internal.h"
@@ -73,7 +74,8 @@ std::unique_ptr<Teacher> Run::make_teacher() const {
   // files.
   if (recipe_.loss.distillation->views > 0 && group_.size() == 1) {
     const std::string& shared = recipe_.loss.distillation->cache;
-    teacher->use_cache(shared.empty() ? folder_->path() / "checkpoints" : std::filesystem::path(shared), recipe_);
+    teacher->use_cache(shared.empty() ? folder_->path() / "checkpoints" : std::filesystem::path(shared), recipe_,
+                       dataset_identity(data_.train.dataset));
   }
   return teacher;
 }

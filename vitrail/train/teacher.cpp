@@ -168,9 +168,9 @@ Tensor Teacher::input_of(const Tensor& images) const {
 
 Teacher::~Teacher() = default;
 
-void Teacher::use_cache(const std::filesystem::path& folder, const Recipe& recipe) {
-  const std::string identity =
-      str(describe_views(recipe), ", ", preprocessing_, ", ", checksum_, ", ", kernels::name_of(session_.precision()));
+void Teacher::use_cache(const std::filesystem::path& folder, const Recipe& recipe, const std::string& images) {
+  const std::string identity = str(describe_views(recipe), ", ", images, ", ", preprocessing_, ", ", checksum_, ", ",
+                                   kernels::name_of(session_.precision()));
   std::array<char, 32> name{};
   std::snprintf(name.data(), name.size(), "teacher-%016llx.cache",
                 static_cast<unsigned long long>(random_key(identity)));

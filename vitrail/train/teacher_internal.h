@@ -28,9 +28,10 @@ class Teacher {
   ~Teacher();
 
   // Caches the logits of each view of an image in a file in `folder`.  The file name is a hash of everything that
-  // determines the logits (teacher weights, precision, preprocessing, data, views), so that runs share it exactly if
-  // their logits are the same.  Requires loss.distillation.views > 0.
-  void use_cache(const std::filesystem::path& folder, const Recipe& recipe);
+  // determines the logits (teacher weights, precision, preprocessing, images, views), so that runs share it exactly if
+  // their logits are the same.  images: what identifies the training images (dataset_identity).  Requires
+  // loss.distillation.views > 0.
+  void use_cache(const std::filesystem::path& folder, const Recipe& recipe, const std::string& images);
 
   // Returns the target logits [B, classes] f32 for the student's batch.  With a cache, logits of a view come from the
   // cache once they have been computed, and with `view_epochs` images that are no view get the mean over their views.
