@@ -8,6 +8,7 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/train/multi_label_internal.h"
+#include "vitrail/train/run_files_internal.h"
 #include "vitrail/train/run_folder_internal.h"
 
 namespace vitrail::train {
@@ -47,6 +48,17 @@ Recipe recipe_of_fold(Recipe recipe, int64_t fold, int64_t folds) {
   recipe.data.fold = fold;
   recipe.validate_every = recipe.epochs;
   return recipe;
+}
+
+std::filesystem::path folder_of_fold(const TrainerOptions& options, int64_t fold) {
+  return options.folder / "folds" / std::to_string(fold);
+}
+
+// What would end a later training is an error before the first one.
+void check_folders(const std::vector<Recipe>& recipes, const TrainerOptions& options) {
+  for (size_t i = 0; i < recipes.size(); ++i)
+    require_startable(folder_of_fold(options, static_cast<int64_t>(i) + 1), options.resume);
+  require_startable(options.folder, options.resume);
 }
 
 std::string text_of(const CrossValidationResult& result, bool multi_label) {
@@ -95,12 +107,15 @@ CrossValidationResult cross_validate(const Recipe& given, int64_t folds, const T
   const auto log = [&](const std::string& text) {
     if (callbacks.message && is_root) callbacks.message(text);
   };
+  std::vector<Recipe> recipes;
+  for (int64_t fold = 1; fold <= folds; ++fold) recipes.push_back(recipe_of_fold(recipe, fold, folds));
+  if (is_root) check_folders(recipes, options);
   CrossValidationResult result;
   for (int64_t fold = 1; fold <= folds; ++fold) {
     log(str("fold ", fold, " of ", folds));
     TrainerOptions fold_options = options;
-    fold_options.folder = options.folder / "folds" / std::to_string(fold);
-    result.final = train(recipe_of_fold(recipe, fold, folds), fold_options, callbacks);
+    fold_options.folder = folder_of_fold(options, fold);
+    result.final = train(recipes[static_cast<size_t>(fold) - 1], fold_options, callbacks);
     if (result.final.stopped) return result;
     result.folds.push_back(result.final.last_top1.value());
     result.images += result.final.validation_images;

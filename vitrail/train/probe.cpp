@@ -15,6 +15,8 @@
 #include "vitrail/train/loader_setup_internal.h"
 #include "vitrail/train/model_setup_internal.h"
 #include "vitrail/train/multi_label_internal.h"
+#include "vitrail/train/recipe_inputs.h"
+#include "vitrail/train/run_files_internal.h"
 #include "vitrail/train/run_folder_internal.h"
 #include "vitrail/train/run_internal.h"
 
@@ -29,14 +31,31 @@ DataRecipe without_default_holdout(DataRecipe recipe) {
   return recipe;
 }
 
+// Whether the recipe in the folder is that of a run, not of a probe.
+bool has_other_objective(const fs::path& folder) {
+  std::error_code unreadable;
+  if (!fs::is_regular_file(folder / "recipe.json", unreadable)) return false;
+  try {
+    return recipe_objective(folder / "recipe.json") != "probe";
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+// What a probe must not replace; empty if it may be computed.
+std::string obstacle_of_probe(const fs::path& folder, bool resume) {
+  if (has_checkpoint(folder)) return "the checkpoints of a run";
+  if (resume) return has_other_objective(folder) ? find_results(folder) : "";
+  const std::string found = find_run_file(folder);
+  return found == "summary.json" ? "a finished run" : found;
+}
+
 // The folder of a probe, which has no run, or with --resume a finished probe.
 fs::path checked_folder(const TrainerOptions& options) {
-  std::error_code unreadable;
-  const bool has_checkpoints = fs::exists(options.folder / "checkpoints" / "last.safetensors", unreadable);
-  if (has_checkpoints || (!options.resume && fs::exists(options.folder / "summary.json", unreadable)))
-    throw Error(options.folder.string(), "a folder without a run, or --resume to compute its probe again",
-                has_checkpoints ? "a folder with the checkpoints of a run" : "a folder with a finished run");
-  return options.folder;
+  const std::string obstacle = obstacle_of_probe(options.folder, options.resume);
+  if (obstacle.empty()) return options.folder;
+  throw Error(options.folder.string(), "a folder without a run, or --resume to compute its probe again",
+              "a folder with " + obstacle);
 }
 
 struct Features {

@@ -6,6 +6,7 @@
 #include "vitrail/base/error.h"
 #include "vitrail/train/non_finite_internal.h"
 #include "vitrail/train/resume_internal.h"
+#include "vitrail/train/run_files_internal.h"
 #include "vitrail/train/weight_update_internal.h"
 #include "vitrail/weights/checkpoint.h"
 
@@ -79,11 +80,8 @@ std::optional<int64_t> epochs_of(const std::string& recipe) {
 
 std::optional<CheckpointState> load_resumable_state(const RunFolder& folder, const Recipe& recipe,
                                                     const TrainerOptions& options, const Fingerprint& current) {
+  require_startable(folder.path(), options.resume);
   if (!folder.holds_run()) return std::nullopt;
-  if (!options.resume) {
-    throw Error(folder.path().string(), "a folder without a run, or --resume to continue its run",
-                "a folder with checkpoints");
-  }
   CheckpointState state = load_latest(folder.checkpoint("last"));
   if (const auto epochs = epochs_of(state.recipe); epochs && state.position.epoch > *epochs) {
     throw Error(folder.checkpoint("last").string(), str("a position in the ", *epochs, " epochs of its recipe"),

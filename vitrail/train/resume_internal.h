@@ -15,8 +15,8 @@
 namespace vitrail::train {
 
 // Loads the state of the run in `folder`, or nullopt if the folder has none.  Warns if `current` differs from the
-// checkpoint's fingerprint.  Throws Error if there is a run but options.resume is false, and if the recipe differs but
-// options.allow_changes is false.
+// checkpoint's fingerprint.  Throws Error as require_startable() does (run_files_internal.h), and if the recipe differs
+// but options.allow_changes is false.
 std::optional<CheckpointState> load_resumable_state(const RunFolder& folder, const Recipe& recipe,
                                                     const TrainerOptions& options, const Fingerprint& current);
 

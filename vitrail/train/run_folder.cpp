@@ -10,6 +10,7 @@
 #include "vitrail/base/error.h"
 #include "vitrail/base/temporary_file_internal.h"
 #include "vitrail/train/checkpoint.h"
+#include "vitrail/train/run_files_internal.h"
 #include "vitrail/train/run_folder_internal.h"
 #include "vitrail/weights/hub_layout.h"
 #include "vitrail/weights/safetensors.h"
@@ -97,10 +98,7 @@ fs::path RunFolder::checkpoint(const std::string& name) const {
   return path_ / "checkpoints" / (name + ".safetensors");
 }
 
-bool RunFolder::holds_run() const {
-  std::error_code unknown;
-  return fs::exists(checkpoint("last"), unknown) || fs::exists(previous_checkpoint(checkpoint("last")), unknown);
-}
+bool RunFolder::holds_run() const { return has_checkpoint(path_); }
 
 void RunFolder::remove_temporary_files() const {
   std::error_code ignored;

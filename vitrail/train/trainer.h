@@ -51,7 +51,7 @@ struct TrainerCallbacks {
 
 struct TrainerOptions {
   std::filesystem::path folder{};  // folder of the run, created if missing
-  bool resume = false;             // continue from the folder's checkpoint, if there is one
+  bool resume = false;             // continue from the folder's checkpoint, if there is one; else begin
   bool allow_changes = false;      // if the recipe has changed, warn instead of throwing
   int threads = 0;                 // compute threads; 0: all available cores
   // In seconds; 0: none.  If the recipe's epochs would take longer, their number is reduced after an epoch, and the
@@ -105,9 +105,9 @@ struct TrainingResult {
 //                                                  the lowest validation loss; without validation images the last ones
 //   last/                                          the weights of the last epoch, likewise
 //   report.html, summary.json
-// Throws Error for invalid input (if possible before anything is written), for a folder that has a run already if
-// `resume` is false, for a new run in a folder of its images, for a failed write, and for a non-finite loss or gradient
-// if recipe.non_finite is "stop".
+// Throws Error for invalid input (if possible before anything is written), for a folder that has any file of a run if
+// `resume` is false, for one that has results but no checkpoint if it is true, for a new run in a folder of its images,
+// for a failed write, and for a non-finite loss or gradient if recipe.non_finite is "stop".
 TrainingResult train(const Recipe& recipe, const TrainerOptions& options, const TrainerCallbacks& callbacks = {});
 
 }  // namespace vitrail::train
