@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "vitrail/base/error.h"
+#include "vitrail/train/fold_images_internal.h"
 #include "vitrail/train/multi_label_internal.h"
 #include "vitrail/train/run_files_internal.h"
 #include "vitrail/train/run_folder_internal.h"
@@ -59,6 +60,7 @@ void check_folders(const std::vector<Recipe>& recipes, const TrainerOptions& opt
   for (size_t i = 0; i < recipes.size(); ++i)
     require_startable(folder_of_fold(options, static_cast<int64_t>(i) + 1), options.resume);
   require_startable(options.folder, options.resume);
+  if (options.resume) check_images_of_folds(options.folder, recipes, options.allow_changes);
 }
 
 std::string text_of(const CrossValidationResult& result, bool multi_label) {

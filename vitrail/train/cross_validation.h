@@ -34,8 +34,9 @@ constexpr int64_t kMaxFolds = 20;
 // Files, besides those of train() in the folder for the final model: folds/1/ to folds/K/, each a run;
 // cross_validation.json.  options.resume continues with the first run that is not finished.
 //
-// Throws Error as train(), for a number of folds outside 2 to kMaxFolds, and for a recipe with validation images of its
-// own, a hold-out, a fold, or another objective than "classify".
+// Throws Error as train(), for a number of folds outside 2 to kMaxFolds, for a recipe with validation images of its
+// own, a hold-out, a fold, or another objective than "classify", and for a resumption with other images than the folds
+// had: some would be held out twice or never.
 CrossValidationResult cross_validate(const Recipe& recipe, int64_t folds, const TrainerOptions& options,
                                      const TrainerCallbacks& callbacks = {});
 
