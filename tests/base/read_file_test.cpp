@@ -34,6 +34,24 @@ TEST(ReadFile, ReadsAPipeToItsEnd) {
   writer.join();
 }
 
+// A pipe without a writer would be waited for.
+TEST(ReadFile, OnlyRegularFilesWhereThatIsAsked) {
+  const fs::path folder = testing::scratch_folder();
+  std::ofstream(folder / "file") << "12345";
+  fs::create_symlink("file", folder / "link");
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  fs::create_symlink("pipe", folder / "link to a pipe");
+  EXPECT_EQ(read_regular_text_file(folder / "file"), "12345");
+  EXPECT_EQ(read_regular_text_file(folder / "link", 5), "12345");
+  for (const fs::path& path : {folder / "pipe", folder / "link to a pipe", fs::path("/dev/zero")}) {
+    EXPECT_EQ(testing::error_of([&] { read_regular_text_file(path); }),
+              path.string() + ": expected a regular file, got something else");
+  }
+  EXPECT_TRUE(testing::error_of([&] { read_regular_text_file(folder); }).ends_with("expected a file, got a folder"));
+  EXPECT_TRUE(
+      testing::error_of([&] { read_regular_text_file(folder / "file", 4); }).ends_with("at most 4 bytes, got more"));
+}
+
 TEST(ReadFile, RefusesFoldersMissingFilesAndTooManyBytes) {
   const fs::path folder = testing::scratch_folder();
   std::ofstream(folder / "file") << "12345";

@@ -55,6 +55,14 @@ TEST(FolderWalk, AFolderThatSeveralLinksLeadToIsListedUnderEachName) {
   EXPECT_EQ(walk_folder(root).images, (Paths{"a/1.png", "b/1.png", "c/1.png", "d/2.png", "d/again/1.png"}));
 }
 
+TEST(FolderWalk, MayHaveALimitOfAllEntries) {
+  const fs::path root = testing::scratch_folder();
+  place_images(root, {"a/1.png", "a/.2.png", "b/3.png"});  // with their folders five entries
+  EXPECT_EQ(walk_folder(root, 5).images, (Paths{"a/1.png", "b/3.png"}));
+  EXPECT_EQ(error_of([&] { walk_folder(root, 4); }),
+            root.string() + ": expected a folder with at most 4 files and folders, got more");
+}
+
 TEST(FolderWalk, AFolderThatCannotBeReadIsAnError) {
   const fs::path root = testing::scratch_folder();
   EXPECT_TRUE(contains(error_of([&] { walk_folder(root / "absent"); }), "absent: cannot be read: "));

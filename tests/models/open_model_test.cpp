@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What opening a model takes from its folder, its options and its weights.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <fstream>
+#include <thread>
 
 #include "tests/models/support.h"
 #include "tests/support/golden.h"
@@ -215,6 +219,25 @@ TEST(TextTower, NumbersOfADualModelAreNumbers) {
   weights::write_safetensors(folder / "model.safetensors", tensors, {});
   EXPECT_EQ(error_of([&] { build_text_tower(open_model(folder)); }),
             (folder / "model.safetensors").string() + ": logit_scale: expected one number, got [2]");
+}
+
+// The folder may come from anywhere, and a pipe in it would be waited for.  A user's own --config may be one.
+TEST(OpenModel, TakesNoPipeFromItsFolder) {
+  const fs::path folder = copy_of("timm_token"), config = folder / "config.json", moved = folder / "moved.json";
+  const std::string text = read_text_file(config);
+  fs::rename(config, moved);
+  fs::create_symlink("moved.json", config);
+  EXPECT_EQ(open_model(folder).config.vit.depth, read_config(moved).vit.depth) << "a link to a file";
+  fs::remove(config);
+  ASSERT_EQ(::mkfifo(config.c_str(), 0600), 0);
+  EXPECT_EQ(error_of([&] { open_model(folder); }), config.string() + ": expected a regular file, got something else");
+  std::thread writer([&] { std::ofstream(config) << text; });
+  EXPECT_EQ(read_config(config).vit.depth, read_config(moved).vit.depth);
+  writer.join();
+  fs::remove(config);
+  fs::rename(moved, config);
+  ASSERT_EQ(::mkfifo((folder / "preprocessor_config.json").c_str(), 0600), 0);
+  EXPECT_TRUE(contains(error_of([&] { open_model(folder); }), "preprocessor_config.json: expected a regular file"));
 }
 
 }  // namespace

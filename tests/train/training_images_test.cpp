@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/train/training_images.h"
 
+#include <sys/stat.h>
+
 #include "tests/train/training_fixture.h"
 #include "vitrail/train/recipe.h"
 #include "vitrail/train/trainer.h"
@@ -63,6 +65,39 @@ TEST(TrainingImages, ThatAreMovedOrChangedAreAWarning) {
                                       images.string() + ": expected a dataset"))
       << warnings[0];
   fs::rename(images.string() + "-moved", images);
+}
+
+// The recipe of a run from elsewhere may name a pipe, which would be waited for, or a disk, which would be searched.
+TEST(TrainingImages, AreComparedOnlyInFilesAndPlausibleFolders) {
+  const fs::path images = make_images(), run = testing::scratch_folder() / "run", large = run.parent_path() / "large";
+  train(parse_recipe(tiny_recipe(images), "r.json", {"epochs=1", "ema=null"}), {.folder = run, .threads = 1});
+  const auto dataset = data::open_dataset(images / "train", {});
+  const auto warnings_with = [&](const std::vector<std::string>& settings) {
+    write_file(run / "recipe.json", write_recipe(parse_recipe(tiny_recipe(images), "r.json", settings)));
+    const Warnings warnings;
+    warn_of_training_images(run, *dataset);
+    return warnings.messages;
+  };
+  const std::string begin = "whether evaluated images are training images too cannot be checked: ";
+  const fs::path pipe = run.parent_path() / "pipe.csv";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  for (const char* field : {"data.train=", "data.val=", "data.test="}) {
+    EXPECT_EQ(
+        warnings_with({field + pipe.string()}),
+        std::vector<std::string>{begin + pipe.string() + ": expected a regular file or a folder, got something else"});
+  }
+  // The run had 72 images, but small ones may have ten thousand files beside them.
+  fs::copy(images / "train", large, fs::copy_options::recursive);
+  const std::vector<std::string> settings{"data.train=" + large.string(), "data.val=" + images.string()};
+  constexpr int kEntries = 63;  // three classes of 20 images
+  for (int i = kEntries; i < 10'000; ++i) write_file(large / "red" / (std::to_string(i) + ".txt"), "");
+  const std::vector<std::string> compared = warnings_with(settings);
+  ASSERT_FALSE(compared.empty());
+  EXPECT_TRUE(contains(compared.back(), "48 of 60 evaluated images are also training images")) << compared.back();
+  write_file(large / "red/one more.txt", "");
+  EXPECT_EQ(warnings_with(settings),
+            std::vector<std::string>{begin + large.string() +
+                                     ": expected a folder with at most 10000 files and folders, got more"});
 }
 
 }  // namespace

@@ -18,10 +18,12 @@ namespace {
 
 constexpr size_t kReadBytes = size_t{1} << 16;
 
+enum class Kinds { any, regular };  // of files that are read
+
 class OpenFile {
  public:
-  explicit OpenFile(const std::filesystem::path& path) : where_(path.string()) {
-    descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  OpenFile(const std::filesystem::path& path, Kinds kinds) : where_(path.string()) {
+    descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | (kinds == Kinds::regular ? O_NONBLOCK : 0));
     if (descriptor_ < 0) throw Error(str(where_, ": cannot be opened: ", std::strerror(errno)));
     if (::fstat(descriptor_, &status_) != 0) status_ = {};
     try {
@@ -36,6 +38,7 @@ class OpenFile {
   OpenFile& operator=(const OpenFile&) = delete;
 
   bool is_folder() const { return S_ISDIR(status_.st_mode); }
+  bool is_regular() const { return S_ISREG(status_.st_mode); }
   size_t size() const { return S_ISREG(status_.st_mode) ? static_cast<size_t>(status_.st_size) : 0; }
 
   // Reads up to `size` bytes; 0 at the end.
@@ -54,9 +57,10 @@ class OpenFile {
 };
 
 template <class Bytes>
-Bytes read_all(const std::filesystem::path& path, size_t max_bytes) {
-  OpenFile file(path);
+Bytes read_all(const std::filesystem::path& path, size_t max_bytes, Kinds kinds = Kinds::any) {
+  OpenFile file(path, kinds);
   if (file.is_folder()) throw Error(path.string(), "a file", "a folder");
+  if (kinds == Kinds::regular && !file.is_regular()) throw Error(path.string(), "a regular file", "something else");
   const auto check_size = [&](size_t size) {
     if (size > max_bytes) throw Error(path.string(), str("at most ", max_bytes, " bytes"), "more");
   };
@@ -82,6 +86,10 @@ std::vector<std::byte> read_file(const std::filesystem::path& path, size_t max_b
 
 std::string read_text_file(const std::filesystem::path& path, size_t max_bytes) {
   return read_all<std::string>(path, max_bytes);
+}
+
+std::string read_regular_text_file(const std::filesystem::path& path, size_t max_bytes) {
+  return read_all<std::string>(path, max_bytes, Kinds::regular);
 }
 
 }  // namespace vitrail

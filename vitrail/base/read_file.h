@@ -16,4 +16,8 @@ std::vector<std::byte> read_file(const std::filesystem::path& path, size_t max_b
 // The same as text.  By default at most 64 MB, enough for label files, key maps and configurations.
 std::string read_text_file(const std::filesystem::path& path, size_t max_bytes = 64'000'000);
 
+// The same of a regular file or a link to one, for a folder that may come from anywhere: a pipe without a writer would
+// be waited for.  Throws Error for pipes, sockets and devices, too.
+std::string read_regular_text_file(const std::filesystem::path& path, size_t max_bytes = 64'000'000);
+
 }  // namespace vitrail

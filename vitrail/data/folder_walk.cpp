@@ -13,6 +13,8 @@ namespace {
 
 class Walk {
  public:
+  Walk(const fs::path& root, int64_t max_entries) : root_(root), max_entries_(max_entries) {}
+
   FolderListing listing;
 
   void enter(const fs::path& folder, const std::string& prefix) {
@@ -30,6 +32,8 @@ class Walk {
 
  private:
   void add(const fs::directory_entry& entry, const std::string& prefix) {
+    if (++entries_ > max_entries_)
+      throw Error(root_.string(), str("a folder with at most ", max_entries_, " files and folders"), "more");
     const std::string name = entry.path().filename().string();
     if (is_ignored_name(name)) return;
     std::error_code dangling;
@@ -50,13 +54,15 @@ class Walk {
     listing.unreadable.push_back({prefix.substr(0, prefix.size() - 1), message});
   }
 
+  fs::path root_;
+  int64_t max_entries_, entries_ = 0;
   std::vector<fs::path> ancestors_;  // from the root to the current folder
 };
 
 }  // namespace
 
-FolderListing walk_folder(const fs::path& folder) {
-  Walk walk;
+FolderListing walk_folder(const fs::path& folder, int64_t max_entries) {
+  Walk walk(folder, max_entries);
   walk.enter(folder, "");
   sort_listing(walk.listing);
   return std::move(walk.listing);

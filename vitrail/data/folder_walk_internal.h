@@ -26,8 +26,9 @@ struct FolderListing {
 
 // Lists `folder` recursively.  Follows symbolic links, but not to a folder that contains the link.  Hidden
 // files and folders and what operating systems add (is_ignored_name) are left out.  Throws Error naming the
-// folder if it cannot be read; its subfolders that cannot be are in the listing.
-FolderListing walk_folder(const std::filesystem::path& folder);
+// folder if it cannot be read, and once it has more than max_entries files and folders at all depths, hidden ones
+// too; its subfolders that cannot be read are in the listing.
+FolderListing walk_folder(const std::filesystem::path& folder, int64_t max_entries = INT64_MAX);
 
 // Throws the first error of the subfolders that could not be read.
 void require_all_read(const FolderListing& listing);

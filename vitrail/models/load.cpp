@@ -80,7 +80,7 @@ ModelConfig config_of(const Files& files, const LoadOptions& options, const std:
                 "a config.json beside it, or --config FILE (or a registered architecture's name)", "neither");
   }
   const PreprocessorFile preprocessor = preprocessor_file(files.config.parent_path());
-  return parse_model_config(read_text_file(files.config), preprocessor.text, files.config.string(), family_args,
+  return parse_model_config(read_regular_text_file(files.config), preprocessor.text, files.config.string(), family_args,
                             preprocessor.path);
 }
 
@@ -159,7 +159,7 @@ weights::KeyMap choose_key_map(weights::Checkpoint& checkpoint, const ModelConfi
   // One of config.json is relative to that file.
   const fs::path folder = fs::path(options.config.value_or(files.config.string())).parent_path();
   const fs::path path = options.key_map ? fs::path(choice) : folder / choice;  // an absolute choice stays
-  return weights::KeyMap::parse(read_text_file(path), path.string());
+  return weights::KeyMap::parse(options.key_map ? read_text_file(path) : read_regular_text_file(path), path.string());
 }
 
 // The result of a function, whose errors get the file in front: a layer does not know where its configuration is from.

@@ -37,7 +37,8 @@ ModelConfig read_config(const std::string& file_or_name,
 
 // path: a folder in hub layout (config.json beside model.safetensors or pytorch_model.bin), the folder of a training
 // run (its folder model), a weights file with options.config or a config.json beside it, or the name of a bundled model
-// (bundled.h).  Throws Error for a missing or malformed file.
+// (bundled.h).  Throws Error for a missing or malformed file, and for a config.json in a folder that is no regular file
+// or a link to one; options.config may be a pipe.
 OpenedModel open_model(const std::filesystem::path& path, const LoadOptions& options = {});
 
 // The weights of a model, under the names that key maps are for.  Needs no configuration and no known family.

@@ -197,11 +197,11 @@ void read_statistics(const JsonFields& file, const Processor* type, int64_t chan
 PreprocessorFile preprocessor_file(const std::filesystem::path& folder) {
   const std::filesystem::path file = folder / "processor_config.json", alone = folder / "preprocessor_config.json";
   if (is_present(file)) {
-    const Json json = parse_json(read_text_file(file), file.string());
+    const Json json = parse_json(read_regular_text_file(file), file.string());
     const auto nested = json.is_object() ? json.find("image_processor") : json.end();
     if (nested != json.end() && nested->is_object()) return {nested->dump(), file.string()};
   }
-  return {is_present(alone) ? read_text_file(alone) : "", alone.string()};
+  return {is_present(alone) ? read_regular_text_file(alone) : "", alone.string()};
 }
 
 Preprocessing read_preprocessor(const Json& json, const JsonFields& model, const VisionTransformerConfig& vit,

@@ -58,7 +58,7 @@ std::vector<std::string> weight_names_in(const fs::path& folder) {
 
 // Only the file names are used; each file lists its tensors.
 std::vector<std::string> shard_names(const fs::path& index) {
-  const std::string text = read_text_file(index, kMaxIndexBytes);
+  const std::string text = read_regular_text_file(index, kMaxIndexBytes);
   if (json_depth(text) > kMaxIndexDepth) {
     throw Error(index.string(), "an index of shards", "JSON that is nested deeper");
   }

@@ -61,7 +61,7 @@ SamConfigDefaults defaults_of(const std::filesystem::path& file, const weights::
   SamConfigDefaults defaults;
   const std::filesystem::path config = file.parent_path() / "config.json";
   if (is_present(config)) {
-    const Json object = parse_json(read_text_file(config), config.string());
+    const Json object = parse_json(read_regular_text_file(config), config.string());
     const JsonFields fields(object, config.string());
     if (map.name() == kMobile) {
       defaults.image_size = fields.integer("image_size").value_or(defaults.image_size);
