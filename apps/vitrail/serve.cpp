@@ -69,6 +69,12 @@ std::string address_of(const serve::ServeOptions& options, const serve::Server& 
   return fmt::format("http://{}:{}", v6 ? "[" + options.host + "]" : options.host, server.port());
 }
 
+// What a failed reload means for the models before.
+std::string failed_reload(const std::string& error, const std::vector<std::string>& changed) {
+  if (changed.empty()) return "the models before remain: " + error;
+  return fmt::format("{}; until a reload succeeds, these models cannot be used: {}", error, fmt::join(changed, ", "));
+}
+
 // Waits for a signal to end, and loads the models again at each SIGHUP.
 void wait_for_end(const sigset_t& signals, serve::Server& server) {
   while (true) {
@@ -79,7 +85,7 @@ void wait_for_end(const sigset_t& signals, serve::Server& server) {
       server.load();
       print_note("vitrail: models loaded again");
     } catch (const std::exception& error) {
-      print_error(fmt::format("the models before remain: {}", error.what()));
+      print_error(failed_reload(error.what(), server.changed_models()));
     }
   }
 }

@@ -12,6 +12,7 @@
 #include <fstream>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -209,6 +210,33 @@ TEST(FileGuard, TheErrorNamesTheChangedFile) {
   EXPECT_EQ(testing::error_of([&] { file.check(); }), want);
   EXPECT_EQ(testing::error_of([] { check_mapped_files(); }), want);
   EXPECT_NO_THROW(other.check());
+}
+
+TEST(FileGuard, AGroupChecksTheFilesThatItsThreadOpenedForIt) {
+  const MappedFileGroup first, second;
+  const fs::path path = file_with("first"), inner_path = file_with("inner"), other_path = file_with("other");
+  std::unique_ptr<MappedFile> file, inner, other;
+  {
+    const MappedFileGroup::Scope opening(first);
+    {
+      const MappedFileGroup::Scope nested(second);
+      inner = std::make_unique<MappedFile>(inner_path);
+    }
+    file = std::make_unique<MappedFile>(path);
+    std::thread([&] { other = std::make_unique<MappedFile>(other_path); }).join();
+  }
+  const MappedFile later(file_with("later"));
+  fs::resize_file(later.path(), 3);
+  fs::resize_file(other_path, 3);
+  EXPECT_NO_THROW(first.check());
+  fs::resize_file(inner_path, 3);
+  EXPECT_NO_THROW(first.check());
+  EXPECT_EQ(testing::error_of([&] { second.check(); }), testing::error_of([&] { inner->check(); }));
+  inner.reset();
+  EXPECT_NO_THROW(second.check()) << "it is closed";
+  fs::resize_file(path, 3);
+  EXPECT_EQ(testing::error_of([&] { first.check(); }), testing::error_of([&] { file->check(); }));
+  EXPECT_NO_THROW(second.check());
 }
 
 // Whether each page of the range is in the process's page table; empty where the kernel does not tell.

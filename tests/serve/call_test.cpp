@@ -77,7 +77,7 @@ class ServeCall : public ::testing::Test {
                 .batcher = batcher,
                 .embeddings = embeddings,
                 .statistics = statistics,
-                .ready = [] { return true; },
+                .fault = [] { return std::string(); },
                 .exposition = [] { return std::string(); }};
   std::shared_ptr<Responses> responses;
   ~ServeCall() override { pool.stop(); }

@@ -5,7 +5,6 @@
 #include "tests/image/support.h"
 #include "tests/serve/serve_fixture.h"
 #include "tests/support/program.h"
-#include "vitrail/base/mapped_file_internal.h"
 #include "vitrail/pipeline/prediction_json_internal.h"
 
 namespace vitrail::testing {
@@ -127,11 +126,9 @@ TEST(Serve, EmbedGivesTheLibrarysFeatures) {
 // Clients may try again: what they sent is in order.
 TEST(Serve, AModelFileThatHasChangedIsAFaultOfTheServer) {
   const Warnings warnings;
-  const TestServer server;
-  const auto path = scratch_folder() / "weights";
-  std::ofstream(path) << "as they were";
-  const MappedFile file(path);
-  std::ofstream(path, std::ios::app) << " and more";
+  const serve::ServeOptions options = with_copied_models();
+  const TestServer server(options);
+  for (const serve::ModelSource& source : options.models) change_weights(source);
   const std::string png = png_of(noise_image(1));
   for (const char* target : {"/v1/classify", "/v1/embed", "/v1/attention", "/v1/attention?format=png", "/v1/pca",
                              "/v1/pca?format=png", "/v1/zeroshot?model=clip&labels=a,b"}) {

@@ -7,7 +7,6 @@
 #include "tests/support/program.h"
 #include "tests/support/sam_fixture.h"
 #include "vitrail/base/base64_internal.h"
-#include "vitrail/base/mapped_file_internal.h"
 #include "vitrail/base/npy.h"
 #include "vitrail/sam/predictor.h"
 
@@ -277,17 +276,15 @@ TEST(ServeSegment, OthersAreServedDuringALongSearchWhichEndsWithItsClient) {
   wait_until([&] { return server.metric(R"(vitrail_departed_requests_total{route="segment"})") == 1; });
 }
 
-TEST(ServeSegment, AModelFileThatHasChangedIsAFaultOfTheServer) {
+TEST(ServeSegment, ChangedFilesOfOtherModelsAreNoFault) {
   const Warnings warnings;
-  const TestServer server(sam_options());
-  const fs::path path = scratch_folder() / "weights";
-  std::ofstream(path) << "as they were";
-  const MappedFile file(path);
-  std::ofstream(path, std::ios::app) << " and more";
-  const std::string png = png_of(noise_image(1));
-  EXPECT_EQ(server.post("/v1/segment?point=9,9", png).status, 503);
-  EXPECT_EQ(server.post("/v1/segment?point=9,9&format=png", png).status, 503);
-  EXPECT_EQ(server.post("/v1/segment?point=9,9", "no image", "Content-Type: image/png\r\n").status, 422);
+  const serve::ServeOptions options = with_copied_models(sam_options());
+  const TestServer server(options);
+  const std::string png = png_of(noise_image(1)), before = server.post("/v1/segment?point=9,9", png).body;
+  for (size_t i = 0; i < 2; ++i) change_weights(options.models[i]);
+  EXPECT_EQ(server.post("/v1/segment?point=9,9", png).body, before);
+  EXPECT_EQ(server.post("/v1/segment?point=9,9", png_of(noise_image(2))).status, 200);
+  EXPECT_EQ(server.post("/v1/classify", png).status, 503);
 }
 
 TEST(ServeSegment, AReloadedModelComputesItsEmbeddingsAgain) {

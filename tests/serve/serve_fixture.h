@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <span>
@@ -29,6 +31,26 @@ inline std::string clip_model() { return fixture("models/hf_clip").string(); }
 
 inline serve::ServeOptions serve_options() {
   return {.models = {{"small", small_model()}, {"clip", clip_model()}}, .port = 0};
+}
+
+// Copies the models' folders, so that a test may change their files.
+inline serve::ServeOptions with_copied_models(serve::ServeOptions options = serve_options()) {
+  const std::filesystem::path folder = scratch_folder();
+  for (serve::ModelSource& source : options.models) {
+    const std::filesystem::path model(source.path), copy = folder / source.name;
+    std::filesystem::copy(is_directory(model) ? model : model.parent_path(), copy);
+    source.path = (is_directory(model) ? copy : copy / model.filename()).string();
+  }
+  return options;
+}
+
+// The file with the weights of a model, and a change of it that leaves the weights as they were.
+inline std::filesystem::path weights_of(const serve::ModelSource& source) {
+  const std::filesystem::path path(source.path);
+  return is_directory(path) ? path / "model.safetensors" : path;
+}
+inline void change_weights(const serve::ModelSource& source) {
+  std::ofstream(weights_of(source), std::ios::app) << " and more";
 }
 
 class TestServer : public serve::Server {

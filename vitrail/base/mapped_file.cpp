@@ -13,6 +13,7 @@
 #include <cstring>
 #include <mutex>
 #include <set>
+#include <utility>
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/file_guard.h"
@@ -35,6 +36,8 @@ std::set<const MappedFile*>& open_files() {
   static auto& files = *new std::set<const MappedFile*>;  // never destroyed: other static objects may hold files
   return files;
 }
+
+thread_local uint64_t current_group = 0;  // the group of files that this thread opens
 
 uintptr_t page_size() {
   static const auto size = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
@@ -90,7 +93,7 @@ void check_mapped_files() {
   for (const MappedFile* file : open_files()) file->check();
 }
 
-MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
+MappedFile::MappedFile(const std::filesystem::path& path) : path_(path), group_(current_group) {
   // Without a writer, opening a pipe would block.
   file_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file_ < 0) throw Error(str(path.string(), ": cannot be opened: ", std::strerror(errno)));
@@ -155,6 +158,22 @@ void MappedFile::release(const std::byte* data, size_t size) const {
   const uintptr_t first = (reinterpret_cast<uintptr_t>(data) + page - 1) / page * page;
   const uintptr_t last = (reinterpret_cast<uintptr_t>(data) + size) / page * page;
   if (last > first) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+}
+
+MappedFileGroup::MappedFileGroup() {
+  static std::atomic<uint64_t> numbers{0};
+  number_ = ++numbers;
+}
+
+MappedFileGroup::Scope::Scope(const MappedFileGroup& group) : before_(std::exchange(current_group, group.number_)) {}
+
+MappedFileGroup::Scope::~Scope() { current_group = before_; }
+
+void MappedFileGroup::check() const {
+  const std::lock_guard lock(open_files_mutex);
+  for (const MappedFile* file : open_files()) {
+    if (file->group() == number_) file->check();
+  }
 }
 
 }  // namespace vitrail

@@ -32,6 +32,8 @@ class MappedFile {
   // Throws Error if the file has changed since it was opened.
   void check() const;
 
+  uint64_t group() const { return group_; }  // the MappedFileGroup that it belongs to; 0: none
+
  private:
   std::filesystem::path path_;
   const std::byte* data_ = nullptr;
@@ -39,6 +41,31 @@ class MappedFile {
   int file_ = -1;         // stays open, for check()
   int64_t modified_ = 0;  // modification time, in nanoseconds
   int slot_ = -1;         // position of the mapping in the list that the signal handler reads
+  uint64_t group_ = 0;
+};
+
+// The mapped files of a part of the program, such as a model.
+class MappedFileGroup {
+ public:
+  MappedFileGroup();
+
+  // While it lives, the files that its thread opens belong to the group.  Of several the last one counts.
+  class Scope {
+   public:
+    explicit Scope(const MappedFileGroup& group);
+    ~Scope();
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    uint64_t before_;
+  };
+
+  // As check_mapped_files(), for those files of the group that are still open.
+  void check() const;
+
+ private:
+  uint64_t number_;
 };
 
 }  // namespace vitrail

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "vitrail/base/callbacks.h"
-#include "vitrail/base/file_guard.h"
 #include "vitrail/serve/http_error.h"
 
 namespace vitrail::serve {
@@ -27,9 +26,9 @@ double seconds_between(Clock::time_point begin, Clock::time_point end) {
 
 }  // namespace
 
-void require_unchanged_files() {
+void require_unchanged_files(const ServedModel& model) {
   try {
-    check_mapped_files();
+    model.check_files();
   } catch (const Error& error) {
     warn(error.what());
     throw HttpError(503, "a file of a model has changed: reload the models");
@@ -157,7 +156,7 @@ void Batcher::compute(std::vector<BatchItem> batch) const {
     const Tensor inputs = Tensor::empty({count, shape[0], shape[1], shape[2]});
     for (int64_t i = 0; i < count; ++i) inputs.select(0, i).copy_(batch[static_cast<size_t>(i)].input);
     results = batch.front().model->images().session().run(inputs, batch.front().request);
-    require_unchanged_files();
+    require_unchanged_files(*batch.front().model);
   } catch (const std::exception& error) {
     failure = failure_of(error, batch.front().model->name());
   }

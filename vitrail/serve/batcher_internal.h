@@ -87,7 +87,7 @@ class Batcher {
   std::thread thread_;
 };
 
-// Throws HttpError 503 if the weights cannot be trusted any more, without the path that check_mapped_files() names.
-void require_unchanged_files();
+// Throws HttpError 503 if the weights cannot be trusted any more, and warns with the path, which clients must not see.
+void require_unchanged_files(const ServedModel& model);
 
 }  // namespace vitrail::serve

@@ -28,7 +28,7 @@ struct Engine {
   Batcher& batcher;
   RecentEmbeddings& embeddings;
   ModelStatistics& statistics;
-  std::function<bool()> ready;              // whether requests are accepted
+  std::function<std::string()> fault;       // why it is not ready; empty: it is
   std::function<std::string()> exposition;  // the text of the metrics
   std::atomic<bool> log_has_failed{false};  // a warning said so
 };

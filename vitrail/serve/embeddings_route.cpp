@@ -121,6 +121,7 @@ void embeddings_route(const CallPointer& call) {
   if (inputs->texts.empty()) return start_images(call, std::move(inputs->images), std::move(job));
   run_text_task(call, inputs->texts.size(), [=, model = job.model](const ProgressCallback& progress) {
     texts->rows = dual->embed_texts(inputs->texts, true, &texts->tokens, progress);
+    require_unchanged_files(*model);
     std::vector<ImageOutcome> none;
     if (inputs->images.empty()) return call->respond(job.finish(none));
     start_images(call, inputs->images, job);

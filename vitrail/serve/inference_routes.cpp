@@ -184,6 +184,7 @@ void model_statistics_route(const CallPointer& call) {
 
 void model_ready_route(const CallPointer& call) {
   const ModelPointer model = model_of(*call);
+  if (model->has_changed_files()) throw HttpError(503, changed_files(model->name()));
   call->respond(ordered_json{{"name", model->name()}, {"ready", true}});
 }
 
@@ -206,10 +207,9 @@ void infer_route(const CallPointer& call) {
 void repository_index_route(const CallPointer& call) {
   ordered_json list = ordered_json::array();
   for (const auto& [name, model] : call->engine().models.list()) {
-    list.push_back({{"name", name},
-                    {"version", kVersion},
-                    {"state", model ? "READY" : "UNAVAILABLE"},
-                    {"reason", model ? "" : "unloaded"}});
+    const std::string fault = !model ? "unloaded" : model->has_changed_files() ? changed_files(name) : "";
+    list.push_back(
+        {{"name", name}, {"version", kVersion}, {"state", fault.empty() ? "READY" : "UNAVAILABLE"}, {"reason", fault}});
   }
   call->respond(list);
 }

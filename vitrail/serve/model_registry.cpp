@@ -14,6 +14,8 @@
 namespace vitrail::serve {
 namespace {
 
+constexpr const char* kNoModel = "no model is loaded";
+
 std::vector<ModelSource> sources_of(const ServeOptions& options) {
   std::vector<ModelSource> sources = options.models;
   if (sources.empty()) {
@@ -41,6 +43,10 @@ void release_free_memory() {
 }
 
 }  // namespace
+
+std::string changed_files(const std::string& models) {
+  return "files of " + models + " have changed: reload the models";
+}
 
 ModelRegistry::ModelRegistry(const ServeOptions& options)
     : sources_(sources_of(options)), options_(options.model), models_(sources_.size()) {}
@@ -96,7 +102,25 @@ ModelPointer ModelRegistry::find(const std::optional<std::string>& name, ModelKi
     throw Error("model", segmenter ? "one of Segment Anything" : "a Vision Transformer",
                 name ? "'" + *name + "'" : (segmenter ? "none among those served" : "only those of Segment Anything"));
   }
-  throw HttpError(503, name ? "the model '" + *name + "' is not loaded" : "no model is loaded");
+  throw HttpError(503, name ? "the model '" + *name + "' is not loaded" : kNoModel);
+}
+
+std::vector<std::string> ModelRegistry::changed() const {
+  std::vector<std::string> names;
+  const std::lock_guard lock(mutex_);
+  for (const ModelPointer& model : models_) {
+    if (model && model->has_changed_files()) names.push_back(model->name());
+  }
+  return names;
+}
+
+std::string ModelRegistry::fault() const {
+  std::string names;
+  for (const std::string& name : changed()) names += (names.empty() ? "" : ", ") + name;
+  if (!names.empty()) return changed_files(names);
+  const std::lock_guard lock(mutex_);
+  const bool any = std::ranges::any_of(models_, [](const ModelPointer& model) { return model != nullptr; });
+  return any ? "" : kNoModel;
 }
 
 std::vector<std::pair<std::string, ModelPointer>> ModelRegistry::list() const {

@@ -56,7 +56,7 @@ class RunningSegments : public std::enable_shared_from_this<RunningSegments> {
       embed();
       if (job_.request.prompt) run_prompt();
       if (job_.request.everything) run_everything();
-      require_unchanged_files();
+      require_unchanged_files(*job_.model);
       const double model_seconds = seconds_since(begin);
       call_->engine().metrics.add_queue(queue_seconds);
       call_->engine().metrics.add_batch(1, model_seconds);

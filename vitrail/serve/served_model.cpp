@@ -27,10 +27,20 @@ bool is_segmenter(const std::string& path) {
 
 ServedModel::ServedModel(const ModelSource& source, const ModelOptions& options)
     : name_(source.name), number_(next_number()), precision_(options.precision.value_or(kernels::Precision::fp32)) {
+  const MappedFileGroup::Scope opening(files_);
   if (is_segmenter(source.path)) {
     open_segmenter(source, options);
   } else {
     open_images(source, options);
+  }
+}
+
+bool ServedModel::has_changed_files() const {
+  try {
+    check_files();
+    return false;
+  } catch (const Error&) {
+    return true;
   }
 }
 

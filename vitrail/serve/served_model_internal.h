@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "vitrail/base/mapped_file_internal.h"
 #include "vitrail/pipeline/dual_model.h"
 #include "vitrail/sam/predictor.h"
 #include "vitrail/serve/options.h"
@@ -19,7 +20,10 @@ class ServedModel {
 
   const std::string& name() const { return name_; }
   kernels::Precision precision() const { return precision_; }
-  uint64_t number() const { return number_; }                           // no other model of this process has it
+  uint64_t number() const { return number_; }  // no other model of this process has it
+  // Throws Error naming a file of the model that has changed since it was opened: results may be wrong.
+  void check_files() const { files_.check(); }
+  bool has_changed_files() const;
   const sam::Predictor* segmenter() const { return segmenter_.get(); }  // null: not a model of Segment Anything
   // Not for a model of Segment Anything.
   const Model& images() const { return dual_ ? dual_->images() : *images_; }
@@ -37,6 +41,7 @@ class ServedModel {
 
   std::string name_;
   uint64_t number_;
+  MappedFileGroup files_;
   kernels::Precision precision_;
   std::unique_ptr<DualModel> dual_;
   std::unique_ptr<Model> images_;

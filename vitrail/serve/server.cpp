@@ -66,7 +66,7 @@ class Server::Implementation : public HttpHandler {
                 .batcher = batcher_,
                 .embeddings = embeddings_,
                 .statistics = statistics_,
-                .ready = [this] { return ready(); },
+                .fault = [this] { return fault(); },
                 .exposition = [this] { return exposition(); }},
         transport_(listen({.host = options_.host, .port = options_.port, .unix_path = options_.unix_path},
                           options_.limits, *this)) {}
@@ -87,7 +87,11 @@ class Server::Implementation : public HttpHandler {
   }
 
   uint16_t port() const { return transport_->port(); }
-  bool ready() const { return loaded_ && !draining_; }
+  std::vector<std::string> changed_models() const { return models_.changed(); }
+  // Why it is not ready; empty: it is.
+  std::string fault() const {
+    return loaded_ && !draining_ ? models_.fault() : "models are loading, or the server ends";
+  }
 
   std::optional<HttpResponse> refuse(const HttpRequest& head, bool overloaded) override {
     std::string name = "none";
@@ -157,7 +161,7 @@ class Server::Implementation : public HttpHandler {
 
   std::string exposition() const {
     return metrics_.text(
-        {{"vitrail_ready", "Whether requests are accepted.", ready() ? 1.0 : 0.0},
+        {{"vitrail_ready", "Whether requests are accepted.", fault().empty() ? 1.0 : 0.0},
          {"vitrail_waiting_images", "Images that wait for a batch.", static_cast<double>(batcher_.waiting_images())},
          {"vitrail_embedding_cache_bytes", "Kept image embeddings.", static_cast<double>(embeddings_.bytes())},
          {"vitrail_connections", "Open connections.", static_cast<double>(transport_->connections())}});
@@ -181,6 +185,7 @@ Server::~Server() = default;
 void Server::load() { implementation_->load(); }
 bool Server::drain() { return implementation_->drain(); }
 uint16_t Server::port() const { return implementation_->port(); }
-bool Server::ready() const { return implementation_->ready(); }
+bool Server::ready() const { return implementation_->fault().empty(); }
+std::vector<std::string> Server::changed_models() const { return implementation_->changed_models(); }
 
 }  // namespace vitrail::serve

@@ -8,6 +8,8 @@
 //   server.drain();
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "vitrail/serve/options.h"
 
@@ -31,7 +33,10 @@ class Server {
   bool drain();
 
   uint16_t port() const;
+  // Whether requests are served: models are loaded, their files are as they were, and drain() has not begun.
   bool ready() const;
+  // The models whose files have changed.  They cannot be used until load() succeeds.
+  std::vector<std::string> changed_models() const;
 
  private:
   class Implementation;

@@ -10,7 +10,7 @@ using nlohmann::ordered_json;
 void live_route(const CallPointer& call) { call->respond(ordered_json{{"live", true}}); }
 
 void ready_route(const CallPointer& call) {
-  if (!call->engine().ready()) throw HttpError(503, "not ready: models are loading, or the server ends");
+  if (const std::string fault = call->engine().fault(); !fault.empty()) throw HttpError(503, "not ready: " + fault);
   call->respond(ordered_json{{"ready", true}});
 }
 
