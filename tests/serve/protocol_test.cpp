@@ -138,6 +138,35 @@ TEST(ServeProtocol, ClientsOfHttp10KeepTheirConnectionIfTheyAsk) {
   EXPECT_EQ(status_and_close(server.port(), "GET /livez HTTP/1.0\r\n\r\n"), 200);
 }
 
+TEST(ServeProtocol, ARequestHasOneHost) {
+  const TestServer server;
+  const auto refusal = [&](const std::string& head) {
+    HttpConnection connection(server.port());
+    connection.send(head + "\r\n");
+    const HttpReply reply = connection.receive();
+    EXPECT_TRUE(connection.closed_within(10)) << head;
+    return str(reply.status, " ", json::parse(reply.body).value("error", ""));
+  };
+  const std::string fault = "400 malformed HTTP: expected one header Host, got ";
+  EXPECT_EQ(refusal("GET /livez HTTP/1.1\r\n"), fault + "0");
+  EXPECT_EQ(refusal("GET /livez HTTP/1.1\r\nHost: a\r\nhost: a\r\n"), fault + "2");
+  EXPECT_EQ(refusal("GET http://a/livez HTTP/1.1\r\n"), fault + "0") << "the target does not replace it";
+  EXPECT_EQ(refusal("GET /livez HTTP/1.0\r\nHost: a\r\nHost: b\r\n"), fault + "2");
+  EXPECT_EQ(refusal("GET /livez HTTP/1.0\r\n"), "200 ") << "older than the header";
+  EXPECT_EQ(refusal("GET /livez HTTP/1.0\r\nHost: a\r\n"), "200 ");
+  EXPECT_EQ(refusal("GET /livez HTTP/1.1\r\nHost:\r\nConnection: close\r\n"), "200 ");
+}
+
+TEST(ServeProtocol, TargetsMayBeAbsolute) {
+  const TestServer server;
+  EXPECT_EQ(server.get("http://elsewhere:1/livez").body, server.get("/livez").body);
+  EXPECT_EQ(server.get("HTTP://localhost").status, 200) << "the page";
+  EXPECT_EQ(server.get("http://localhost/none").status, 404);
+  EXPECT_EQ(server.get("http:///livez").status, 400);
+  const std::string png = png_of(noise_image(1));
+  EXPECT_EQ(server.post("http://localhost/v1/classify?top=2", png).body, server.post("/v1/classify?top=2", png).body);
+}
+
 TEST(ServeProtocol, MethodsAndRoutesAreNamed) {
   const TestServer server;
   const HttpReply reply = server.get("/v1/classify");
@@ -216,9 +245,13 @@ TEST(ServeProtocol, AKeyIsRequired) {
   const HttpReply reply = server.post("/v1/classify", png);
   EXPECT_EQ(reply.status, 401);
   EXPECT_EQ(reply.headers.at("www-authenticate"), "Bearer");
-  for (const char* key : {"Bearer wrong!", "Bearer secre", "Bearer secrets", "Bearer ", "secret", "Basic secret"})
+  for (const char* key : {"Bearer wrong!", "Bearer secre", "Bearer secrets", "Bearer ", "Bearer", "secret",
+                          "Basic secret", "bearer Secret", "Bearersecret", "Bearer_secret"})
     EXPECT_EQ(server.post("/v1/classify", png, std::string("Authorization: ") + key + "\r\n").status, 401) << key;
-  EXPECT_EQ(server.post("/v1/classify", png, "Authorization: Bearer secret\r\n").status, 200);
+  for (const char* scheme : {"Bearer", "bearer", "BEARER"}) {
+    const std::string header = std::string("Authorization: ") + scheme + " secret\r\n";
+    EXPECT_EQ(server.post("/v1/classify", png, header).status, 200) << scheme;
+  }
   EXPECT_EQ(server.get("/healthz").status, 200) << "health needs no key";
   EXPECT_EQ(server.get("/metrics").status, 401);
 }

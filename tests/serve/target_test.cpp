@@ -44,9 +44,22 @@ TEST(Target, ParametersAreDecodedAndKeepTheirOrder) {
   EXPECT_EQ(query("/a?x=%FF%01"), (Parameters{{"x", "\xff\x01"}}));
 }
 
+// Clients of proxies name the host in the target as well.
+TEST(Target, TheHostOfTheAbsoluteFormIsLeftOut) {
+  for (const std::string host : {"http://a", "https://a:8080", "HTTP://[::1]:80", "hTTps://127.0.0.1"}) {
+    EXPECT_EQ(parse_target(host).path, Path{}) << host;
+    EXPECT_EQ(parse_target(host + "/").path, Path{}) << host;
+    EXPECT_EQ(parse_target(host + "/v1/a%20b?x=/").path, (Path{"v1", "a b"})) << host;
+    EXPECT_EQ(parse_target(host + "/v1?x=/").query, (Parameters{{"x", "/"}})) << host;
+    EXPECT_EQ(parse_target(host + "?x=http://b/c").query, (Parameters{{"x", "http://b/c"}})) << host;
+    EXPECT_EQ(parse_target(host + "?x").path, Path{}) << host;
+  }
+  EXPECT_EQ(parse_target("/http://a/b").path, (Path{"http:", "a", "b"}));
+}
+
 TEST(Target, DamagedEscapesAndRelativeTargetsAreErrors) {
-  for (const char* target : {"", "a", "?a", "http://host/", "*", "/%", "/%4", "/%4g", "/%g4", "/%%41", "/a?b=%",
-                             "/a?%1", "/%00", "/a?b=%00"}) {
+  for (const char* target : {"", "a", "?a", "http://", "http:///a", "https://?a", "http:/a", "ftp://host/", "a:80", "*",
+                             "/%", "/%4", "/%4g", "/%g4", "/%%41", "/a?b=%", "/a?%1", "/%00", "/a?b=%00"}) {
     try {
       parse_target(target);
       ADD_FAILURE() << target;

@@ -183,9 +183,10 @@ void HttpSession::on_failed_read(ErrorCode error) {
 }
 
 std::string HttpSession::header_fault() const {
-  size_t lengths = 0, codings = 0;
+  size_t lengths = 0, codings = 0, hosts = 0;
   for (const auto& field : parser_->get()) {
     const std::string value = lower_case(field.value());
+    if (field.name() == http::field::host) ++hosts;
     if (field.name() == http::field::content_length) {
       ++lengths;
       if (value.empty() || value.find_first_not_of("0123456789") != value.npos) return "Content-Length is no number";
@@ -195,7 +196,10 @@ std::string HttpSession::header_fault() const {
       if (value != "chunked") return "Transfer-Encoding is not chunked";
     }
   }
-  return lengths + codings > 1 ? "several headers give the length of the body" : "";
+  if (lengths + codings > 1) return "several headers give the length of the body";
+  const bool may_lack_host = parser_->get().version() == 10;
+  if (hosts > 1 || (hosts == 0 && !may_lack_host)) return "expected one header Host, got " + std::to_string(hosts);
+  return "";
 }
 
 // Takes over what is known of the request before its body.

@@ -70,7 +70,8 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   void on_header_bytes(ErrorCode error);
   void parse_header();
   void on_header();
-  std::string header_fault() const;  // what Beast accepts and a proxy might read in another way; empty: nothing
+  // What Beast accepts and a proxy might read in another way, or RFC 9112 forbids; empty: nothing.
+  std::string header_fault() const;
   void copy_head();
   void continue_and_read_body();
   void read_body();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cctype>
 
 #include "vitrail/base/error.h"
+#include "vitrail/serve/ignoring_case_internal.h"
 #include "vitrail/serve/multipart_internal.h"
 
 namespace vitrail::serve {
@@ -12,11 +12,6 @@ constexpr size_t kMaxBoundary = 70;  // RFC 2046, section 5.1.1
 constexpr size_t kMaxPartHeader = 8192;
 
 Error damaged(const std::string& what) { return Error("multipart", "parts between boundaries", what); }
-
-bool equal_ignoring_case(std::string_view text, std::string_view lower) {
-  return std::ranges::equal(text, lower,
-                            [](char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == b; });
-}
 
 // The quoted or plain value at `at`, which moves behind it.
 std::string take_value(std::string_view header, size_t& at) {

@@ -7,6 +7,7 @@
 
 #include "vitrail/base/parallel.h"
 #include "vitrail/serve/http_error.h"
+#include "vitrail/serve/ignoring_case_internal.h"
 #include "vitrail/serve/request_images_internal.h"
 #include "vitrail/serve/routes_internal.h"
 
@@ -155,8 +156,10 @@ class Server::Implementation : public HttpHandler {
  private:
   bool authorized(const HttpRequest& head) const {
     if (options_.api_key.empty()) return true;
+    constexpr std::string_view kScheme = "bearer ";
     const std::string_view given = head.header("authorization");
-    return given.starts_with("Bearer ") && equal_in_constant_time(given.substr(7), options_.api_key);
+    return begins_ignoring_case(given, kScheme) &&
+           equal_in_constant_time(given.substr(kScheme.size()), options_.api_key);
   }
 
   std::string exposition() const {

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "vitrail/serve/http_error.h"
+#include "vitrail/serve/ignoring_case_internal.h"
 #include "vitrail/serve/target_internal.h"
 
 namespace vitrail::serve {
@@ -41,10 +42,20 @@ void split(std::string_view text, char separator, Add add) {
   }
 }
 
+// All of "/PATH?QUERY", and the end of "http://HOST/PATH?QUERY" (RFC 9112, section 3.2).
+std::string_view path_and_query(std::string_view target) {
+  if (target.starts_with('/')) return target;
+  for (const std::string_view scheme : {"http://", "https://"}) {
+    const size_t end = std::min(target.find_first_of("/?", scheme.size()), target.size());
+    if (begins_ignoring_case(target, scheme) && end > scheme.size()) return target.substr(end);
+  }
+  throw HttpError(400, "the target of a request begins with / or http://HOST");
+}
+
 }  // namespace
 
-Target parse_target(std::string_view target) {
-  if (!target.starts_with('/')) throw HttpError(400, "the target of a request begins with /");
+Target parse_target(std::string_view given) {
+  const std::string_view target = path_and_query(given);
   Target result;
   const size_t mark = std::min(target.find('?'), target.size());
   split(target.substr(0, mark), '/', [&](std::string_view segment) { result.path.push_back(decoded(segment, false)); });

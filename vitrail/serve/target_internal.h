@@ -15,7 +15,8 @@ struct Target {
   Parameters query;               // decoded; "&exif" has an empty value
 };
 
-// Throws HttpError 400 for a target without a leading slash, a damaged escape and an escaped NUL.
-Target parse_target(std::string_view target);
+// The absolute form "http://HOST/v1/classify" is the same target as "/v1/classify": a server ignores the host.  Throws
+// HttpError 400 for other targets without a leading slash, a damaged escape and an escaped NUL.
+Target parse_target(std::string_view given);
 
 }  // namespace vitrail::serve
