@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // OpenAI's embeddings and the Open Inference Protocol.
+#include <cmath>
 #include <cstring>
 
 #include "tests/serve/serve_fixture.h"
@@ -192,6 +193,33 @@ TEST(ServeInference, SizesThatDoNotAgreeAreRefused) {
         server.post("/v2/models/small/infer", "{}", std::string("Inference-Header-Content-Length: ") + header + "\r\n")
             .status;
     EXPECT_EQ(got, 400) << header;
+  }
+}
+
+// JSON writes such numbers as null.
+TEST(ServeInference, NumbersThatTheModelCannotComputeAreRefused) {
+  const TestServer server;
+  const auto reply = [&](float value, const char* output, bool binary) {
+    const json input{{"name", "pixels"},
+                     {"datatype", "FP32"},
+                     {"shape", {1, 3, 32, 32}},
+                     {"parameters", {{"binary_data_size", 3 * 32 * 32 * sizeof(float)}}}};
+    const std::string head = json{{"inputs", json::array({input})},
+                                  {"outputs", {{{"name", output}, {"parameters", {{"binary_data", binary}}}}}}}
+                                 .dump();
+    const std::vector<float> pixels(3 * 32 * 32, value);
+    const std::string body = head + std::string(reinterpret_cast<const char*>(pixels.data()), 3 * 32 * 32 * 4);
+    return server.post("/v2/models/small/infer", body, str("Inference-Header-Content-Length: ", head.size(), "\r\n"));
+  };
+  for (const char* output : {"logits", "probabilities", "embedding"}) {
+    for (const bool binary : {false, true}) {
+      EXPECT_EQ(reply(1, output, binary).status, 200) << output;
+      const HttpReply nan = reply(NAN, output, binary), large = reply(3e38F, output, binary);
+      EXPECT_EQ(nan.status, 400) << output;
+      EXPECT_TRUE(contains(nan.body, "pixels: expected finite numbers, got nan at element 0")) << nan.body;
+      EXPECT_EQ(large.status, 400) << output;
+      EXPECT_TRUE(contains(large.body, str("image 0: ", output, ": expected finite numbers"))) << large.body;
+    }
   }
 }
 

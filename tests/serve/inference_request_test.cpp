@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "tests/support/messages.h"
@@ -241,6 +242,23 @@ TEST(InferenceRequest, RefusalsNameTheFieldAndItsValue) {
   body["inputs"][0].erase("data");
   body.erase("outputs");
   EXPECT_EQ(refusal(body), "body: expected the member \"data\", got none");
+}
+
+// 1e39 is finite in JSON, but not as FP32.
+TEST(InferenceRequest, NumbersAreFinite) {
+  const float largest = std::numeric_limits<float>::max(), infinity = std::numeric_limits<float>::infinity();
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  for (const float value : {nan, infinity, -infinity}) {
+    const std::string got = error_of([&] { parse(binary_input("FP32", {3}, 12), bytes_of({0, 1, value})); });
+    EXPECT_TRUE(got.starts_with("in: expected finite numbers, got ")) << got;
+    EXPECT_TRUE(got.ends_with(" at element 2")) << got;
+  }
+  EXPECT_EQ(error_of([&] {
+              parse(body_of("FP32", {2}, {1e39, 0}));
+            }),
+            "in: expected finite numbers, got inf at element 0");
+  const std::vector<float> values{largest, -largest, 0, std::numeric_limits<float>::denorm_min()};
+  EXPECT_EQ(floats_of(parse(binary_input("FP32", {4}, 16), bytes_of(values))), values);
 }
 
 TEST(InferenceRequest, WithoutAHeaderTheBodyIsJson) {

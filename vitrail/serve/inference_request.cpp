@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/serve/inference_request_internal.h"
 
+#include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
+#include <span>
 
 #include "vitrail/base/base64_internal.h"
 #include "vitrail/pipeline/prediction_json_internal.h"
@@ -114,6 +117,7 @@ void check_input(const InferenceInput& input, const Limits& limits) {
   if (images == 0) throw Error(input.name, "at least one image", "none");
   if (images > limits.images || input.strings.size() > limits.images)
     throw HttpError(413, str("at most ", limits.images, " images in a request, got ", images));
+  if (input.datatype == "FP32") require_finite(input.name, input.values);
 }
 
 InferenceInput parse_input(const json& given, std::string_view& binary) {
@@ -158,6 +162,12 @@ std::vector<RequestedOutput> parse_outputs(const json& body, bool binary, const 
 }
 
 }  // namespace
+
+void require_finite(const std::string& where, const Tensor& values) {
+  const std::span numbers(values.data<float>(), static_cast<size_t>(values.numel()));
+  const auto at = std::ranges::find_if_not(numbers, [](float number) { return std::isfinite(number); });
+  if (at != numbers.end()) throw Error(where, "finite numbers", str(*at, " at element ", at - numbers.begin()));
+}
 
 InferenceRequest parse_inference(const HttpRequest& request, const Limits& limits) {
   const std::string_view length = request.header("inference-header-content-length");

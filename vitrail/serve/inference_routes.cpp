@@ -92,6 +92,7 @@ std::vector<float> probabilities_of(const Model& model, std::span<const float> l
 // The values of an output for one image.
 std::vector<float> values_of(const ServedModel& model, const std::string& output, const ImageOutcome& outcome) {
   const Tensor& tensor = output == "embedding" ? outcome.results[0].back() : outcome.results[0].front();
+  require_finite(outcome.name + ": " + output, tensor);  // pixels may be finite and yet too large for the model
   const std::span values(tensor.data<float>(), static_cast<size_t>(tensor.numel()));
   if (output == "probabilities") return probabilities_of(model.images(), values, outcome.name);
   return {values.begin(), values.end()};
