@@ -49,7 +49,7 @@ TEST(ConvertDetails, AFolderWithAnotherModelsProcessorIsRefused) {
   const fs::path folder = scratch_folder() / "out";
   const std::string vit = fixture("models/hf_vit"), clip = fixture("models/hf_clip");
   run({"convert", vit, "-o", folder});
-  run({"convert", fixture("models/hf_dinov2"), "-o", folder});  // whose processor replaces the other
+  run({"convert", fixture("models/hf_dinov2"), "-o", folder});  // its processor replaces the other
   const std::string before = content_of(folder / "config.json");
   const auto refused = [&](const std::string& model, const std::string& file) {
     const std::string message = refusal({"convert", model, "-o", folder});

@@ -47,7 +47,7 @@ TEST_F(CsvRows, AQuoteAfterBlanksBeginsAQuotedField) {
   EXPECT_EQ(open("file\tlabel\n\"a.png\"\t \"x\ty\"\n")->class_names(), (std::vector<std::string>{"x\ty"}));
 }
 
-// As names of folders they would be two classes.
+// Folders called 007 and 7 would be two classes.
 TEST_F(CsvRows, ANumberIsWrittenInOneWay) {
   EXPECT_EQ(refusal("file,label\na.png,007\nb.png,42\nc.png,7\n"),
             csv_.string() + ":4: expected the number 7 in one way, '007' as in the rows before, got '7'");

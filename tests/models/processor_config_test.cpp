@@ -161,7 +161,7 @@ TEST(ProcessorConfig, WithoutATypeTheModelsTypeDeterminesIt) {
               }).starts_with("config.json: image_processor_type: expected one of ViTImageProcessor"));
 }
 
-// As in transformers 5.24, with both of its backends.
+// Both backends of transformers 5.24 do so.
 TEST(ProcessorConfig, NullTurnsAStepOff) {
   const std::string clip = R"("image_processor_type": "CLIPImageProcessor", )";
   EXPECT_FALSE(read_processor(clip + "\"do_resize\": null").resize_shortest);

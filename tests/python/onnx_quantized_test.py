@@ -82,7 +82,7 @@ class Values(OnnxTest):
                 pixels, files = self.noise(size, 3, channels)
                 options = ("--image-size", f"{size[0]},{size[1]}", "--input", "uint8", "--dynamic-batch")
                 options += ("--mean", "0.5", "--std", "0.5", "--interpolation", "bicubic")
-                if not (folder / "preprocessor_config.json").exists():  # whose steps have no crop_pct
+                if not (folder / "preprocessor_config.json").exists():  # a processor's steps have no crop_pct
                     options += ("--crop-pct", "1")
                 options += ("--opset", "21")  # onnx evaluates DequantizeLinear from 19 on
                 static = (*STATIC, "uint8", "--calibrate", *files)

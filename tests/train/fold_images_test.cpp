@@ -38,11 +38,11 @@ TEST_F(StoppedFolds, ResumeWithTheirImagesAlone) {
     EXPECT_EQ(
         error_of([&] { resume(recipe(), 2, allow_changes); }),
         run_.string() +
-            ": expected the 9 training images that fold 1 was trained with, got 8; begin the cross-validation anew "
+            ": expected the 9 training images that fold 1 was trained with, got 8; begin the cross-validation again "
             "in another folder");
   }
   fs::rename(aside, images_ / "red/moved.png");
-  EXPECT_TRUE(contains(error_of([&] { resume(recipe()); }), "got others; begin the cross-validation anew"));
+  EXPECT_TRUE(contains(error_of([&] { resume(recipe()); }), "got others; begin the cross-validation again"));
   fs::rename(images_ / "red/moved.png", red);
   const CrossValidationResult result = resume(recipe());
   EXPECT_FALSE(result.final.stopped);
@@ -53,7 +53,7 @@ TEST_F(StoppedFolds, ResumeWithTheirImagesAlone) {
 TEST_F(StoppedFolds, OfAnotherRecipeAreRefusedAsBefore) {
   EXPECT_TRUE(contains(error_of([&] { resume(recipe(), 3); }), "the run was started with another recipe"));
   EXPECT_TRUE(contains(error_of([&] { resume(recipe({"clip=7"})); }), "the run was started with another recipe"));
-  EXPECT_TRUE(contains(error_of([&] { resume(recipe(), 3, true); }), "begin the cross-validation anew"));
+  EXPECT_TRUE(contains(error_of([&] { resume(recipe(), 3, true); }), "begin the cross-validation again"));
 }
 
 TEST_F(StoppedFolds, AreNotReplaced) {

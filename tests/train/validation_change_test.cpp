@@ -14,7 +14,7 @@ namespace vitrail::train {
 namespace {
 
 constexpr double kUnreachableLoss = 1e-9;
-constexpr double kFormerTop1 = 0.7;  // of no number of the tests' images
+constexpr double kFormerTop1 = 0.7;  // no number of the tests' images gives it
 
 // The checkpoint of a run, with other counters.
 void change_counters(const fs::path& run, const std::function<void(nlohmann::json&)>& change) {

@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t kReadBytes = size_t{1} << 16;
 
-enum class Kinds { any, regular };  // of files that are read
+enum class Kinds { any, regular };  // kinds of files that are read
 
 class OpenFile {
  public:

@@ -95,7 +95,7 @@ Groups group_by_folder(const FolderListing& listing) {
 
 bool is_top(const std::string& path) { return path.find('/') == path.npos; }
 
-// Another split would be read in place of one that cannot be.
+// Another split would be read instead of one that cannot be.
 void require_readable_split(const FolderListing& listing, const ClassFolderOptions& options) {
   const Paths wanted = options.split.empty() ? options.default_splits : Paths{options.split};
   for (const UnreadableFolder& folder : listing.unreadable) {

@@ -23,7 +23,7 @@ bool is_bracketed(const std::string& value) {
          });
 }
 
-// Of brackets around a plain name it is not known.
+// Brackets around a plain name may be a part of it.
 bool is_surely_list(const std::string& value) {
   if (!is_bracketed(value)) return value.starts_with("['") || value.starts_with("[\"");
   return value.size() == 2 || value.find_first_of("'\",") != value.npos || (value[1] >= '0' && value[1] <= '9');

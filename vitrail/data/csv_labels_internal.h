@@ -16,7 +16,7 @@ struct CsvLabelForm {
 // What tells the form of the labels.
 struct CsvLabelColumn {
   std::string where{};                // the file, for errors
-  std::string name{};                 // of the column
+  std::string name{};                 // name of the column
   std::set<std::string> values{};     // its different values
   std::string separators{};           // the first one that a value has separates labels
   bool may_have_blanks = false;       // whether blanks may separate labels: the column is called labels, tags, …

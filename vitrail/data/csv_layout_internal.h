@@ -41,7 +41,7 @@ struct CsvLayout {
 CsvLayout csv_layout(const std::string& where, std::string_view text, std::optional<bool> multi_label,
                      const std::vector<std::string>& labels = {});
 
-// The place of a column's name among those of columns of splits (split, subset, …), the first of which counts; none for
+// The place of a column's name among those of columns of splits (split, subset, …), whose first one counts; none for
 // other names.
 std::optional<size_t> csv_split_rank(std::string_view name);
 

@@ -21,7 +21,7 @@ struct NamedIndex {
   size_t line;  // the first row that has the index
 };
 
-// A column of several labels may stand beside that of one.
+// A column of several labels may be beside that of one.
 bool may_have_other_labels(const std::string& column) { return comparison_key(column) == "labels"; }
 
 // The name of each class index; none if the first row has other values.  Throws Error if an index has two names.

@@ -13,7 +13,7 @@
 namespace vitrail::data {
 namespace {
 
-constexpr size_t kMaxOtherValues = 3;  // of a column that may still look like splits
+constexpr size_t kMaxOtherValues = 3;  // a column with more does not look like splits
 
 // What a column has that may say the splits.
 struct SplitCandidate {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Which split each row of a CSV dataset belongs to.
+// The split that each row of a CSV dataset belongs to.
 #include <optional>
 #include <set>
 #include <string>
@@ -13,7 +13,7 @@
 namespace vitrail::data {
 
 struct CsvSplits {
-  std::optional<size_t> column{};       // of the names of splits
+  std::optional<size_t> column{};       // the column of the names of splits
   std::vector<CsvFlag> flags{};         // without such a column: those of 0 and 1; empty: no splits
   std::set<std::string> known{};        // the splits that rows have: train, val, test
   std::vector<std::string> warnings{};  // columns that look like splits and are not used
@@ -23,12 +23,12 @@ struct CsvSplits {
 };
 
 // Besides the columns of files and classes, the splits are in
-//   a column called split, subset, partition, set, dataset or phase, of which a value is the name of a split;
+//   a column called split, subset, partition, set, dataset or phase with the name of a split among its values;
 //   else a column of any name whose values are all names of splits, at least two different ones;
 //   else the flags of the layout.  A row without a true flag is of train, or of test where that has a flag itself.
 //
-// Throws Error naming the first row that has no split where others have one, and the first row of which two columns say
-// different splits.  A column of another name than the first kind's never contradicts that: a warning tells of it.
+// Throws Error naming the first row that has no split where others have one, and the first row that has different
+// splits in two columns.  A column of another name than the first kind's never contradicts that: a warning tells of it.
 CsvSplits read_csv_splits(const std::string& where, std::string_view text, const CsvLayout& layout);
 
 }  // namespace vitrail::data

@@ -26,7 +26,7 @@ struct FolderListing {
 
 // Lists `folder` recursively.  Follows symbolic links, but not to a folder that contains the link.  Hidden
 // files and folders and what operating systems add (is_ignored_name) are left out.  Throws Error naming the
-// folder if it cannot be read, and once it has more than max_entries files and folders at all depths, hidden ones
+// folder if it cannot be read, and once it has more than max_entries files and folders at any depth, hidden ones
 // too; its subfolders that cannot be read are in the listing.
 FolderListing walk_folder(const std::filesystem::path& folder, int64_t max_entries = INT64_MAX);
 

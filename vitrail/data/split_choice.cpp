@@ -55,7 +55,7 @@ std::set<std::string> splits_without_images(const FolderListing& listing, const 
   return names;
 }
 
-// What there is in place of images: "none (9 files left out: 9 .heic)", or why a folder cannot be read.
+// What there is instead of images: "none (9 files left out: 9 .heic)", or why a folder cannot be read.
 std::string instead_of_images(const FolderListing& listing, const std::string& split) {
   const std::string begin = split + "/";
   for (const UnreadableFolder& folder : listing.unreadable) {
@@ -68,7 +68,7 @@ std::string instead_of_images(const FolderListing& listing, const std::string& s
   return files.empty() ? "none" : "none (" + left_out_text(files) + ")";
 }
 
-// Another split would be read in place of one without images.
+// Another split would be read instead of one without images.
 void require_images_of(const std::string& wanted, const FolderListing& listing, const Tops& tops,
                        const std::string& where) {
   const std::string_view canonical = canonical_split(wanted);

@@ -8,8 +8,8 @@
 
 namespace vitrail::train {
 
-// A text that differs if images are added, removed, renamed, labelled or numbered anew, or if a file with images has
-// another size or modification time; for datasets without such times, if an image has another content.
+// A text that differs if images are added, removed, renamed, labelled or numbered otherwise, or if a file with images
+// has another size or modification time; for datasets without such times, if an image has another content.
 std::string dataset_identity(const std::shared_ptr<const data::Dataset>& dataset);
 
 }  // namespace vitrail::train

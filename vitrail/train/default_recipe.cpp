@@ -190,8 +190,8 @@ void set_duration(const DefaultRecipeOptions& options, DefaultRecipe& result) {
   const bool scratch = options.preset == Preset::scratch;
   choose_epochs(options, result);
   recipe.lr = (scratch ? 1e-3 : 5e-4) * std::sqrt(static_cast<double>(recipe.batch_size) / 64);
-  result.reasons.push_back(str(counted(recipe.epochs, "epoch"), epochs_reason(options, recipe.epochs * steps),
-                               end_text(options, result)));
+  result.reasons.push_back(
+      str(counted(recipe.epochs, "epoch"), epochs_reason(options, recipe.epochs * steps), end_text(options, result)));
   result.reasons.push_back(str("AdamW with a peak rate of ", recipe.lr, " for this batch size, ",
                                scratch ? "" : "layer decay 0.75, ", "warm-up of ",
                                counted(recipe.schedule.warmup_epochs, "epoch"), ", cosine decay",

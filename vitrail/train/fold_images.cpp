@@ -39,7 +39,7 @@ void check_images_of_folds(const std::filesystem::path& folder, const std::vecto
       throw Error(folder.string(),
                   str("the ", before->images, " ", now.name, " images that fold ", i + 1, " was trained with"),
                   str(now.images == before->images ? "others" : str(now.images),
-                      "; begin the cross-validation anew in another folder"));
+                      "; begin the cross-validation again in another folder"));
     }
   }
 }

@@ -94,7 +94,7 @@ class Run {
   std::optional<ReportImages> report_images_;
   std::vector<std::pair<std::string, std::string>> environment_;  // for the report
   ThroughputMeter throughput_;
-  std::optional<double> end_seconds_;       // of a run that has ended: all its files and its result have the same
+  std::optional<double> end_seconds_;       // set once the run has ended: all its files and its result have the same
   Clock::time_point saved_ = Clock::now();  // time of the last checkpoint
   int64_t saved_step_ = 0;                  // optimiser step of the last checkpoint
   UnreadableImages unreadable_;             // that this process met
