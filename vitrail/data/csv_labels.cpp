@@ -157,19 +157,19 @@ std::vector<std::string> csv_label_parts(const std::string& text, char separator
 std::vector<std::string> csv_list_items(const std::string& text) {
   std::vector<std::string> items;
   if (!is_bracketed(text)) return items;
-  std::string_view rest = std::string_view(text).substr(1, text.size() - 2);
-  const std::string ends = rest.find(',') == rest.npos ? std::string(kBlanks) : ",";
+  std::string_view remaining = std::string_view(text).substr(1, text.size() - 2);
+  const std::string ends = remaining.find(',') == remaining.npos ? std::string(kBlanks) : ",";
   while (true) {
-    const size_t first = rest.find_first_not_of(std::string(kBlanks) + ",");
-    if (first == rest.npos) return items;
-    rest.remove_prefix(first);
-    if (rest.front() == '\'' || rest.front() == '"') {
-      items.push_back(take_quoted(rest));
+    const size_t first = remaining.find_first_not_of(std::string(kBlanks) + ",");
+    if (first == remaining.npos) return items;
+    remaining.remove_prefix(first);
+    if (remaining.front() == '\'' || remaining.front() == '"') {
+      items.push_back(take_quoted(remaining));
       continue;
     }
-    const std::string_view item = rest.substr(0, rest.find_first_of(ends));
+    const std::string_view item = remaining.substr(0, remaining.find_first_of(ends));
     items.emplace_back(item.substr(0, item.find_last_not_of(kBlanks) + 1));
-    rest.remove_prefix(item.size());
+    remaining.remove_prefix(item.size());
   }
 }
 
