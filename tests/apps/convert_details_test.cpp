@@ -57,13 +57,19 @@ TEST(ConvertDetails, AFolderWithAnotherModelsProcessorIsRefused) {
         << message;
     EXPECT_EQ(content_of(folder / "config.json"), before);
   };
-  refused(small_model(), "preprocessor_config.json");
+  const fs::path bare = scratch_folder();  // without preprocessing
+  fs::copy_file(fs::path(small_model()) / "model.safetensors", bare / "model.safetensors");
+  nlohmann::json config = json_file(fs::path(small_model()) / "config.json");
+  config.erase("pretrained_cfg");
+  std::ofstream(bare / "config.json") << config;
+  refused(bare, "preprocessor_config.json");
   std::ofstream(folder / "processor_config.json") << "{}";
   refused(vit, "processor_config.json");
   refused(clip, "processor_config.json");
   EXPECT_FALSE(fs::exists(folder / "vocab.json"));
   fs::remove(folder / "processor_config.json");
   run({"convert", clip, "-o", folder});
+  run({"convert", small_model(), "-o", folder});  // its crop_pct holds, beside any processor's file
 }
 
 }  // namespace

@@ -175,8 +175,8 @@ void check_key_map(const std::string& command) {
   const bool positional = command == "convert" || command == "bench";
   Arguments without{command, positional ? "" : "-m", model.string()};
   std::erase(without, "");
-  if (command == "convert" || command == "embed" || command == "pca")
-    without = without + Arguments{"-o", model / "out.npy"};
+  if (command == "convert" || command == "pca") without = without + Arguments{"-o", model / "out"};
+  if (command == "embed") without = without + Arguments{"-o", model / "out.npy"};
   if (command == "attention") without = without + Arguments{"--raw", model / "out.npy"};
   if (command == "knn") without.push_back(model);
   if (command == "search") without.push_back(index_of(noise_folder(), small_model()));
@@ -206,7 +206,7 @@ struct TurnedImage {
 void check_exif(const std::string& command) {
   const TurnedImage images;
   const auto observed = [&](const fs::path& image, const Arguments& more) {
-    const fs::path output = scratch_folder() / "x.npy";
+    const fs::path output = scratch_folder() / (command == "pca" ? "x" : "x.npy");
     if (command == "pca") {
       run(Arguments{command, "-m", small_model(), image, "-o", output, "--raw"} + more);
       return content_of(output / image.stem().replace_extension(".npy"));
@@ -278,7 +278,8 @@ int64_t peak_memory(const Arguments& arguments) {
 void check_batch(const std::string& command) {
   VITRAIL_SKIP_MEMORY_WITH_SANITIZER();
   const int64_t side = 256, images = 96, image_kib = 3 * side * side * 4 / 1024;
-  const fs::path folder = scratch_folder(), csv = folder / "images.csv", output = folder / "out.npy";
+  const fs::path folder = scratch_folder(), csv = folder / "images.csv",
+                 output = folder / (command == "embed" ? "out.npy" : "out");
   for (const uint64_t seed : {5, 6}) write_noise(folder / (seed == 5 ? "a.png" : "b.png"), 64, 64, seed);
   const std::set<std::string> takes_images{"classify", "embed", "pca", "search", "duplicates"};
   Arguments arguments{command, "-m", small_model(), "--image-size", std::to_string(side), "--threads", "1"};

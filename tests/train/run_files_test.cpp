@@ -35,7 +35,6 @@ TEST(RunFiles, EachFileOfARunIsNamed) {
                                    {"recipe.json", "recipe.json"},
                                    {"metrics.csv", "metrics.csv"},
                                    {"report.html", "report.html"},
-                                   {"cross_validation.json", "cross_validation.json"},
                                    {"model/config.json", "model"},
                                    {"last/model.safetensors", "last"},
                                    {"checkpoints/best.safetensors", "checkpoints/best.safetensors"}}) {
@@ -62,8 +61,8 @@ TEST(RunFiles, ALinkCountsWhereverItLeads) {
 // A process may be killed before its first checkpoint, even between the first files of its first results.
 TEST(RunFiles, WhatAKilledRunLeavesResumes) {
   const fs::path folder = testing::scratch_folder();
-  for (const char* file : {"recipe.json", "metrics.csv", "checkpoints/best.safetensors", "model/config.json",
-                           "report.html", "cross_validation.json"}) {
+  for (const char* file :
+       {"recipe.json", "metrics.csv", "checkpoints/best.safetensors", "model/config.json", "report.html"}) {
     place(folder, {file});
     EXPECT_NO_THROW(require_startable(folder, true)) << file;
     EXPECT_EQ(error_of([&] { require_startable(folder, false); }),

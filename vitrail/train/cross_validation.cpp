@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "vitrail/base/error.h"
+#include "vitrail/base/file_lookup_internal.h"
 #include "vitrail/train/fold_images_internal.h"
 #include "vitrail/train/multi_label_internal.h"
 #include "vitrail/train/run_files_internal.h"
@@ -14,6 +15,8 @@
 
 namespace vitrail::train {
 namespace {
+
+constexpr const char* kResults = "cross_validation.json";
 
 // The 97.5 % quantiles of Student's t distribution with 1, 2, … degrees of freedom.
 constexpr std::array<double, kMaxFolds - 1> kQuantiles{
@@ -60,6 +63,9 @@ void check_folders(const std::vector<Recipe>& recipes, const TrainerOptions& opt
   for (size_t i = 0; i < recipes.size(); ++i)
     require_startable(folder_of_fold(options, static_cast<int64_t>(i) + 1), options.resume);
   require_startable(options.folder, options.resume);
+  if (!options.resume && is_present(options.folder / kResults))
+    throw Error(options.folder.string(), "a folder without a cross-validation, or --resume",
+                str("a folder with ", kResults));
   if (options.resume) check_images_of_folds(options.folder, recipes, options.allow_changes);
 }
 
@@ -82,7 +88,7 @@ void write_results(const std::filesystem::path& folder, const CrossValidationRes
                                     {"mean", result.mean.mean},
                                     {"standard_deviation", result.mean.deviation},
                                     {"interval", {result.mean.interval.low, result.mean.interval.high}}};
-  write_text(folder / "cross_validation.json", json.dump(2) + "\n");
+  write_text(folder / kResults, json.dump(2) + "\n");
 }
 
 }  // namespace
