@@ -65,7 +65,7 @@ size_t strip_inner_wrappers_but(const std::set<std::string>& others, std::vector
 }
 
 // What is before "n_averaged" in the names of averages that have not begun: "ema.".
-std::vector<std::string> find_unbegun_averages(const Checkpoint& checkpoint) {
+std::vector<std::string> find_empty_averages(const Checkpoint& checkpoint) {
   std::vector<std::string> averages;
   for (const TensorInfo& info : checkpoint.tensors()) {
     if (!info.name.ends_with(kAveragedCount)) continue;
@@ -78,17 +78,17 @@ std::vector<std::string> find_unbegun_averages(const Checkpoint& checkpoint) {
 
 // The prefixes of models in the order of use; the last ones are those of averages that have not begun.
 struct OrderedPrefixes {
-  std::vector<std::string> all, unbegun;
+  std::vector<std::string> all, empty_averages;
 };
 
 OrderedPrefixes find_ordered_prefixes(const Checkpoint& checkpoint) {
-  const std::vector<std::string> averages = find_unbegun_averages(checkpoint);
+  const std::vector<std::string> averages = find_empty_averages(checkpoint);
   OrderedPrefixes result;
   for (const std::string& prefix : find_model_prefixes(checkpoint.names())) {
     const bool last = std::ranges::any_of(averages, [&](const std::string& a) { return prefix.starts_with(a); });
-    (last ? result.unbegun : result.all).push_back(prefix);
+    (last ? result.empty_averages : result.all).push_back(prefix);
   }
-  result.all.insert(result.all.end(), result.unbegun.begin(), result.unbegun.end());
+  result.all.insert(result.all.end(), result.empty_averages.begin(), result.empty_averages.end());
   return result;
 }
 
@@ -199,7 +199,7 @@ std::vector<std::string> Checkpoint::strip_model_prefix(size_t choice) {
   std::erase(others, prefix);
   if (!others.empty()) {
     warn(str(path_, ": uses the weights under ", quoted_list({prefix}), "; the file also has weights under ",
-             quoted_list(others), unbegun_text(found.unbegun)));
+             quoted_list(others), empty_averages_text(found.empty_averages)));
   }
   strip_wrappers();
   return prefixes;

@@ -75,7 +75,7 @@ bool is_zero_count(const std::function<Tensor()>& read) {
   }
 }
 
-std::string unbegun_text(const std::vector<std::string>& averages) {
+std::string empty_averages_text(const std::vector<std::string>& averages) {
   if (averages.empty()) return "";
   return str("; the average under ", quoted_list(averages), " has not begun (", kAveragedCount, " is 0)");
 }

@@ -30,7 +30,7 @@ inline constexpr std::string_view kAveragedCount = "n_averaged";
 // Whether a tensor of one element is the integer 0; not if it cannot be read.
 bool is_zero_count(const std::function<Tensor()>& read);
 // The end of a warning about a choice of weights; "" for none.
-std::string unbegun_text(const std::vector<std::string>& averages);
+std::string empty_averages_text(const std::vector<std::string>& averages);
 
 // Whether a key or prefix is that of gradients or an optimiser's moments ("exp_avg.", "opt/0/mu/"), which have the
 // names and shapes of the weights.

@@ -38,7 +38,7 @@ struct Candidate {
   std::string path;
   int depth;
   const PickleValue* parent = nullptr;
-  bool unbegun = false;  // an average of nothing yet
+  bool is_empty = false;  // an average of nothing yet
 };
 
 // Dicts and modules inside containers, the outer ones first.
@@ -105,7 +105,7 @@ bool has_averaged_nothing(const PickleValue& dict, const TensorReader& read) {
 }
 
 // The count is in the average's own dict, or beside a dict that is called an average.
-bool is_unbegun(const Candidate& candidate, const TensorReader& read) {
+bool is_empty_average(const Candidate& candidate, const TensorReader& read) {
   if (has_averaged_nothing(*candidate.dict, read)) return true;
   return candidate.parent != nullptr && is_average(last_key(candidate)) &&
          has_averaged_nothing(*candidate.parent, read);
@@ -118,24 +118,24 @@ std::vector<Candidate> recognised_dicts(const Search& search, const TensorReader
     if (is_optimizer_state(candidate.path)) continue;
     if (find_model_prefixes(names_in(*candidate.dict)).empty()) continue;
     known.push_back(candidate);
-    known.back().unbegun = is_unbegun(candidate, read);
+    known.back().is_empty = is_empty_average(candidate, read);
   }
   std::ranges::stable_sort(known, {}, [](const Candidate& candidate) {
-    return std::tuple(candidate.unbegun, use_order(candidate.path), wrapper_rank(candidate));
+    return std::tuple(candidate.is_empty, use_order(candidate.path), wrapper_rank(candidate));
   });
   return known;
 }
 
 // Says which of several state dicts is used.
 void say_choice(const std::vector<Candidate>& known, size_t choice, const std::string& where) {
-  std::vector<std::string> others, unbegun;
+  std::vector<std::string> others, empty_averages;
   for (size_t i = 0; i < known.size(); ++i) {
     if (i != choice) others.push_back(known[i].path);
-    if (known[i].unbegun) unbegun.push_back(known[i].path);
+    if (known[i].is_empty) empty_averages.push_back(known[i].path);
   }
   if (others.empty()) return;
   warn(str(where, ": uses the weights under ", quoted_list({known[choice].path}), "; the file also has weights under ",
-           quoted_list(others), unbegun_text(unbegun)));
+           quoted_list(others), empty_averages_text(empty_averages)));
 }
 
 // For key maps of the user: the dict under a common key, else the one with the most tensors.

@@ -33,7 +33,7 @@ float head_of_saved(const std::string& file) {
 
 std::string pickled_count(bool begun) { return begun ? "K\x02" : std::string("K\0", 2); }
 
-TEST(UnbegunAverages, ComeLastAmongPrefixes) {
+TEST(EmptyAverages, ComeLastAmongPrefixes) {
   for (const int64_t count : {0, 3}) {
     NamedScalars tensors{{"ema.n_averaged", Tensor::from<int64_t>({}, {count})}};
     for (const NamedScalars& model : {family_values("model.", 1), family_values("ema.module.", 2)})
@@ -51,7 +51,7 @@ TEST(UnbegunAverages, ComeLastAmongPrefixes) {
 }
 
 // Lightning has the number beside the weights, torch.optim.swa_utils among them.
-TEST(UnbegunAverages, ComeLastAmongStateDicts) {
+TEST(EmptyAverages, ComeLastAmongStateDicts) {
   for (const bool begun : {false, true}) {
     TorchSave save;
     const std::string average = pickled_dict(
@@ -67,7 +67,7 @@ TEST(UnbegunAverages, ComeLastAmongStateDicts) {
   }
 }
 
-TEST(UnbegunAverages, TheCountMayBeAmongTheWeights) {
+TEST(EmptyAverages, TheCountMayBeAmongTheWeights) {
   for (const bool begun : {false, true}) {
     TorchSave save;
     std::vector<std::pair<std::string, std::string>> average{{"n_averaged", pickled_count(begun)}};
@@ -80,7 +80,7 @@ TEST(UnbegunAverages, TheCountMayBeAmongTheWeights) {
   }
 }
 
-TEST(UnbegunAverages, ACountBesideOtherWeightsIsNotTheirs) {
+TEST(EmptyAverages, ACountBesideOtherWeightsIsNotTheirs) {
   TorchSave save;
   const std::string root = pickled_dict({{"n_averaged", pickled_count(false)},
                                          {"student", save.state_dict(family_values("", 1))},
