@@ -14,8 +14,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The start of a file; a record is shorter.  None if there is no such file (any longer): another run may be replacing
-// it.  The files are outputs, which the functions of vitrail/base/read_file.h refuse to read.
+// The start of a file, which is longer than a record.  None without such a file: another run may be replacing it.  The
+// files are outputs, which the functions of vitrail/base/read_file.h refuse to read.
 std::optional<std::string> start_of(const fs::path& file) {
   constexpr std::streamsize kMaxBytes = 4'000'000;
   std::error_code unknown;

@@ -70,7 +70,7 @@ int embed_texts(const EmbedCommandOptions& options, const GlobalOptions& global,
   const Tensor embeddings = model.embed_texts(texts, options.normalize);
   for (size_t i = 0; i < texts.size(); ++i) rows.add(texts[i], embeddings.select(0, static_cast<int64_t>(i)));
   EmbeddingInfo info = info_of(model.images(), options);
-  info.preprocessing.reset();  // it is of images
+  info.preprocessing.reset();  // texts have none
   rows.finish([&] { return embeddings.select(0, 0).shape(); }, to_json(info));
   return 0;
 }

@@ -139,7 +139,7 @@ void find_indicators(const Fields& header, const Fields& row, bool multi_label, 
   layout.indicators = std::move(columns);
 }
 
-// A field that has no name is the rest of another one, such as of the unquoted label "crane, bird".
+// A field without a name was split off another one, as by the comma in the unquoted label "crane, bird".
 void require_named_fields(const std::string& where, const CsvRow& row, const Fields& first, bool has_header) {
   const size_t extra = row.fields.size() - std::min(row.fields.size(), first.size());
   if (std::all_of(row.fields.end() - static_cast<ptrdiff_t>(extra), row.fields.end(),
