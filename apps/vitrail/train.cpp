@@ -180,12 +180,16 @@ train::Preset preset_of(const TrainCommandOptions& options) {
 
 bool is_recipe(const std::string& source) { return std::filesystem::path(source).extension() == ".json"; }
 
-// The recipe of the run that is resumed, whose epochs --time must not choose again; none for a new run.
+// The recipe of the run that is resumed, or of the first fold, whose epochs --time must not choose again; none for a
+// new run.
 std::optional<train::Recipe> recipe_of_run(const TrainCommandOptions& options) {
-  const std::filesystem::path recipe = std::filesystem::path(options.folder) / "recipe.json";
-  std::error_code error;
-  if (!options.resume || !std::filesystem::exists(recipe, error)) return std::nullopt;
-  return train::read_recipe(recipe);
+  if (!options.resume) return std::nullopt;
+  for (const char* name : {"recipe.json", "folds/1/recipe.json"}) {
+    const std::filesystem::path recipe = std::filesystem::path(options.folder) / name;
+    std::error_code error;
+    if (std::filesystem::exists(recipe, error)) return train::read_recipe(recipe);
+  }
+  return std::nullopt;
 }
 
 // The epochs that take about `seconds`, from the time of some training steps on this machine.

@@ -252,6 +252,17 @@ TEST(TrainTime, ARunWithFewerEpochsThanExpectedIsResumedByItsOwnCommand) {
   EXPECT_TRUE(contains(refusal(arguments + Arguments{"--set", "patience=7"}), "patience: 10 → 7"));
 }
 
+TEST(TrainTime, AResumedFoldHasItsEpochs) {
+  const fs::path images = train::make_images(6, 2), folder = scratch_folder() / "run";
+  const Arguments arguments{"train", images / "train", "-o",      folder, "-m", small_model(), "--threads",
+                            "1",     "--quiet",        "--folds", "2"};
+  EXPECT_EQ(json_of(arguments + Arguments{"--time", "0.000001s"})["epochs"], 1);
+  for (const char* later : {"folds/2", "model", "last", "checkpoints", "recipe.json", "summary.json", "metrics.csv",
+                            "report.html", "tensorboard", "cross_validation.json"})
+    fs::remove_all(folder / later);  // stopped after the first fold
+  EXPECT_EQ(json_of(arguments + Arguments{"--time", "50h", "--resume"})["epochs"], 1);
+}
+
 TEST(TrainTime, AModelWithoutAHeadGetsOneBeforeItIsTimed) {
   const fs::path images = train::make_images(6, 2), folder = scratch_folder() / "run";
   EXPECT_EQ(json_of({"train", images, "-o", folder, "-m", fixture("models/timm_num_classes_0"), "--threads", "1",

@@ -71,6 +71,23 @@ TEST(CrossValidation, AStoppedOneResumes) {
   EXPECT_FALSE(resumed.final.stopped);
 }
 
+// The time limit reduces the epochs of the first fold alone.
+TEST(CrossValidation, AResumedFoldHasTheEpochsThatItsTimePermitted) {
+  const fs::path images = make_images(6) / "train", run = testing::scratch_folder() / "run";
+  const Recipe recipe = fold_recipe(images, {"epochs=4"});
+  bool second = false;
+  const TrainerCallbacks stop{.message = [&](const std::string& text) { second |= contains(text, "fold 2"); },
+                              .stop = [&] { return second; }};
+  EXPECT_TRUE(cross_validate(recipe, 2, {.folder = run, .threads = 1, .time_limit = 1e-6}, stop).final.stopped);
+  cross_validate(recipe, 2, {.folder = run, .resume = true, .threads = 1, .time_limit = 1e6});
+  const auto epochs = [&](const char* folder) {
+    return nlohmann::json::parse(read_text(run / folder / "recipe.json"))["epochs"].get<int>();
+  };
+  EXPECT_EQ(epochs("folds/1"), 2);  // the one after which the time is known, and one that measures its weights
+  EXPECT_EQ(epochs("folds/2"), 4);
+  EXPECT_EQ(epochs(""), 4);
+}
+
 TEST(CrossValidation, OtherHeldOutImagesAreErrors) {
   const fs::path images = make_images(4), run = testing::scratch_folder() / "run";
   const auto refusal = [&](const Recipe& recipe, int64_t folds) {

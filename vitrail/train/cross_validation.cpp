@@ -54,6 +54,16 @@ Recipe recipe_of_fold(Recipe recipe, int64_t fold, int64_t folds) {
   return recipe;
 }
 
+// The epochs of a run that is resumed, which a time limit may have reduced.
+void keep_epochs(Recipe& recipe, const std::filesystem::path& folder) {
+  const std::filesystem::path file = folder / "recipe.json";
+  if (!is_present(file)) return;
+  const Recipe before = read_recipe(file);
+  recipe.epochs = before.epochs;
+  recipe.validate_every = before.validate_every;
+  recipe.schedule.warmup_epochs = before.schedule.warmup_epochs;
+}
+
 std::filesystem::path folder_of_fold(const TrainerOptions& options, int64_t fold) {
   return options.folder / "folds" / std::to_string(fold);
 }
@@ -116,7 +126,11 @@ CrossValidationResult cross_validate(const Recipe& given, int64_t folds, const T
     if (callbacks.message && is_root) callbacks.message(text);
   };
   std::vector<Recipe> recipes;
-  for (int64_t fold = 1; fold <= folds; ++fold) recipes.push_back(recipe_of_fold(recipe, fold, folds));
+  const bool keeps_epochs = options.resume && options.time_limit > 0;
+  for (int64_t fold = 1; fold <= folds; ++fold) {
+    recipes.push_back(recipe_of_fold(recipe, fold, folds));
+    if (keeps_epochs) keep_epochs(recipes.back(), folder_of_fold(options, fold));
+  }
   if (is_root) check_folders(recipes, options);
   CrossValidationResult result;
   for (int64_t fold = 1; fold <= folds; ++fold) {
@@ -136,6 +150,7 @@ CrossValidationResult cross_validate(const Recipe& given, int64_t folds, const T
   log("final model, on all images");
   Recipe final_recipe = recipe;
   final_recipe.data.holdout = 0;
+  if (keeps_epochs) keep_epochs(final_recipe, options.folder);
   TrainerOptions final_options = options;
   final_options.environment.emplace_back(kCrossValidation, text);
   result.final = train(final_recipe, final_options, callbacks);
