@@ -129,18 +129,25 @@ EmbeddingInfo claim_folder(const Model& model, const EmbedCommandOptions& option
   return info;
 }
 
-// FOLDER/SHARD.npy and FOLDER/SHARD.jsonl for each shard, which appear together: a shard that has both is complete.
+// Whether a shard has its features, which appear together with the list.  Those of a shard that changed later count if
+// its images have the same names and sizes.
+bool is_complete(const fs::path& shard, const fs::path& array, const fs::path& list) {
+  std::error_code error;
+  if (!fs::exists(array, error) || !fs::exists(list, error)) return false;
+  return fs::last_write_time(shard, error) <= fs::last_write_time(list, error) || ShardImages(shard).are_in(list);
+}
+
+// FOLDER/SHARD.npy and FOLDER/SHARD.jsonl for each shard.
 int embed_shards(const EmbedCommandOptions& options, const GlobalOptions& global) {
   const auto outputs = outputs_of(options);
   create_output_folder(options.output, "the features");
   for (const auto& shard : outputs) check_shard_list(shard.first.string() + ".npy", shard.first.string() + ".jsonl");
   const Model model = load_model(options.model, global);
   const EmbeddingInfo info = claim_folder(model, options);
-  std::error_code error;
   size_t failures = 0, complete = 0;
   for (const auto& [output, shard] : outputs) {
     const std::string array = output.string() + ".npy", list = output.string() + ".jsonl";
-    if (fs::exists(array, error) && fs::exists(list, error)) {
+    if (is_complete(shard, array, list)) {
       ++complete;
       continue;
     }
@@ -183,7 +190,7 @@ void add_embed(CLI::App& program, const GlobalOptions& global, Run& run) {
                    "the second axis, [n, layers, …].  The image paths are in FILE.txt, the model in FILE.json; - is "
                    "standard output.  FILE.npz: the arrays features and paths.  FILE.csv: a row of path, features and "
                    "error for each image.  FOLDER, for webdataset shards (.tar): SHARD.npy and SHARD.jsonl for each "
-                   "that does not have both, and embedding.json")
+                   "that does not have both or has other images, and embedding.json")
       ->required();
   command
       ->add_option("--tokens", options->tokens,

@@ -2,6 +2,7 @@
 #include "apps/vitrail/shard_images.h"
 
 #include <algorithm>
+#include <fstream>
 
 #include "apps/vitrail/output.h"
 #include "vitrail/base/digest_internal.h"
@@ -56,6 +57,17 @@ std::string ShardImages::record(const std::string& name, const std::string& erro
                                       {"sha256", digest->hex()},
                                       {"status", error.empty() ? "ok" : error}};
   return record.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+bool ShardImages::are_in(const std::filesystem::path& records) const {
+  std::ifstream in(records);
+  std::string line;
+  for (const TarEntry& entry : entries_) {
+    std::getline(in, line);
+    nlohmann::json record = nlohmann::json::parse(line, nullptr, false);
+    if (!record.is_object() || record["file"] != entry.path || record["size"] != entry.size) return false;
+  }
+  return in.good() && !std::getline(in, line);
 }
 
 }  // namespace vitrail::app

@@ -26,6 +26,9 @@ class ShardImages {
   // error.
   std::string record(const std::string& name, const std::string& error) const;
 
+  // Whether a file of such lines has the same images, by their names and sizes.
+  bool are_in(const std::filesystem::path& records) const;
+
  private:
   std::string name_of(size_t i) const { return file_.path().string() + ":" + entries_[i].path; }
   std::span<const std::byte> content(const TarEntry& entry) const {

@@ -55,6 +55,27 @@ TEST(Embed, ShardsGiveAnArrayAndAListEach) {
   EXPECT_EQ(run_program({"embed", "-m", small_model(), shard, folder, "-o", out}).status, 2);
 }
 
+TEST(Embed, AShardWithOtherImagesIsEmbeddedAgain) {
+  const fs::path folder = image_folder(3), out = scratch_folder() / "features";
+  const std::string shard = (folder / "1.tar").string();
+  const auto images_after_packing = [&](const std::string& names) {
+    EXPECT_EQ(std::system(("tar -C '" + folder.string() + "' -cf '" + shard + "' " + names).c_str()), 0);
+    EXPECT_EQ(run_program({"embed", "-m", small_model(), shard, "-o", out}).status, 0);
+    return read_npy(out / "1.npy").shape[0];
+  };
+  EXPECT_EQ(images_after_packing("a.png b.png"), 2);
+  EXPECT_EQ(images_after_packing("a.png"), 1);
+  EXPECT_EQ(images_after_packing("a.png b.png c.png"), 3);
+  fs::copy_file(folder / "a.png", folder / "c.png", fs::copy_options::overwrite_existing);
+  const std::string before = content_of_file(out / "1.npy");
+  std::ofstream(folder / "c.png", std::ios::app) << "trailing bytes";
+  EXPECT_EQ(images_after_packing("a.png b.png c.png"), 3);
+  EXPECT_NE(content_of_file(out / "1.npy"), before) << "another size";
+  fs::last_write_time(shard, fs::file_time_type::clock::now());
+  EXPECT_TRUE(contains(run_program({"embed", "-m", small_model(), shard, "-o", out}).err, "complete already"))
+      << "a newer file with the same images";
+}
+
 TEST(Embed, ACsvHasTheValuesOfTheArray) {
   const fs::path folder = image_folder(3), out = scratch_folder();
   std::ofstream(folder / "a1.png") << "\x89PNG\r\n\x1a\n";  // fails between a.png and b.png
