@@ -92,7 +92,12 @@ void write_index(const EmbeddingRows& rows, const IndexCommandOptions& options, 
   rows.for_each_name([&](const std::string& name) { names.write(path_line(name) + "\n"); });
   if (info) record.write(to_json(*info));
   std::vector<AtomicFile*> files{&index.finish(), &names};
-  if (info) files.push_back(&record);
+  if (info) {
+    files.push_back(&record);
+  } else {
+    std::error_code none;
+    fs::remove(options.output + ".json", none);  // the record of an index that is replaced
+  }
   AtomicFile::commit_together(files);
 }
 

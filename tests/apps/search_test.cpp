@@ -111,6 +111,13 @@ TEST(Index, RefusesArraysThatDoNotBelongTogether) {
   EXPECT_TRUE(contains(refusal({"index", one, other, "-o", index}), "embeddings by --tokens pooled --layer -1"));
 }
 
+TEST(Index, WithoutARecordHasNotThatOfTheOldIndex) {
+  const std::string index = index_of(noise_folder(), small_model());
+  ASSERT_TRUE(fs::exists(index + ".json"));
+  run({"index", array_of(2, {1, 0}), "-o", index});
+  EXPECT_FALSE(fs::exists(index + ".json"));
+}
+
 std::string other_model() {
   return with_config("timm_token", [](nlohmann::json& config) { config["pretrained_cfg"]["mean"] = {0.1, 0.9, 0.3}; });
 }
