@@ -26,7 +26,7 @@ class Batcher {
   void add(size_t index, std::string path, const Tensor& image) {
     if (!pending_.empty() && !(image.shape() == images_.front().shape())) flush();
     images_.push_back(image);
-    pending_.push_back({index, std::move(path), "", {}});
+    pending_.push_back({.index = index, .path = std::move(path), .error = {}, .result = {}});
     if (static_cast<int64_t>(images_.size()) == size_) flush();
   }
 
@@ -34,7 +34,8 @@ class Batcher {
   void fail(size_t index, const std::string& path, const std::string& message) {
     flush();
     check_mapped_files();  // the image may be part of an archive that was cut short
-    deliver_failure({index, path, with_path(path, message), {}});
+    deliver_failure(
+        {.index = index, .path = path, .error = with_path(path, message), .result = {}, .ends_batch = true});
     flush_output();
   }
 
@@ -55,6 +56,7 @@ class Batcher {
       check_mapped_files();
       for (Outcome& outcome : outcomes) outcome.error = with_path(outcome.path, error.what());
     }
+    outcomes.back().ends_batch = true;
     for (const Outcome& outcome : outcomes) outcome.error.empty() ? on_outcome_(outcome) : deliver_failure(outcome);
     flush_output();
   }

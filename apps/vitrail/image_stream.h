@@ -23,6 +23,7 @@ struct Outcome {
   size_t index;
   std::string path, error;  // error empty: success
   Tensor result;            // without the batch axis; undefined on error
+  bool ends_batch = false;  // the next outcome may take long
 };
 
 // Runs `request` on every image and calls on_outcome in source order.  A bounded number of images is in memory.  Failed

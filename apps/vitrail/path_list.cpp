@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/vitrail/path_list.h"
 
-#include <algorithm>
-
-#include "vitrail/base/error.h"
-#include "vitrail/base/mapped_file_internal.h"
-
 namespace vitrail::app {
 
 std::string path_line(const std::string& path) {
@@ -26,26 +21,17 @@ std::string path_of_line(const std::string& line) {
   return path;
 }
 
-int64_t count_lines(const std::filesystem::path& file) {
-  const MappedFile mapped(file);
-  return std::ranges::count(mapped.bytes(), std::byte{'\n'});
+PathList::PathList(const std::filesystem::path& file) : file_(file) {
+  for (size_t i = 0; i < file_.bytes().size(); ++i) {
+    if (file_.bytes()[i] == std::byte{'\n'}) ends_.push_back(i);
+  }
 }
 
-std::map<int64_t, std::string> paths_at(const std::filesystem::path& file, const std::set<int64_t>& lines) {
-  const MappedFile mapped(file);
-  std::map<int64_t, std::string> paths;
-  auto begin = mapped.bytes().begin();
-  int64_t line = 0;
-  for (const int64_t wanted : lines) {
-    auto end = begin;
-    for (;; ++line, begin = end + 1) {
-      end = std::find(begin, mapped.bytes().end(), std::byte{'\n'});
-      if (end == mapped.bytes().end()) throw Error(file.string(), str("a line ", wanted + 1), str(line, " lines"));
-      if (line == wanted) break;
-    }
-    paths[wanted] = path_of_line({reinterpret_cast<const char*>(&*begin), static_cast<size_t>(end - begin)});
-  }
-  return paths;
+std::string PathList::at(int64_t line) const {
+  const auto i = static_cast<size_t>(line);
+  const size_t begin = i == 0 ? 0 : ends_[i - 1] + 1;
+  const auto bytes = file_.bytes().subspan(begin, ends_[i] - begin);
+  return path_of_line({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
 }  // namespace vitrail::app

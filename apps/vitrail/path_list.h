@@ -2,10 +2,10 @@
 #pragma once
 // Files with a path on each line.
 #include <filesystem>
-#include <map>
-#include <set>
 #include <string>
 #include <vector>
+
+#include "vitrail/base/mapped_file_internal.h"
 
 namespace vitrail::app {
 
@@ -14,10 +14,17 @@ namespace vitrail::app {
 std::string path_line(const std::string& path);
 std::string path_of_line(const std::string& line);
 
-// The number of lines of a file.
-int64_t count_lines(const std::filesystem::path& file);
+// The paths of a file, which stays mapped: only where each line ends is in memory.
+class PathList {
+ public:
+  explicit PathList(const std::filesystem::path& file);
 
-// The paths of these lines, which the file has, without reading the others into memory.  Throws Error if it has fewer.
-std::map<int64_t, std::string> paths_at(const std::filesystem::path& file, const std::set<int64_t>& lines);
+  int64_t size() const { return std::ssize(ends_); }
+  std::string at(int64_t line) const;  // 0 <= line < size()
+
+ private:
+  MappedFile file_;
+  std::vector<size_t> ends_;  // the line breaks
+};
 
 }  // namespace vitrail::app

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <filesystem>
-#include <set>
 
 #include "apps/vitrail/commands.h"
 #include "apps/vitrail/embedding_info.h"
@@ -41,14 +40,13 @@ struct Query {
 // An index with its files.
 struct OpenIndex {
   explicit OpenIndex(const std::string& path) : vectors(path), names(path + ".txt") {
-    const int64_t lines = count_lines(names);
-    if (lines != vectors.count())
-      throw Error(names, str(vectors.count(), " lines, as the index's vectors"), str(lines));
+    if (names.size() != vectors.count())
+      throw Error(path + ".txt", str(vectors.count(), " lines, as the index's vectors"), str(names.size()));
     info = read_embedding_info(path + ".json");
   }
 
   analysis::FlatIndex vectors;
-  std::string names;
+  PathList names;
   std::optional<EmbeddingInfo> info;
 };
 
@@ -98,20 +96,8 @@ std::vector<Query> text_queries(const DualModel& model, const SearchCommandOptio
   return queries;
 }
 
-// Adds a query for each image, also for those that fail.  Returns how many failed.
-size_t add_image_queries(const Model& model, const OpenIndex& index, const SearchCommandOptions& options,
-                         const GlobalOptions& global, std::vector<Query>& queries) {
-  const infer::Request request =
-      pipeline::feature_request(model, index.info ? index.info->features : pipeline::FeatureOptions());
-  return run_images(image_source(options.images, model), model, request, options.images.batch, global,
-                    [&](const Outcome& outcome) {
-                      queries.push_back({.is_text = false, .name = outcome.path, .error = outcome.error});
-                      if (outcome.error.empty()) queries.back().vector = analysis::normalized_rows(outcome.result);
-                    });
-}
-
-void print_results(const Query& query, const std::vector<analysis::Neighbor>& nearest,
-                   const std::map<int64_t, std::string>& names, Format format) {
+void print_results(const Query& query, const std::vector<analysis::Neighbor>& nearest, const PathList& names,
+                   Format format) {
   if (format == Format::text) {
     print_output("{}\n", escaped(query.name));
     for (const auto& [row, score] : nearest) print_output("  {:6.4f}  {}\n", score, escaped(names.at(row)));
@@ -140,19 +126,30 @@ void print_nearest(const std::vector<Query>& queries, const OpenIndex& index, co
   const Tensor vectors = vectors_of(queries, index.vectors.width(), options.index);
   const ComputeTeam team(threads);
   const auto nearest = analysis::nearest_rows(vectors, index.vectors, options.top);
-  std::set<int64_t> rows;
-  for (const auto& found : nearest) {
-    for (const analysis::Neighbor& neighbor : found) rows.insert(neighbor.row);
-  }
-  const auto names = paths_at(index.names, rows);
   const Format format = format_from_name(options.format);
   auto next = nearest.begin();
   for (const Query& query : queries) {
     if (query.error.empty())
-      print_results(query, *next++, names, format);
+      print_results(query, *next++, index.names, format);
     else if (format == Format::json)
       print_json({{"path", query.name}, {"error", query.error}});
   }
+}
+
+// Prints the results of each batch of images as soon as it has run.  Returns how many images failed.
+size_t search_images(const Model& model, const OpenIndex& index, const SearchCommandOptions& options,
+                     const GlobalOptions& global) {
+  const infer::Request request =
+      pipeline::feature_request(model, index.info ? index.info->features : pipeline::FeatureOptions());
+  std::vector<Query> queries;
+  return run_images(image_source(options.images, model), model, request, options.images.batch, global,
+                    [&](const Outcome& outcome) {
+                      queries.push_back({.is_text = false, .name = outcome.path, .error = outcome.error});
+                      if (outcome.error.empty()) queries.back().vector = analysis::normalized_rows(outcome.result);
+                      if (!outcome.ends_batch) return;
+                      print_nearest(queries, index, options, model.session().threads());
+                      queries.clear();
+                    });
 }
 
 int search(SearchCommandOptions options, const GlobalOptions& global) {
@@ -161,7 +158,6 @@ int search(SearchCommandOptions options, const GlobalOptions& global) {
   const OpenIndex index(options.index);
   if (options.model.model.empty() && index.info) options.model.model = model_of(index, options.index);
   if (index.info) take_preprocessing(*index.info, options);
-  std::vector<Query> queries;
   std::optional<DualModel> dual;
   std::optional<Model> alone;
   if (options.queries.empty()) {
@@ -171,9 +167,8 @@ int search(SearchCommandOptions options, const GlobalOptions& global) {
   }
   const Model& model = dual ? dual->images() : *alone;
   check_model(model, index, options);
-  if (dual) queries = text_queries(*dual, options);
-  const size_t failures = options.images.inputs.empty() ? 0 : add_image_queries(model, index, options, global, queries);
-  print_nearest(queries, index, options, model.session().threads());
+  if (dual) print_nearest(text_queries(*dual, options), index, options, model.session().threads());
+  const size_t failures = options.images.inputs.empty() ? 0 : search_images(model, index, options, global);
   return failures == 0 ? 0 : 1;
 }
 

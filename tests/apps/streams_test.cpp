@@ -127,12 +127,17 @@ TEST_F(StreamsTest, ListsEndInNewlinesOrInNuls) {
 
 TEST_F(StreamsTest, ResultsAppearBeforeTheListEnds) {
   ASSERT_EQ(::mkfifo((folder_ / "list").c_str(), 0600), 0);
+  ASSERT_EQ(shell("$V embed -m $M $I -o $D/all.npy && $V index $D/all.npy -o $D/all.index"), 0);
   // The list stays open until the first result is there; otherwise both wait for each other.
-  EXPECT_EQ(shell("timeout 60 $V classify -m $M - --format csv <$D/list >$D/out & pid=$!; exec 4>$D/list; "
-                  "echo $I/a.png >&4; n=0; while ! grep -q a.png $D/out && [ $n -lt 200 ]; do sleep 0.1; n=$((n+1)); "
-                  "done; [ $n -lt 200 ] || exit 9; echo $I/b.png >&4; exec 4>&-; wait $pid"),
-            0);
-  EXPECT_TRUE(contains(content_of(folder_ / "out"), "b.png"));
+  for (const std::string command : {"classify -m $M - --format csv", "search $D/all.index - --top 1 --format json"}) {
+    EXPECT_EQ(shell(": >$D/out; timeout 60 $V " + command +
+                    " <$D/list >$D/out & pid=$!; exec 4>$D/list; "
+                    "echo $I/a.png >&4; n=0; while ! grep -q a.png $D/out && [ $n -lt 200 ]; do sleep 0.1; n=$((n+1)); "
+                    "done; [ $n -lt 200 ] || exit 9; echo $I/b.png >&4; exec 4>&-; wait $pid"),
+              0)
+        << command;
+    EXPECT_TRUE(contains(content_of(folder_ / "out"), "b.png")) << command;
+  }
 }
 
 // A path may be shorter than the bytes that tell an image from a list.
