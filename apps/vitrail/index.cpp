@@ -95,8 +95,10 @@ void write_index(const EmbeddingRows& rows, const IndexCommandOptions& options, 
   if (info) {
     files.push_back(&record);
   } else {
-    std::error_code none;
-    fs::remove(options.output + ".json", none);  // the record of an index that is replaced
+    const std::string old_record = options.output + ".json";
+    std::error_code error;
+    fs::remove(old_record, error);
+    if (error) throw Error(old_record, "the old index's record, to remove it", error.message());
   }
   AtomicFile::commit_together(files);
 }

@@ -14,7 +14,7 @@ namespace vitrail::app {
 std::string path_line(const std::string& path);
 std::string path_of_line(const std::string& line);
 
-// The paths of a file, which stays mapped: only where each line ends is in memory.
+// The paths of a file, which stays mapped: only where each line ends is in memory.  Throws Error as MappedFile.
 class PathList {
  public:
   explicit PathList(const std::filesystem::path& file);

@@ -79,7 +79,10 @@ TEST(CrossValidation, AResumedFoldHasTheEpochsThatItsTimePermitted) {
   const TrainerCallbacks stop{.message = [&](const std::string& text) { second |= contains(text, "fold 2"); },
                               .stop = [&] { return second; }};
   EXPECT_TRUE(cross_validate(recipe, 2, {.folder = run, .threads = 1, .time_limit = 1e-6}, stop).final.stopped);
-  cross_validate(recipe, 2, {.folder = run, .resume = true, .threads = 1, .time_limit = 1e6});
+  std::string told;
+  const TrainerCallbacks tell{.message = [&](const std::string& text) { told += text + "\n"; }};
+  cross_validate(recipe, 2, {.folder = run, .resume = true, .threads = 1, .time_limit = 1e6}, tell);
+  EXPECT_TRUE(contains(told, "fold 1 keeps its number of epochs, 2\n")) << told;
   const auto epochs = [&](const char* folder) {
     return nlohmann::json::parse(read_text(run / folder / "recipe.json"))["epochs"].get<int>();
   };

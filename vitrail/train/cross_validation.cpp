@@ -54,7 +54,7 @@ Recipe recipe_of_fold(Recipe recipe, int64_t fold, int64_t folds) {
   return recipe;
 }
 
-// The epochs of a run that is resumed, which a time limit may have reduced.
+// Takes the epochs of the run in `folder`, which a time limit may have reduced.
 void keep_epochs(Recipe& recipe, const std::filesystem::path& folder) {
   const std::filesystem::path file = folder / "recipe.json";
   if (!is_present(file)) return;
@@ -130,6 +130,8 @@ CrossValidationResult cross_validate(const Recipe& given, int64_t folds, const T
   for (int64_t fold = 1; fold <= folds; ++fold) {
     recipes.push_back(recipe_of_fold(recipe, fold, folds));
     if (keeps_epochs) keep_epochs(recipes.back(), folder_of_fold(options, fold));
+    if (recipes.back().epochs != recipe.epochs)
+      log(str("fold ", fold, " keeps its number of epochs, ", recipes.back().epochs));
   }
   if (is_root) check_folders(recipes, options);
   CrossValidationResult result;
