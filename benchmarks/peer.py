@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Times one peer on one model: prints {"min_ms", "median_ms", "peak_rss_mb", "error"} as one line of JSON.
 
-usage: benchmarks/peer.py PEER MODEL BATCH PRECISION [SECONDS]
+usage: benchmarks/peer.py PEER MODEL BATCH PRECISION [SECONDS [wait]]
 PEER       eager, compiled, tuned (PyTorch), zentorch, onnxruntime, onnxruntime_static, openvino, litert, mnn;
            train: PyTorch's forward, backward and AdamW
 MODEL      a model name of timm, or cifar_vit_d192 or cifar_vit_d384
@@ -10,7 +10,8 @@ PRECISION  fp32, half (or bf16: peers compute half precision in bf16), int8; tra
 
 Weights and images are random: the time of a GEMM does not depend on its values.  Before anything is timed, the logits
 are compared with those of PyTorch in fp32: `error` is the relative L2 norm of the difference.  Converted models are
-cached in the temporary folder.
+cached in the temporary folder.  With `wait`, "ready" is printed before the measurement, which begins after a line of
+standard input.
 """
 
 import importlib
@@ -64,6 +65,9 @@ def make_model(name):
 def time_calls(call, seconds, **more):
     for _ in range(3):  # warm-up
         call()
+    if sys.argv[6:] == ["wait"]:  # peers.py --turn starts all programs at one time
+        print("ready", flush=True)
+        sys.stdin.readline()
     times, end = [], time.perf_counter() + seconds
     while time.perf_counter() < end or len(times) < 5:
         start = time.perf_counter()
