@@ -30,6 +30,7 @@ class Program:
 
     def result(self):
         """(status, standard output, standard error)"""
+        self.process.stdin.close()
         return self.process.wait(), self.output.read_text(), self.messages.read_text()
 
 
