@@ -248,8 +248,9 @@ def readme_lines(records):
         ]
         rows.append([f"{record['processor']}, {record['cores']} cores", *cells])
     programs = {record["command"].split()[0] for record in chosen}
+    fastest = {DISPLAY[min(row["peers"], key=row["peers"].get)] for record in chosen for row in record["rows"]}
     text = (
-        "Time of the fastest peer (ONNX Runtime, OpenVINO, PyTorch) over time of vitrail: the geometric mean over "
+        f"Time of the fastest peer ({', '.join(sorted(fastest))}) over time of vitrail: the geometric mean over "
         "models and batch sizes, with minimum and maximum. "
         f"Command: `{'`, `'.join(sorted(programs))}`; {versions_text(chosen)}."
     )

@@ -199,6 +199,7 @@ class ResultsTables(unittest.TestCase):
             patience=100,
             only=["b8"],
             peers=None,
+            turn=0,
         )
         peer_records.write(inference, training, options, self.root / "benchmarks" / "results")
         names = ("inference-test", "training-test")
