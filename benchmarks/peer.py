@@ -65,7 +65,7 @@ def make_model(name):
 def time_calls(call, seconds, **more):
     for _ in range(3):  # warm-up
         call()
-    if sys.argv[6:] == ["wait"]:  # peers.py --turn starts all programs at one time
+    if sys.argv[6:] == ["wait"]:  # peers.py --alternate starts all programs at one time
         print("ready", flush=True)
         sys.stdin.readline()
     times, end = [], time.perf_counter() + seconds

@@ -41,7 +41,7 @@ def command_of(options):
         "--patience",
         f"{options.patience:g}",
     ]
-    command += ["--turn", f"{options.turn:g}"] if options.turn else []
+    command += ["--alternate", f"{options.alternate:g}"] if options.alternate else []
     for name, values in (("--only", options.only), ("--peers", options.peers)):
         command += [name, *values] if values else []
     return shlex.join(command)

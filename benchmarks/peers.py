@@ -2,16 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares the speed of vitrail with PyTorch, zentorch, ONNX Runtime, OpenVINO, LiteRT and MNN.
 
-usage: benchmarks/peers.py [--rounds 3] [--seconds 3] [--turn SECONDS] [--patience 300] [--only TEXT …] [--peers …]
+usage: benchmarks/peers.py [--rounds 3] [--seconds 3] [--alternate SECONDS] [--patience 300] [--only TEXT …] [--peers …]
                            [--output build/peers] [--program build/release/vitrail] [--record NAME PROCESSOR]
 
 A cell is a model with a batch size and a precision.  Each round runs every program once per cell, one after the other,
 each as its own process with all cores.  machine_rate (cmake -DVITRAIL_BENCHMARKS=ON) is one of the programs: it
 measures the rate of oneDNN's GEMM over the shapes of the model.  "GEMM share" is the rate of vitrail over that rate.
 
-The speed of a shared machine changes within seconds.  With --turn, the programs of a cell are loaded first; then one
-after the other runs for that many seconds while the others are stopped, until --seconds have passed for all together.
-A call that is interrupted takes longer, so a turn needs several calls.  machine_rate is not run then.
+The speed of a shared machine changes within seconds.  With --alternate, the programs of a cell are loaded first; then
+one after the other runs for that many seconds while the others are stopped, until --seconds have passed for all
+together.  A call that is interrupted takes longer, so SECONDS must be enough for several calls.  machine_rate is not
+run then.
 
 --only selects the cells whose name contains the text, such as "vit_tiny", "b8 fp32" or "train".  A program that needs
 more than --patience plus ten times --seconds for a cell is left out of that cell: half precision in PyTorch can take
@@ -33,8 +34,8 @@ import subprocess
 import sys
 import venv
 
+import alternate
 import peer_records
-import turns
 from peer_names import RUNTIMES
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -121,12 +122,12 @@ class Cell:
         else:
             self.runs.setdefault(program, []).append(json.loads(output.splitlines()[-1]))
 
-    def run_in_turns(self, options):
+    def run_alternately(self, options):
         peers, others = {}, {}
         for program, command in self.programs(options).items():
             if program not in (*self.failures, "machine_rate"):
                 (peers if str(HERE / "peer.py") in command else others)[program] = command
-        for program, ended in turns.run(peers, others, options.turn, options.patience).items():
+        for program, ended in alternate.run(peers, others, options.alternate, options.patience).items():
             self.keep(program, *ended)
 
     def best(self, program):
@@ -286,7 +287,7 @@ def parse_options():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=3)
-    parser.add_argument("--turn", type=float)
+    parser.add_argument("--alternate", type=float)
     parser.add_argument("--patience", type=float, default=300)
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--peers", nargs="*", choices=list(RUNTIMES), help="default: those that can be the fastest")
@@ -307,7 +308,7 @@ def select_cells(only):
 def run_cells(cells, options):
     for cell in cells:
         for _ in range(options.rounds):
-            (cell.run_in_turns if options.turn else cell.run_round)(options)
+            (cell.run_alternately if options.alternate else cell.run_round)(options)
         times = [f"{program} {cell.best(program):.1f} ms" for program in cell.runs if program != "machine_rate"]
         reasons = [f"; {program}: {reason}" for program, reason in cell.failures.items()]
         print(f"peers: {cell.name()}: {', '.join(times)}{''.join(reasons)}", file=sys.stderr, flush=True)

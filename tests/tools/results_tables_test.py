@@ -129,6 +129,7 @@ class ResultsTables(unittest.TestCase):
         faster = [row | {"vitrail": 5.0, "speedup": 2.4} for row in INFERENCE["rows"][:1]]
         self.write_record("other", INFERENCE | {"processor": "Other CPU", "rows": faster})
         self.run_tool()
+        self.assertIn("Time of the fastest peer (ONNX Runtime, OpenVINO) over", readme.read_text())
         self.assertIn("| Test CPU, 2 cores | 1.20 (1.20 to 1.20) | 1.80 (1.80 to 1.80) |", readme.read_text())
         self.assertIn("| Other CPU, 2 cores | 2.40 (2.40 to 2.40) | not run |", readme.read_text())
 
@@ -199,7 +200,7 @@ class ResultsTables(unittest.TestCase):
             patience=100,
             only=["b8"],
             peers=None,
-            turn=0,
+            alternate=0,
         )
         peer_records.write(inference, training, options, self.root / "benchmarks" / "results")
         names = ("inference-test", "training-test")

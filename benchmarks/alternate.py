@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the programs of a cell of peers.py in turn, so that each meets the same speeds of a shared machine."""
+"""Runs the programs of a cell of peers.py alternately, so that a change of the machine's speed affects all of them."""
 
 import itertools
 import pathlib
@@ -34,10 +34,11 @@ class Program:
         return self.process.wait(), self.output.read_text(), self.messages.read_text()
 
 
-def run(peers, others, turn, patience):
+def run(peers, others, seconds, patience):
     """{name: command} of runs of peer.py and of other programs → {name: result}.
 
-    The peers are loaded one after the other.  Then all programs begin to measure, but all except one are stopped.
+    The peers are loaded one after the other.  Then each program measures for `seconds` while the others are stopped,
+    repeatedly, until all have ended.
     """
     programs = {}
     with tempfile.TemporaryDirectory() as folder:
@@ -54,18 +55,18 @@ def run(peers, others, turn, patience):
             for name, command in others.items():
                 programs[name] = Program(command, next(folders))
                 programs[name].process.send_signal(signal.SIGSTOP)
-            take_turns([program.process for program in programs.values()], turn)
+            alternate([program.process for program in programs.values()], seconds)
             return {name: program.result() for name, program in programs.items()}
         finally:
             for program in programs.values():
-                program.process.kill()  # after an interruption, which stopped programs do not notice
+                program.process.kill()  # A stopped program does not notice an interruption.
 
 
-def take_turns(processes, turn):
+def alternate(processes, seconds):
     while any(process.poll() is None for process in processes):
         for process in processes:
             process.send_signal(signal.SIGCONT)
             try:
-                process.wait(turn)
+                process.wait(seconds)
             except subprocess.TimeoutExpired:
                 process.send_signal(signal.SIGSTOP)
