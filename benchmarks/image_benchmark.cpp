@@ -5,8 +5,8 @@
 
 #include "benchmarks/kernel_benchmark.h"
 #include "vitrail/base/parallel.h"
-#include "vitrail/data/input_paths.h"
-#include "vitrail/data/ordered_prefetch.h"
+#include "vitrail/data/datasets/input_paths.h"
+#include "vitrail/data/loader/ordered_prefetch.h"
 #include "vitrail/image/decode.h"
 #include "vitrail/image/transform.h"
 

@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "vitrail/data/decoded_cache.h"
-#include "vitrail/data/loader.h"
+#include "vitrail/data/loader/decoded_cache.h"
+#include "vitrail/data/loader/loader.h"
 
 namespace vitrail::data {
 namespace {

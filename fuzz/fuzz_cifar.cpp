@@ -2,7 +2,7 @@
 // Fuzzes CIFAR's binary files and the files with their class names.  Every input must give a dataset or a
 // vitrail::Error.  The class names come first, with their length before them, and then the records.
 #include "fuzz/inputs.h"
-#include "vitrail/data/dataset_formats_internal.h"
+#include "vitrail/data/datasets/dataset_formats_internal.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace vitrail;

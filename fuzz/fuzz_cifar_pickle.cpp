@@ -2,8 +2,8 @@
 // Fuzzes CIFAR's files for Python: batches and their class names.  Every input must give a dataset or a vitrail::Error.
 //   corpus: tests/fixtures/data/cifar-10-batches-py/* tests/fixtures/data/cifar-100-python/*
 #include "fuzz/inputs.h"
-#include "vitrail/data/cifar_batch_internal.h"
-#include "vitrail/data/dataset_formats_internal.h"
+#include "vitrail/data/datasets/cifar_batch_internal.h"
+#include "vitrail/data/datasets/dataset_formats_internal.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace vitrail;

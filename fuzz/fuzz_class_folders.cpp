@@ -2,7 +2,7 @@
 // Fuzzes the names of folders and files that become classes and splits, as they are in a folder or an archive.  Every
 // input must give labels or a vitrail::Error.  One path per line; folders end with '/'; the first line is the split.
 #include "fuzz/inputs.h"
-#include "vitrail/data/class_folders_internal.h"
+#include "vitrail/data/datasets/class_folders_internal.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace vitrail;

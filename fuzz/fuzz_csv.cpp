@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fuzzes datasets that are listed in a CSV file.  Every input must give a dataset or a vitrail::Error.
 #include "fuzz/inputs.h"
-#include "vitrail/data/csv_internal.h"
-#include "vitrail/data/dataset_formats_internal.h"
+#include "vitrail/data/datasets/csv_internal.h"
+#include "vitrail/data/datasets/dataset_formats_internal.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace vitrail;

@@ -2,7 +2,7 @@
 // Fuzzes MNIST's IDX files, plain and gzip.  Every input must give a dataset or a vitrail::Error.  The labels file
 // comes first, with its length before it, and then the images file.
 #include "fuzz/inputs.h"
-#include "vitrail/data/dataset_formats_internal.h"
+#include "vitrail/data/datasets/dataset_formats_internal.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace vitrail;

@@ -5,8 +5,8 @@
 #include <cstdlib>
 
 #include "fuzz/inputs.h"
-#include "vitrail/data/auto_augment_internal.h"
-#include "vitrail/train/recipe.h"
+#include "vitrail/data/augment/auto_augment_internal.h"
+#include "vitrail/train/recipe/recipe.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace vitrail;

@@ -3,7 +3,7 @@
 //   corpus: tests/fixtures/base/*.tar tests/fixtures/data/*.tar.gz
 #include "fuzz/inputs.h"
 #include "vitrail/base/tar_internal.h"
-#include "vitrail/data/dataset_formats_internal.h"
+#include "vitrail/data/datasets/dataset_formats_internal.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace vitrail;

@@ -2,9 +2,9 @@
 // Fuzzes the reader of training checkpoints: the safetensors file, its metadata, and the counters inside.  Every input
 // must give a state or a vitrail::Error.
 #include "fuzz/inputs.h"
-#include "vitrail/train/checkpoint_internal.h"
-#include "vitrail/train/counters_internal.h"
-#include "vitrail/train/recipe.h"
+#include "vitrail/train/recipe/recipe.h"
+#include "vitrail/train/run/checkpoint_internal.h"
+#include "vitrail/train/run/counters_internal.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace vitrail;

@@ -2,7 +2,7 @@
 // Fuzzes zip archives of class folders.  Every input must give a dataset or a vitrail::Error.
 //   corpus: tests/fixtures/data/*.zip tests/fixtures/base/*.zip
 #include "fuzz/inputs.h"
-#include "vitrail/data/dataset_formats_internal.h"
+#include "vitrail/data/datasets/dataset_formats_internal.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace vitrail;

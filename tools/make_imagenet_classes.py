@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes vitrail/data/imagenet_classes.txt: WordNet id and class name of ImageNet-1k's classes in index order.
+"""Writes vitrail/data/datasets/imagenet_classes.txt: WordNet id and class name of ImageNet-1k's classes in index order.
 
 The lists come from timm's package data (data/_info/imagenet_synsets.txt and imagenet_synset_to_lemma.txt), the same
 files that its ImageNetInfo reads.  Run from the repository root, with timm installed:
@@ -11,7 +11,7 @@ import pathlib
 
 import timm
 
-OUTPUT = pathlib.Path("vitrail/data/imagenet_classes.txt")
+OUTPUT = pathlib.Path("vitrail/data/datasets/imagenet_classes.txt")
 
 
 def main():

@@ -188,7 +188,7 @@ vitrail_status* vitrail_zeroshot(const vitrail_model* model, const vitrail_image
 
 typedef enum vitrail_train_event {
   VITRAIL_TRAIN_MESSAGE = 0,  /* a line for a log */
-  VITRAIL_TRAIN_PROGRESS = 1, /* a JSON object after each batch: vitrail/train/result_json.h */
+  VITRAIL_TRAIN_PROGRESS = 1, /* a JSON object after each batch: vitrail/train/report/result_json.h */
   VITRAIL_TRAIN_EPOCH = 2,    /* a JSON object after each epoch */
   VITRAIL_TRAIN_RESULT = 3    /* a JSON object at the end, unless the run was stopped */
 } vitrail_train_event;

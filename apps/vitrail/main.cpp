@@ -9,13 +9,13 @@
 #include <optional>
 #include <sstream>
 
-#include "apps/vitrail/build_info.h"
-#include "apps/vitrail/commands.h"
-#include "apps/vitrail/output.h"
-#include "apps/vitrail/process_setup.h"
-#include "apps/vitrail/progress.h"
-#include "apps/vitrail/usage_errors.h"
-#include "apps/vitrail/version_text.h"
+#include "apps/vitrail/commands/commands.h"
+#include "apps/vitrail/output/output.h"
+#include "apps/vitrail/output/progress.h"
+#include "apps/vitrail/shell/build_info.h"
+#include "apps/vitrail/shell/process_setup.h"
+#include "apps/vitrail/shell/usage_errors.h"
+#include "apps/vitrail/shell/version_text.h"
 #include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/file_guard.h"

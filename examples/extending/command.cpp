@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program with a subcommand, built as apps/vitrail is.  In the vitrail program, add_parameters() would be a file of
-// its own, and VITRAIL_COMMANDS in apps/vitrail/commands.h would name it.
+// its own, and VITRAIL_COMMANDS in apps/vitrail/commands/commands.h would name it.
 //
 //   example_extending_command parameters vit_tiny_patch16_224
 #include <CLI/CLI.hpp>

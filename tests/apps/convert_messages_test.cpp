@@ -14,7 +14,7 @@
 #include "tests/support/onnx_file.h"
 #include "tests/support/sam_fixture.h"
 #include "vitrail/base/random.h"
-#include "vitrail/data/random_area_crop.h"
+#include "vitrail/data/augment/random_area_crop.h"
 #include "vitrail/image/decode.h"
 #include "vitrail/infer/preprocess.h"
 #include "vitrail/models/load.h"

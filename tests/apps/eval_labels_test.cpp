@@ -4,7 +4,7 @@
 
 #include "tests/apps/cli_fixture.h"
 #include "vitrail/base/npy.h"
-#include "vitrail/data/multi_label_report.h"
+#include "vitrail/data/metrics/multi_label_report.h"
 
 namespace vitrail::testing {
 namespace {

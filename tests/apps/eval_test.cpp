@@ -6,7 +6,7 @@
 
 #include "tests/apps/shell.h"
 #include "vitrail/base/npy.h"
-#include "vitrail/data/classification_report.h"
+#include "vitrail/data/metrics/classification_report.h"
 
 namespace vitrail::testing {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "tests/apps/option_effects.h"
 #include "vitrail/base/npy.h"
-#include "vitrail/data/classification_report.h"
-#include "vitrail/data/multi_label_report.h"
+#include "vitrail/data/metrics/classification_report.h"
+#include "vitrail/data/metrics/multi_label_report.h"
 
 namespace vitrail::testing {
 namespace {

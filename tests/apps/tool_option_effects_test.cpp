@@ -15,7 +15,7 @@
 #include "vitrail/infer/session.h"
 #include "vitrail/kernels/gemm/linear.h"
 #include "vitrail/models/load.h"
-#include "vitrail/train/checkpoint.h"
+#include "vitrail/train/run/checkpoint.h"
 #include "vitrail/weights/checkpoint.h"
 
 namespace vitrail::testing {

@@ -14,8 +14,8 @@
 #include "tests/apps/shell.h"
 #include "tests/train/segment_fixture.h"
 #include "tests/train/training_fixture.h"
-#include "vitrail/data/metrics.h"
-#include "vitrail/train/default_recipe.h"
+#include "vitrail/data/metrics/metrics.h"
+#include "vitrail/train/recipe/default_recipe.h"
 #include "vitrail/train/trainer.h"
 
 namespace vitrail::testing {

@@ -17,8 +17,8 @@
 #include "tests/apps/metric_rows.h"
 #include "tests/support/models.h"
 #include "tests/train/training_fixture.h"
-#include "vitrail/data/metrics.h"
-#include "vitrail/train/checkpoint.h"
+#include "vitrail/data/metrics/metrics.h"
+#include "vitrail/train/run/checkpoint.h"
 
 namespace vitrail::testing {
 namespace fs = std::filesystem;

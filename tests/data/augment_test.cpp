@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/data/augment.h"
+#include "vitrail/data/augment/augment.h"
 
 #include <cmath>
 #include <map>
@@ -7,8 +7,8 @@
 
 #include "tests/data/augment_testing.h"
 #include "tests/data/support.h"
-#include "vitrail/data/random_erasing_internal.h"
-#include "vitrail/data/random_resized_crop_internal.h"
+#include "vitrail/data/augment/random_erasing_internal.h"
+#include "vitrail/data/augment/random_resized_crop_internal.h"
 #include "vitrail/image/crop_internal.h"
 #include "vitrail/image/resize_internal.h"
 

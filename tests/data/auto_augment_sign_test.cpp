@@ -4,7 +4,7 @@
 #include <map>
 
 #include "tests/data/support.h"
-#include "vitrail/data/auto_augment_internal.h"
+#include "vitrail/data/augment/auto_augment_internal.h"
 
 namespace vitrail::data {
 namespace {

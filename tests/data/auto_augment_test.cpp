@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Augmentation policies against timm and torchvision: arguments, resulting images and frequencies of draws.
-#include "vitrail/data/auto_augment_internal.h"
+#include "vitrail/data/augment/auto_augment_internal.h"
 
 #include <zlib.h>
 
@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/data/support.h"
-#include "vitrail/data/auto_augment_policies_internal.h"
+#include "vitrail/data/augment/auto_augment_policies_internal.h"
 
 namespace vitrail::data {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // CIFAR's files for Python, read with encoding="bytes" and written again: the keys of the dict are bytes.
 #include "tests/data/support.h"
-#include "vitrail/data/cifar_batch_internal.h"
+#include "vitrail/data/datasets/cifar_batch_internal.h"
 
 namespace vitrail::data {
 namespace {

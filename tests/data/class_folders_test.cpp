@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "tests/data/support.h"
-#include "vitrail/data/dataset.h"
+#include "vitrail/data/datasets/dataset.h"
 
 namespace vitrail::data {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/data/class_matching_internal.h"
+#include "vitrail/data/datasets/class_matching_internal.h"
 
 #include "tests/data/support.h"
 

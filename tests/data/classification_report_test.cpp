@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/data/classification_report.h"
+#include "vitrail/data/metrics/classification_report.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Small parts of datasets: contents, listings of archives, names of kinds, and texts.
-#include "vitrail/data/content_internal.h"
+#include "vitrail/data/datasets/content_internal.h"
 
 #include <zlib.h>
 
@@ -9,16 +9,16 @@
 #include <optional>
 
 #include "tests/data/support.h"
-#include "vitrail/data/class_dataset_internal.h"
-#include "vitrail/data/class_matching_internal.h"
-#include "vitrail/data/dataset_formats_internal.h"
-#include "vitrail/data/decoded_cache.h"
-#include "vitrail/data/folder_walk_internal.h"
-#include "vitrail/data/imagenet_labels.h"
-#include "vitrail/data/input_paths.h"
-#include "vitrail/data/interval_json_internal.h"
-#include "vitrail/data/left_out_internal.h"
-#include "vitrail/data/split_choice_internal.h"
+#include "vitrail/data/augment/interval_json_internal.h"
+#include "vitrail/data/datasets/class_dataset_internal.h"
+#include "vitrail/data/datasets/class_matching_internal.h"
+#include "vitrail/data/datasets/dataset_formats_internal.h"
+#include "vitrail/data/datasets/folder_walk_internal.h"
+#include "vitrail/data/datasets/imagenet_labels.h"
+#include "vitrail/data/datasets/input_paths.h"
+#include "vitrail/data/datasets/left_out_internal.h"
+#include "vitrail/data/datasets/split_choice_internal.h"
+#include "vitrail/data/loader/decoded_cache.h"
 
 namespace vitrail::data {
 namespace {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Several labels in a column of a CSV list: separated by blanks, in lists, in several rows.
-#include "vitrail/data/csv_labels_internal.h"
+#include "vitrail/data/datasets/csv_labels_internal.h"
 
 #include "tests/data/support.h"
-#include "vitrail/data/dataset.h"
+#include "vitrail/data/datasets/dataset.h"
 
 namespace vitrail::data {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/data/csv_layout_internal.h"
+#include "vitrail/data/datasets/csv_layout_internal.h"
 
 #include <cmath>
 

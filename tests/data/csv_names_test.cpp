@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The classes of CSV lists with class indices and class names, without a model.
 #include "tests/data/support.h"
-#include "vitrail/data/dataset.h"
+#include "vitrail/data/datasets/dataset.h"
 
 namespace vitrail::data {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows of CSV lists that do not fit the header, and fields that look alike.
 #include "tests/data/support.h"
-#include "vitrail/data/dataset.h"
+#include "vitrail/data/datasets/dataset.h"
 
 namespace vitrail::data {
 namespace {

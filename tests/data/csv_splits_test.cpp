@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Splits that a CSV list says in columns of any name, or in flags.
-#include "vitrail/data/csv_splits_internal.h"
+#include "vitrail/data/datasets/csv_splits_internal.h"
 
 #include "tests/data/support.h"
-#include "vitrail/data/dataset.h"
+#include "vitrail/data/datasets/dataset.h"
 
 namespace vitrail::data {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/data/csv_internal.h"
+#include "vitrail/data/datasets/csv_internal.h"
 
 #include "tests/data/support.h"
 

@@ -5,11 +5,11 @@
 #include <map>
 
 #include "tests/data/support.h"
-#include "vitrail/data/cifar_batch_internal.h"
-#include "vitrail/data/csv_layout_internal.h"
-#include "vitrail/data/csv_splits_internal.h"
-#include "vitrail/data/dataset.h"
-#include "vitrail/data/dataset_formats_internal.h"
+#include "vitrail/data/datasets/cifar_batch_internal.h"
+#include "vitrail/data/datasets/csv_layout_internal.h"
+#include "vitrail/data/datasets/csv_splits_internal.h"
+#include "vitrail/data/datasets/dataset.h"
+#include "vitrail/data/datasets/dataset_formats_internal.h"
 
 namespace vitrail::data {
 namespace {

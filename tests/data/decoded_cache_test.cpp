@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/data/decoded_cache.h"
+#include "vitrail/data/loader/decoded_cache.h"
 
 #include <set>
 

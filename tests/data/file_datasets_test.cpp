@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Datasets in single files: CSV, CIFAR's binary files, MNIST's IDX.
 #include "tests/data/support.h"
-#include "vitrail/data/dataset.h"
+#include "vitrail/data/datasets/dataset.h"
 
 namespace vitrail::data {
 namespace {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/data/folder_walk_internal.h"
+#include "vitrail/data/datasets/folder_walk_internal.h"
 
 #include <sys/stat.h>
 
 #include "tests/data/support.h"
-#include "vitrail/data/left_out_internal.h"
+#include "vitrail/data/datasets/left_out_internal.h"
 
 namespace vitrail::data {
 namespace {

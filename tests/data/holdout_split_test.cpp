@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/data/holdout_split.h"
+#include "vitrail/data/datasets/holdout_split.h"
 
 #include <algorithm>
 #include <map>

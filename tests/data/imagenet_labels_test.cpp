@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/data/imagenet_labels.h"
+#include "vitrail/data/datasets/imagenet_labels.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/data/input_paths.h"
+#include "vitrail/data/datasets/input_paths.h"
 
 #include "tests/data/support.h"
 

@@ -5,8 +5,8 @@
 
 #include "tests/data/noise_dataset.h"
 #include "tests/data/support.h"
-#include "vitrail/data/decoded_cache.h"
-#include "vitrail/data/loader.h"
+#include "vitrail/data/loader/decoded_cache.h"
+#include "vitrail/data/loader/loader.h"
 
 namespace vitrail::data {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/data/loader.h"
+#include "vitrail/data/loader/loader.h"
 
 #include <algorithm>
 #include <atomic>
@@ -11,7 +11,7 @@
 #include "tests/data/noise_dataset.h"
 #include "tests/data/support.h"
 #include "vitrail/base/random.h"
-#include "vitrail/data/decoded_cache.h"
+#include "vitrail/data/loader/decoded_cache.h"
 
 namespace vitrail::data {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/data/metrics.h"
+#include "vitrail/data/metrics/metrics.h"
 
 #include <gtest/gtest.h>
 

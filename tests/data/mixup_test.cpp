@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/data/mixup.h"
+#include "vitrail/data/augment/mixup.h"
 
 #include <array>
 #include <cmath>

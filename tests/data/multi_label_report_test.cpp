@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/data/multi_label_report.h"
+#include "vitrail/data/metrics/multi_label_report.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/data/natural_order_internal.h"
+#include "vitrail/data/datasets/natural_order_internal.h"
 
 #include <algorithm>
 #include <random>

@@ -8,7 +8,7 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/random.h"
-#include "vitrail/data/dataset.h"
+#include "vitrail/data/datasets/dataset.h"
 
 namespace vitrail::data {
 

@@ -7,10 +7,10 @@
 #include "tests/data/augment_testing.h"
 #include "tests/data/noise_dataset.h"
 #include "tests/data/support.h"
-#include "vitrail/data/augment_checks_internal.h"
-#include "vitrail/data/auto_augment_internal.h"
-#include "vitrail/data/loader_checks_internal.h"
-#include "vitrail/data/mixup.h"
+#include "vitrail/data/augment/augment_checks_internal.h"
+#include "vitrail/data/augment/auto_augment_internal.h"
+#include "vitrail/data/augment/mixup.h"
+#include "vitrail/data/loader/loader_checks_internal.h"
 
 namespace vitrail::data {
 namespace {

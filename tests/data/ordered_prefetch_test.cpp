@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/data/ordered_prefetch.h"
+#include "vitrail/data/loader/ordered_prefetch.h"
 
 #include <gtest/gtest.h>
 

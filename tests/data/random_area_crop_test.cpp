@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/data/random_area_crop.h"
+#include "vitrail/data/augment/random_area_crop.h"
 
 #include <gtest/gtest.h>
 

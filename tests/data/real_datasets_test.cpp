@@ -6,9 +6,9 @@
 #include <numeric>
 
 #include "tests/data/support.h"
-#include "vitrail/data/dataset.h"
-#include "vitrail/data/imagenet_labels.h"
-#include "vitrail/data/ordered_prefetch.h"
+#include "vitrail/data/datasets/dataset.h"
+#include "vitrail/data/datasets/imagenet_labels.h"
+#include "vitrail/data/loader/ordered_prefetch.h"
 
 namespace vitrail::data {
 namespace {

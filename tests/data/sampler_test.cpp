@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/data/sampler_internal.h"
+#include "vitrail/data/loader/sampler_internal.h"
 
 #include <cmath>
 #include <numeric>
 
 #include "tests/data/noise_dataset.h"
 #include "tests/data/support.h"
-#include "vitrail/data/holdout_split.h"
-#include "vitrail/data/random_draws_internal.h"
+#include "vitrail/data/augment/random_draws_internal.h"
+#include "vitrail/data/datasets/holdout_split.h"
 
 namespace vitrail::data {
 namespace {

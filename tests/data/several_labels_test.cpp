@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // CSV lists of images with several labels, and their batches.
 #include "tests/data/support.h"
-#include "vitrail/data/dataset.h"
-#include "vitrail/data/decoded_cache.h"
-#include "vitrail/data/holdout_split.h"
-#include "vitrail/data/loader.h"
+#include "vitrail/data/datasets/dataset.h"
+#include "vitrail/data/datasets/holdout_split.h"
+#include "vitrail/data/loader/decoded_cache.h"
+#include "vitrail/data/loader/loader.h"
 
 namespace vitrail::data {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/data/shared_images.h"
+#include "vitrail/data/loader/shared_images.h"
 
 #include <functional>
 #include <map>

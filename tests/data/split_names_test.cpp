@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/data/split_names_internal.h"
+#include "vitrail/data/datasets/split_names_internal.h"
 
 #include "tests/data/support.h"
-#include "vitrail/data/dataset_formats_internal.h"
-#include "vitrail/data/unicode_names_internal.h"
+#include "vitrail/data/datasets/dataset_formats_internal.h"
+#include "vitrail/data/datasets/unicode_names_internal.h"
 
 namespace vitrail::data {
 namespace {

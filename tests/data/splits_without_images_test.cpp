@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Split folders whose files are not read: another split is not read in their place without a word.
 #include "tests/data/support.h"
-#include "vitrail/data/class_folders_internal.h"
-#include "vitrail/data/dataset.h"
+#include "vitrail/data/datasets/class_folders_internal.h"
+#include "vitrail/data/datasets/dataset.h"
 
 namespace vitrail::data {
 namespace {

@@ -13,7 +13,7 @@
 #include "tests/support/messages.h"
 #include "tests/support/paths.h"
 #include "vitrail/base/error.h"
-#include "vitrail/data/classification_report.h"
+#include "vitrail/data/metrics/classification_report.h"
 
 namespace vitrail::data {
 

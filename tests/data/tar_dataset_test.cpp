@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/data/support.h"
-#include "vitrail/data/cifar_batch_internal.h"
-#include "vitrail/data/dataset.h"
+#include "vitrail/data/datasets/cifar_batch_internal.h"
+#include "vitrail/data/datasets/dataset.h"
 
 namespace vitrail::data {
 namespace {

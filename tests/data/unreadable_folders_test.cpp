@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Class folders with subfolders that cannot be read.  Listings stand for them, because root may read every folder.
 #include "tests/data/support.h"
-#include "vitrail/data/class_folders_internal.h"
+#include "vitrail/data/datasets/class_folders_internal.h"
 
 namespace vitrail::data {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A folder in a split that has the split's name again, as `unzip train.zip -d train` leaves it.
 #include "tests/data/support.h"
-#include "vitrail/data/dataset.h"
+#include "vitrail/data/datasets/dataset.h"
 
 namespace vitrail::data {
 namespace {

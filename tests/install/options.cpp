@@ -3,8 +3,8 @@
 // field has a default.
 #include <vitrail/analysis/knn.h>
 #include <vitrail/autograd/engine.h>
-#include <vitrail/data/loader.h>
-#include <vitrail/data/ordered_prefetch.h>
+#include <vitrail/data/loader/loader.h>
+#include <vitrail/data/loader/ordered_prefetch.h>
 #include <vitrail/dist/gradient_reducer.h>
 #include <vitrail/image/overlay.h>
 #include <vitrail/nn/attention.h>

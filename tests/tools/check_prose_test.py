@@ -58,7 +58,7 @@ class Identifiers(Case):
 
     def test_a_rule_may_be_for_some_folders_only(self):
         self.assert_caught("vitrail/kernels/a.cpp", "float rest;", "rest")
-        self.assert_fine("vitrail/data/csv.cpp", "std::string_view rest;")
+        self.assert_fine("vitrail/data/datasets/csv.cpp", "std::string_view rest;")
 
     def test_names_of_files_are_identifiers(self):
         self.assert_caught("tests/support/pictures.cpp", "int x;\n", "pictures", line=0)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/train/all_gather_internal.h"
+#include "vitrail/train/run/all_gather_internal.h"
 
 #include "tests/dist/thread_communicator.h"
 #include "tests/train/training_fixture.h"

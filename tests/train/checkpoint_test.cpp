@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/train/checkpoint.h"
+#include "vitrail/train/run/checkpoint.h"
 
 #include <algorithm>
 #include <cstring>
@@ -8,7 +8,7 @@
 #include "tests/support/full_disk.h"
 #include "tests/support/golden.h"
 #include "tests/train/training_fixture.h"
-#include "vitrail/train/checkpoint_internal.h"
+#include "vitrail/train/run/checkpoint_internal.h"
 #include "vitrail/weights/safetensors.h"
 
 namespace vitrail::train {

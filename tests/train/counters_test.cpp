@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/train/counters_internal.h"
+#include "vitrail/train/run/counters_internal.h"
 
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "tests/support/full_disk.h"
 #include "tests/train/training_fixture.h"
-#include "vitrail/train/append_only_file_internal.h"
-#include "vitrail/train/checked_json_internal.h"
-#include "vitrail/train/event_file_internal.h"
-#include "vitrail/train/metrics_file_internal.h"
-#include "vitrail/train/metrics_log_internal.h"
-#include "vitrail/train/multi_label_internal.h"
-#include "vitrail/train/unreadable_images_internal.h"
+#include "vitrail/train/objectives/multi_label_internal.h"
+#include "vitrail/train/recipe/checked_json_internal.h"
+#include "vitrail/train/run/append_only_file_internal.h"
+#include "vitrail/train/run/event_file_internal.h"
+#include "vitrail/train/run/metrics_file_internal.h"
+#include "vitrail/train/run/metrics_log_internal.h"
+#include "vitrail/train/run/unreadable_images_internal.h"
 
 namespace vitrail::train {
 namespace {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/train/cross_validation.h"
+#include "vitrail/train/objectives/cross_validation.h"
 
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "tests/train/training_fixture.h"
-#include "vitrail/train/run_data_internal.h"
+#include "vitrail/train/run/run_data_internal.h"
 
 namespace vitrail::train {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "tests/dist/thread_communicator.h"
 #include "tests/train/metrics_comparison.h"
-#include "vitrail/train/checkpoint.h"
-#include "vitrail/train/counters_internal.h"
+#include "vitrail/train/run/checkpoint.h"
+#include "vitrail/train/run/counters_internal.h"
 #include "vitrail/train/trainer.h"
 
 namespace vitrail::train {

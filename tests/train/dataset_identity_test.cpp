@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/train/dataset_identity_internal.h"
+#include "vitrail/train/run/dataset_identity_internal.h"
 
 #include <chrono>
 #include <functional>
 #include <set>
 
 #include "tests/train/training_runs.h"
-#include "vitrail/data/decoded_cache.h"
+#include "vitrail/data/loader/decoded_cache.h"
 
 namespace vitrail::train {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/train/default_recipe.h"
+#include "vitrail/train/recipe/default_recipe.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,10 +7,10 @@
 #include <tuple>
 
 #include "tests/train/training_fixture.h"
-#include "vitrail/train/model_setup_internal.h"
-#include "vitrail/train/recipe_inputs.h"
-#include "vitrail/train/run_data_internal.h"
-#include "vitrail/train/run_folder_internal.h"
+#include "vitrail/train/objectives/model_setup_internal.h"
+#include "vitrail/train/recipe/recipe_inputs.h"
+#include "vitrail/train/run/run_data_internal.h"
+#include "vitrail/train/run/run_folder_internal.h"
 #include "vitrail/train/trainer.h"
 
 namespace vitrail::train {

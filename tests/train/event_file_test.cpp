@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads event files by the format's description: record_writer.h, crc32c.h and event.proto of TensorFlow.
-#include "vitrail/train/event_file_internal.h"
+#include "vitrail/train/run/event_file_internal.h"
 
 #include <cmath>
 #include <cstring>
@@ -8,7 +8,7 @@
 #include <tuple>
 
 #include "tests/train/metrics_comparison.h"
-#include "vitrail/train/metrics_log_internal.h"
+#include "vitrail/train/run/metrics_log_internal.h"
 #include "vitrail/train/trainer.h"
 
 namespace vitrail::train {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/train/fold_images_internal.h"
+#include "vitrail/train/objectives/fold_images_internal.h"
 
 #include "tests/train/training_fixture.h"
-#include "vitrail/train/cross_validation.h"
+#include "vitrail/train/objectives/cross_validation.h"
 
 namespace vitrail::train {
 namespace {

@@ -9,9 +9,9 @@
 
 #include "tests/support/golden.h"
 #include "tests/train/training_fixture.h"
-#include "vitrail/train/append_only_file_internal.h"
-#include "vitrail/train/checkpoint.h"
-#include "vitrail/train/counters_internal.h"
+#include "vitrail/train/run/append_only_file_internal.h"
+#include "vitrail/train/run/checkpoint.h"
+#include "vitrail/train/run/counters_internal.h"
 #include "vitrail/train/trainer.h"
 
 namespace vitrail::train {

@@ -2,7 +2,7 @@
 // The program with a limited size of files, as on a full disk.
 #include "tests/support/program.h"
 #include "tests/train/training_fixture.h"
-#include "vitrail/train/checkpoint.h"
+#include "vitrail/train/run/checkpoint.h"
 
 namespace vitrail::train {
 namespace {

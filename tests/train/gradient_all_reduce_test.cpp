@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums of gradients over threads as processes, for every pass in which a gradient may have come.
-#include "vitrail/train/gradient_all_reduce_internal.h"
+#include "vitrail/train/run/gradient_all_reduce_internal.h"
 
 #include <gtest/gtest.h>
 

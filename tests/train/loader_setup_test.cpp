@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The options of the loaders follow from the recipe.
-#include "vitrail/train/loader_setup_internal.h"
+#include "vitrail/train/run/loader_setup_internal.h"
 
 #include <set>
 

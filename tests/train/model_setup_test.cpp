@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/train/model_setup_internal.h"
+#include "vitrail/train/objectives/model_setup_internal.h"
 
 #include "tests/support/golden.h"
 #include "tests/train/training_fixture.h"
 #include "vitrail/base/random.h"
-#include "vitrail/data/imagenet_labels.h"
+#include "vitrail/data/datasets/imagenet_labels.h"
 #include "vitrail/models/load.h"
 #include "vitrail/nn/positional_encoding.h"
 #include "vitrail/weights/hub_layout.h"

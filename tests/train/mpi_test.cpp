@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "tests/train/metrics_comparison.h"
-#include "vitrail/train/checkpoint.h"
+#include "vitrail/train/run/checkpoint.h"
 
 namespace vitrail::train {
 namespace {

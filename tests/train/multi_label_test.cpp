@@ -5,11 +5,11 @@
 
 #include "tests/train/training_fixture.h"
 #include "vitrail/models/load.h"
-#include "vitrail/train/default_recipe.h"
-#include "vitrail/train/evaluation_internal.h"
-#include "vitrail/train/loader_setup_internal.h"
-#include "vitrail/train/model_setup_internal.h"
-#include "vitrail/train/multi_label_internal.h"
+#include "vitrail/train/objectives/evaluation_internal.h"
+#include "vitrail/train/objectives/model_setup_internal.h"
+#include "vitrail/train/objectives/multi_label_internal.h"
+#include "vitrail/train/recipe/default_recipe.h"
+#include "vitrail/train/run/loader_setup_internal.h"
 #include "vitrail/train/trainer.h"
 
 namespace vitrail::train {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/train/non_finite_internal.h"
+#include "vitrail/train/run/non_finite_internal.h"
 
 #include <cmath>
 
 #include "tests/train/training_fixture.h"
 #include "vitrail/autograd/variable.h"
-#include "vitrail/train/model_setup_internal.h"
+#include "vitrail/train/objectives/model_setup_internal.h"
 
 namespace vitrail::train {
 namespace {

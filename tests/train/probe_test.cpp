@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/train/probe.h"
+#include "vitrail/train/objectives/probe.h"
 
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -9,8 +9,8 @@
 #include "tests/support/models.h"
 #include "tests/train/training_fixture.h"
 #include "vitrail/analysis/logistic_regression.h"
-#include "vitrail/data/dataset.h"
-#include "vitrail/data/metrics.h"
+#include "vitrail/data/datasets/dataset.h"
+#include "vitrail/data/metrics/metrics.h"
 #include "vitrail/image/transform.h"
 #include "vitrail/infer/preprocess.h"
 #include "vitrail/models/load.h"

@@ -3,9 +3,9 @@
 #include <cstdlib>
 
 #include "tests/train/segment_fixture.h"
-#include "vitrail/train/recipe_inputs.h"
-#include "vitrail/train/recipe_overrides_internal.h"
-#include "vitrail/train/schema_internal.h"
+#include "vitrail/train/recipe/recipe_inputs.h"
+#include "vitrail/train/recipe/recipe_overrides_internal.h"
+#include "vitrail/train/recipe/schema_internal.h"
 
 namespace vitrail::train {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/train/recipe.h"
+#include "vitrail/train/recipe/recipe.h"
 
 #include <algorithm>
 #include <iterator>
@@ -7,10 +7,10 @@
 
 #include "tests/train/training_fixture.h"
 #include "vitrail/base/installed_files.h"
-#include "vitrail/data/dataset.h"
+#include "vitrail/data/datasets/dataset.h"
 #include "vitrail/hub/hub.h"
 #include "vitrail/models/bundled.h"
-#include "vitrail/train/recipe_inputs.h"
+#include "vitrail/train/recipe/recipe_inputs.h"
 
 namespace vitrail::train {
 namespace {

@@ -10,8 +10,8 @@
 #include "tests/support/golden.h"
 #include "tests/train/metrics_comparison.h"
 #include "vitrail/models/model_config.h"
-#include "vitrail/train/checkpoint.h"
-#include "vitrail/train/run_folder_internal.h"
+#include "vitrail/train/run/checkpoint.h"
+#include "vitrail/train/run/run_folder_internal.h"
 #include "vitrail/train/trainer.h"
 
 namespace vitrail::train {

@@ -7,8 +7,8 @@
 #include <set>
 
 #include "tests/train/training_fixture.h"
-#include "vitrail/train/html_internal.h"
-#include "vitrail/train/report_images_internal.h"
+#include "vitrail/train/report/html_internal.h"
+#include "vitrail/train/report/report_images_internal.h"
 
 namespace vitrail::train {
 namespace {

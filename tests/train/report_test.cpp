@@ -4,9 +4,9 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/train/training_fixture.h"
-#include "vitrail/data/metrics.h"
-#include "vitrail/train/evaluation_report.h"
-#include "vitrail/train/run_folder_internal.h"
+#include "vitrail/data/metrics/metrics.h"
+#include "vitrail/train/report/evaluation_report.h"
+#include "vitrail/train/run/run_folder_internal.h"
 #include "vitrail/train/trainer.h"
 
 namespace vitrail::train {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/train/result_json.h"
+#include "vitrail/train/report/result_json.h"
 
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "vitrail/data/metrics.h"
+#include "vitrail/data/metrics/metrics.h"
 
 namespace vitrail::train {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/train/run_data_internal.h"
+#include "vitrail/train/run/run_data_internal.h"
 
 #include <algorithm>
 #include <functional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/train/run_events_internal.h"
+#include "vitrail/train/run/run_events_internal.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 
 #include "tests/train/training_fixture.h"
 #include "vitrail/optim/ema.h"
-#include "vitrail/train/resume_internal.h"
+#include "vitrail/train/run/resume_internal.h"
 #include "vitrail/weights/checkpoint.h"
 
 namespace vitrail::train {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A run replaces no other: what is in its folder decides whether it may begin.
-#include "vitrail/train/run_files_internal.h"
+#include "vitrail/train/run/run_files_internal.h"
 
 #include "tests/support/models.h"
 #include "tests/train/training_runs.h"

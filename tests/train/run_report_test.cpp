@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/train/training_fixture.h"
-#include "vitrail/data/metrics.h"
-#include "vitrail/train/report_images_internal.h"
-#include "vitrail/train/run_folder_internal.h"
+#include "vitrail/data/metrics/metrics.h"
+#include "vitrail/train/report/report_images_internal.h"
+#include "vitrail/train/run/run_folder_internal.h"
 
 namespace vitrail::train {
 namespace {

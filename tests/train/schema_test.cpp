@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/train/schema_internal.h"
+#include "vitrail/train/recipe/schema_internal.h"
 
 #include <gtest/gtest.h>
 

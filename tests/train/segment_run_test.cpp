@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/train/segment_run.h"
+#include "vitrail/train/objectives/segment_run.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -11,8 +11,8 @@
 #include "tests/train/training_runs.h"
 #include "vitrail/models/sam/sam.h"
 #include "vitrail/sam/mask_evaluation.h"
-#include "vitrail/train/checkpoint.h"
-#include "vitrail/train/multi_label_internal.h"
+#include "vitrail/train/objectives/multi_label_internal.h"
+#include "vitrail/train/run/checkpoint.h"
 
 namespace vitrail::train {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/train/segment_step_internal.h"
+#include "vitrail/train/objectives/segment_step_internal.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 #include "tests/train/segment_fixture.h"
 #include "vitrail/autograd/variable.h"
 #include "vitrail/optim/parameter_groups.h"
-#include "vitrail/train/segment_model_internal.h"
+#include "vitrail/train/objectives/segment_model_internal.h"
 
 namespace vitrail::train {
 namespace {

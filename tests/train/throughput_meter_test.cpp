@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/train/throughput_meter_internal.h"
+#include "vitrail/train/run/throughput_meter_internal.h"
 
 #include <gtest/gtest.h>
 

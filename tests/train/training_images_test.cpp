@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/train/training_images.h"
+#include "vitrail/train/run/training_images.h"
 
 #include <sys/stat.h>
 
 #include "tests/train/training_fixture.h"
-#include "vitrail/train/recipe.h"
+#include "vitrail/train/recipe/recipe.h"
 #include "vitrail/train/trainer.h"
 
 namespace vitrail::train {

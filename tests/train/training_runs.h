@@ -7,7 +7,7 @@
 
 #include "tests/support/golden.h"
 #include "tests/train/training_fixture.h"
-#include "vitrail/train/checkpoint.h"
+#include "vitrail/train/run/checkpoint.h"
 #include "vitrail/train/trainer.h"
 
 namespace vitrail::train {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/train/training_step_internal.h"
+#include "vitrail/train/objectives/training_step_internal.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,8 +11,8 @@
 #include "vitrail/models/load.h"
 #include "vitrail/nn/positional_encoding.h"
 #include "vitrail/ops/loss.h"
-#include "vitrail/train/model_setup_internal.h"
-#include "vitrail/train/run_folder_internal.h"
+#include "vitrail/train/objectives/model_setup_internal.h"
+#include "vitrail/train/run/run_folder_internal.h"
 
 namespace vitrail::train {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/train/unreadable_images_internal.h"
+#include "vitrail/train/run/unreadable_images_internal.h"
 
 #include "tests/train/training_fixture.h"
 

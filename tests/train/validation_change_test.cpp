@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Resumed runs whose validation images or preprocessing have changed: no score is reported of other images.
-#include "vitrail/train/validation_change_internal.h"
+#include "vitrail/train/run/validation_change_internal.h"
 
 #include <cmath>
 #include <functional>

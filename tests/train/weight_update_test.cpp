@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/train/weight_update_internal.h"
+#include "vitrail/train/run/weight_update_internal.h"
 
 #include <cmath>
 #include <limits>

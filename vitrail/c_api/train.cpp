@@ -2,9 +2,9 @@
 #include <filesystem>
 
 #include "vitrail/c_api/handles_internal.h"
-#include "vitrail/train/default_recipe.h"
-#include "vitrail/train/recipe_inputs.h"
-#include "vitrail/train/result_json.h"
+#include "vitrail/train/recipe/default_recipe.h"
+#include "vitrail/train/recipe/recipe_inputs.h"
+#include "vitrail/train/report/result_json.h"
 #include "vitrail/train/trainer.h"
 
 namespace vitrail::c_api {

@@ -6,7 +6,7 @@
 #include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/read_file.h"
-#include "vitrail/data/imagenet_labels.h"
+#include "vitrail/data/datasets/imagenet_labels.h"
 #include "vitrail/models/label_file_internal.h"
 
 namespace vitrail::pipeline {

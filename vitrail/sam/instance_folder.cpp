@@ -6,7 +6,7 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/read_file.h"
-#include "vitrail/data/folder_walk_internal.h"
+#include "vitrail/data/datasets/folder_walk_internal.h"
 #include "vitrail/image/decode.h"
 #include "vitrail/sam/instance_datasets_internal.h"
 

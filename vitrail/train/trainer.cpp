@@ -5,9 +5,9 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
-#include "vitrail/train/probe.h"
-#include "vitrail/train/run_internal.h"
-#include "vitrail/train/segment_run.h"
+#include "vitrail/train/objectives/probe.h"
+#include "vitrail/train/objectives/segment_run.h"
+#include "vitrail/train/run/run_internal.h"
 
 namespace vitrail::train {
 namespace {

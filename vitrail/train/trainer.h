@@ -8,7 +8,7 @@
 #include <string>
 
 #include "vitrail/dist/communicator.h"
-#include "vitrail/train/recipe.h"
+#include "vitrail/train/recipe/recipe.h"
 
 namespace vitrail::train {
 

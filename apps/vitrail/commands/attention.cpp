@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <filesystem>
+
+#include "apps/vitrail/commands/commands.h"
+#include "apps/vitrail/output/output_checks.h"
+#include "vitrail/base/error.h"
+#include "vitrail/base/npy.h"
+#include "vitrail/image/encode.h"
+#include "vitrail/pipeline/attention_view.h"
+
+namespace vitrail::app {
+namespace {
+
+struct AttentionCommandOptions {
+  ModelOptions model;
+  pipeline::AttentionOptions attention;
+  std::string image, output, raw, labels;
+  bool exif = false;
+};
+
+// The library's error names a field, the command line's its option.
+void check_selection(const AttentionCommandOptions& options, const Model& model) {
+  try {
+    pipeline::check_attention(model, options.attention);
+  } catch (const Error& error) {
+    throw Error("--" + error.parts()->where, error.parts()->expected, error.parts()->got);
+  }
+}
+
+// Writes the attention weights of all blocks, each [1, H, N, N], as one array [blocks, H, N, N].
+void write_raw(const std::string& path, const std::vector<Tensor>& weights) {
+  const Shape shape = weights[0].shape();
+  NpyWriter file(path, DType::f32, std::span(shape.begin() + 1, 3), static_cast<int64_t>(weights.size()));
+  for (const Tensor& block : weights) file.write_rows(block.data<float>(), 1);
+  file.finish();
+}
+
+void write_figure(const AttentionCommandOptions& options, const Model& model, const image::Image& photo,
+                  const Tensor& input, const std::vector<Tensor>& weights) {
+  const bool classifies = model.config().vit.num_classes > 0 && !model.config().vit.projection_head;
+  const Tensor logits = classifies ? model.session().logits(input) : Tensor();
+  const pipeline::AttendedImage image{.name = options.image,
+                                      .width = photo.width,
+                                      .height = photo.height,
+                                      .size = {input.size(2), input.size(3)},
+                                      .weights = weights};
+  image::write_png(options.output, pipeline::attention_figure(model, options.attention, photo, image, logits));
+}
+
+int visualise_attention(const AttentionCommandOptions& options, const GlobalOptions& global) {
+  const Model model = load_model(options.model, global, options.labels);
+  check_selection(options, model);
+  const image::Image photo = model.read(options.image, {.apply_exif = options.exif});
+  const Tensor input = image::apply(photo, model.transform()).unsqueeze(0);
+  const std::vector<Tensor> weights =
+      model.session().run(input, pipeline::attention_request(model, options.attention, !options.raw.empty()));
+  if (!options.raw.empty()) write_raw(options.raw, weights);
+  if (!options.output.empty()) write_figure(options, model, photo, input, weights);
+  return 0;
+}
+
+}  // namespace
+
+void add_attention(CLI::App& program, const GlobalOptions& global, Run& run) {
+  auto options = std::make_shared<AttentionCommandOptions>();
+  CLI::App* command = program.add_subcommand("attention", "Visualise attention");
+  command->footer("Example: vitrail attention -m MODEL photo.jpg -o attention.png --rollout");
+  command->add_option("IMAGE", options->image, "Input image")->required();
+  options->model.add_to(*command);
+  CLI::Option* output = command->add_option("-o,--output", options->output,
+                                            "FILE.png: the image beside its attention map, with scale and caption");
+  CLI::Option* layer =
+      command->add_option("--layer", options->attention.layer, "Block index (negative: from the end), or all")
+          ->capture_default_str();
+  CLI::Option* head =
+      command->add_option("--head", options->attention.head, "Head index, mean, or all")->capture_default_str();
+  CLI::Option* query = command
+                           ->add_option("--query", options->attention.query,
+                                        "Attention of the patch at pixel X,Y of the image (default: the class token)")
+                           ->delimiter(',')
+                           ->allow_extra_args(false);
+  command->add_option("--labels", options->labels, "Class names for the caption, as for classify");
+  command
+      ->add_flag("--rollout", options->attention.rollout,
+                 "Attention rollout over all blocks and the mean of their heads")
+      ->excludes(layer)
+      ->excludes(head);
+  CLI::Option* raw =
+      command->add_option("--raw", options->raw, "FILE.npy: all attention weights, float32 [layers, heads, N, N]");
+  command->add_flag("--exif", options->exif, "Apply the EXIF orientation");
+  command->callback([=, &global, &run] {
+    if (options->image == "-")
+      throw CLI::ValidationError("IMAGE", "expected a file, got '-' (for standard input: /dev/stdin)");
+    if (!output->empty() && options->output != "-" && std::filesystem::path(options->output).extension() != ".png")
+      throw CLI::ValidationError("-o", "expected FILE.png, got '" + options->output + "'");
+    if (!query->empty() && options->attention.query.size() != 2)
+      throw CLI::ValidationError("--query", "expected X,Y in pixels, got another number of values");
+    if (options->output == "-") options->output = "/dev/stdout";
+    check_outputs({{"-o", options->output}, {"--raw", options->raw}}, {options->image, options->labels});
+    if (output->empty() && raw->empty())
+      throw CLI::ValidationError("-o", "expected FILE.png, or --raw FILE.npy instead, got none");
+    run = [options, &global] { return visualise_attention(*options, global); };
+  });
+}
+
+}  // namespace vitrail::app

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/vitrail/bench/bench_profile.h"
+#include "apps/vitrail/bench/bench_segment.h"
+#include "apps/vitrail/bench/bench_times.h"
+#include "apps/vitrail/bench/bench_train.h"
+#include "apps/vitrail/commands/commands.h"
+#include "apps/vitrail/convert/convert_onnx.h"
+#include "apps/vitrail/input/model_kind.h"
+#include "apps/vitrail/output/table_format.h"
+#include "apps/vitrail/shell/usage_errors.h"
+#include "vitrail/base/error.h"
+#include "vitrail/base/parallel.h"
+#include "vitrail/kernels/gemm/linear.h"
+#include "vitrail/kernels/isa/isa.h"
+#include "vitrail/models/flops.h"
+#include "vitrail/models/registry.h"
+
+namespace vitrail::app {
+namespace {
+
+struct BenchCommandOptions {
+  ModelOptions model;
+  std::vector<int64_t> batches{1, 8};
+  std::vector<std::string> precisions{"fp32"};
+  double seconds = 3;
+  bool profile = false, train = false, checkpointing = false;
+  bool batches_given = false;
+  TableFormat format;
+};
+
+// The columns of a table for people; scripts get the objects.
+RowPrinter measurement_printer(const BenchCommandOptions& options) {
+  return {options.format,
+          {{"batch", "batch"},
+           {"precision", "precision"},
+           {"median_ms", "median ms", 3},
+           {"min_ms", "min ms", 3},
+           {"images_per_second", "images/s", 1},
+           {"gflop_per_s", "GFLOP/s", 1},
+           {"peak_rss_mb", "peak MiB"},
+           {"arithmetic", "arithmetic"}}};
+}
+
+struct BenchModel {
+  models::VisionTransformer model;
+  std::vector<std::string> excluded_layers = {};  // from int8
+};
+
+BenchModel load(const BenchCommandOptions& options) {
+  if (const models::Architecture* row = models::find_architecture(options.model.model)) {
+    for (const auto& [name, value] :
+         {std::pair("--config", options.model.config), {"--key-map", options.model.key_map}})
+      if (!value.empty())
+        throw CLI::ValidationError(name, "is for a weights file; " + options.model.model + " is an architecture");
+    RandomParams random(0);
+    return {models::VisionTransformer(options.model.config_of(*row), ParamSource(random))};
+  }
+  const models::OpenedModel opened = options.model.open();
+  models::VisionTransformer model = models::build_model(opened, weights::Int8Weights::keep);
+  return {std::move(model), opened.config.int8.value_or(models::Int8Config{}).excluded};
+}
+
+// The dtype of mixed-precision training: its 16-bit precision is bf16.
+DType training_precision(const std::string& name) {
+  if (name == "half" || name == "bf16") return DType::bf16;
+  if (name != "fp32") throw CLI::ValidationError("--precision", "training takes fp32 or half");
+  return DType::f32;
+}
+
+const char* training_arithmetic(DType precision) {
+  if (precision == DType::f32) return "fp32";
+  return kernels::multiplies_bf16() ? "bf16" : "fp32 (operands rounded to bf16)";
+}
+
+void bench_training(models::VisionTransformer& model, const BenchCommandOptions& options, const std::string& precision,
+                    const TrainingSetup& setup, RowPrinter& rows) {
+  if (options.profile) return print_training_profile(model, setup);
+  const TrainingTimes times = time_training(model, setup, options.seconds);
+  const double best = times.milliseconds.front(), median = median_of(times.milliseconds);
+  rows.print({{"model", options.model.model},
+              {"batch", setup.batch},
+              {"precision", precision},
+              {"arithmetic", training_arithmetic(setup.precision)},
+              {"train", true},
+              {"activation_checkpointing", options.checkpointing},
+              {"threads", setup.threads},
+              {"isa", kernels::name_of(kernels::active_isa())},
+              {"runs", times.milliseconds.size()},
+              {"min_ms", best},
+              {"median_ms", median},
+              {"images_per_second", 1e3 * static_cast<double>(setup.batch) / median},
+              {"gflop_per_s", times.flops / best / 1e6},
+              {"peak_rss_mb", peak_rss_mb()}},
+             "training steps of " + measured_on(options.model.model, setup.threads));
+}
+
+int bench_training(const BenchCommandOptions& options, const GlobalOptions& global) {
+  if (options.model.tome > 0) throw CLI::ValidationError("--tome", "token merging applies to inference only");
+  models::VisionTransformer model = load(options).model;
+  if (model.config().num_classes == 0)
+    throw Error(options.model.model, "a model with a head, for a training step", "one without");
+  model.checkpoint_blocks(options.checkpointing);
+  const int threads = global.threads > 0 ? global.threads : available_threads();
+  RowPrinter rows = measurement_printer(options);
+  for (const std::string& precision : options.precisions) {
+    for (const int64_t batch : options.batches) {
+      bench_training(model, options, precision,
+                     {.batch = batch,
+                      .image_size = options.model.given_image_size(),
+                      .threads = threads,
+                      .precision = training_precision(precision)},
+                     rows);
+    }
+  }
+  return 0;
+}
+
+// The random images of a measurement.
+Tensor images_for(const infer::Session& session, const BenchCommandOptions& options, int64_t batch) {
+  const auto& config = session.config();
+  const auto [height, width] = options.model.given_image_size().value_or(config.img_size);
+  return Tensor::randn({batch, config.in_chans, height, width}, 1);
+}
+
+void bench_inference(const infer::Session& session, const BenchCommandOptions& options, int64_t batch,
+                     RowPrinter& rows) {
+  const Tensor images = images_for(session, options, batch);
+  const std::vector<double> times = time_calls([&] { session.run(images); }, options.seconds);
+  const double median = median_of(times);
+  const double flops_per_image = models::forward_flops(session.model(), images.narrow(0, 0, 1).shape());
+  rows.print({{"model", options.model.model},
+              {"batch", batch},
+              {"precision", kernels::name_of(session.precision())},
+              {"arithmetic", kernels::arithmetic_of(session.precision())},
+              {"threads", session.threads()},
+              {"isa", kernels::name_of(kernels::active_isa())},
+              {"runs", times.size()},
+              {"min_ms", times.front()},
+              {"median_ms", median},
+              {"images_per_second", 1e3 * static_cast<double>(batch) / median},
+              {"gflop_per_s", static_cast<double>(batch) * flops_per_image / times.front() / 1e6},
+              {"peak_rss_mb", peak_rss_mb()}},
+             measured_on(options.model.model, session.threads()));
+}
+
+// Throws CLI::Error for options that have no meaning for Segment Anything.
+void check_for_segmentation(const BenchCommandOptions& options) {
+  check_segmentation_options(options.model);
+  const char* given = options.train            ? "--train"
+                      : options.checkpointing  ? "--checkpointing"
+                      : options.profile        ? "--profile"
+                      : options.model.tome > 0 ? "--tome"
+                                               : nullptr;
+  if (given != nullptr) throw CLI::ValidationError(given, "does not apply to Segment Anything");
+  if (options.batches_given && options.batches != std::vector<int64_t>{1})
+    throw CLI::ValidationError("--batch", "Segment Anything encodes one image at a time: expected 1");
+}
+
+int bench(const BenchCommandOptions& options, const GlobalOptions& global) {
+  if (names_segmentation(options.model.model)) {
+    check_for_segmentation(options);
+    bench_segmentation({options.model.model, options.precisions, options.seconds, global.threads, options.format});
+    return 0;
+  }
+  if (options.train) return bench_training(options, global);
+  RowPrinter rows = measurement_printer(options);
+  ProfilePrinter profiles(options.model.model, options.format);
+  for (const std::string& precision : options.precisions) {
+    BenchModel loaded = load(options);
+    const infer::Session session(std::move(loaded.model), {.threads = global.threads,
+                                                           .precision = kernels::precision_from_name(precision),
+                                                           .excluded_layers = loaded.excluded_layers,
+                                                           .merged_per_block = options.model.tome});
+    for (const int64_t batch : options.batches) {
+      if (options.profile) {
+        profiles.print(session, images_for(session, options, batch));
+      } else {
+        bench_inference(session, options, batch, rows);
+      }
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_bench(CLI::App& program, const GlobalOptions& global, Run& run) {
+  auto options = std::make_shared<BenchCommandOptions>();
+  CLI::App* command = program.add_subcommand("bench", "Benchmark inference or training of a model");
+  command->footer(
+      "Example: vitrail bench vit_tiny_patch16_224 --batch 1,8\n         vitrail bench MODEL --batch 1 --profile");
+  command->add_option("ARCH_OR_MODEL", options->model.model, "Registered architecture (random weights) or model")
+      ->required();
+  options->model.add_source_to(*command);
+  options->model.add_merging_to(*command);
+  CLI::Option* batch = command->add_option("--batch", options->batches, "Batch sizes, comma-separated")
+                           ->delimiter(',')
+                           ->allow_extra_args(false)
+                           ->capture_default_str()
+                           ->check(CLI::Range(1, 4096));
+  command
+      ->add_option("--precision", options->precisions,
+                   "Compute precisions, comma-separated: fp32, half, int8; with --train: fp32, half")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->capture_default_str();
+  command->add_option("--seconds", options->seconds, "Duration of each measurement in seconds")
+      ->capture_default_str()
+      ->check(kPositiveNumber);
+  command->add_flag(
+      "--profile", options->profile,
+      "Print for each step of the compiled program its time, its kernel and the share of the machine's bound "
+      "that it reaches (with --train: the time of each phase and operation)");
+  command->add_flag("--train", options->train, "Benchmark a training step: forward, backward and optimiser");
+  command->add_flag("--checkpointing", options->checkpointing, "With --train: activation checkpointing of every block");
+  options->format.add_to(*command);
+  command->callback([options, batch, &global, &run] {
+    options->batches_given = !batch->empty();
+    run = [options, &global] { return bench(*options, global); };
+  });
+}
+
+}  // namespace vitrail::app

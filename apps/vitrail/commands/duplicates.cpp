@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <mutex>
+#include <numeric>
+
+#include "apps/vitrail/commands/commands.h"
+#include "apps/vitrail/input/image_stream.h"
+#include "apps/vitrail/output/output.h"
+#include "apps/vitrail/output/output_checks.h"
+#include "apps/vitrail/shell/usage_errors.h"
+#include "vitrail/analysis/nearest.h"
+#include "vitrail/base/callbacks.h"
+#include "vitrail/base/counted.h"
+#include "vitrail/base/digest_internal.h"
+#include "vitrail/base/error.h"
+#include "vitrail/base/parallel.h"
+#include "vitrail/models/bundled.h"
+
+namespace vitrail::app {
+namespace {
+
+struct DuplicatesCommandOptions {
+  ModelOptions model;
+  StreamOptions images;
+  std::optional<double> threshold;
+  std::string format = "text";
+};
+
+// The cosine similarity that copies in other sizes and qualities reach, and different photographs do not.  The bundled
+// model tells ten classes of small images apart: different images of a class are at up to 0.98.
+double default_threshold(const ModelOptions& model) { return model.path() == models::kDefaultModel ? 0.99 : 0.9; }
+
+// The images that could be read.
+struct Images {
+  std::vector<std::string> paths, digests;
+  size_t repeated = 0;  // further names of a file, or mentions
+  Tensor features;      // [n, D], of length 1
+  size_t failures = 0;
+};
+
+// The digests of files that threads read.
+class Digests {
+ public:
+  void set(size_t image, std::string digest) {
+    const std::lock_guard lock(mutex_);
+    digests_[image] = std::move(digest);
+  }
+  std::string take(size_t image) {
+    const std::lock_guard lock(mutex_);
+    return digests_.extract(image).mapped();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<size_t, std::string> digests_;
+};
+
+Images read_images(const Model& model, const DuplicatesCommandOptions& options, const GlobalOptions& global) {
+  Digests digests;
+  const ImageSource source = image_source(
+      options.images, model, [&](size_t i, std::span<const std::byte> bytes) { digests.set(i, sha256(bytes)); });
+  Images images;
+  FileSet files({});
+  std::vector<float> values;
+  images.failures =
+      run_images(source, model, model.request_of({}), options.images.batch, global, [&](const Outcome& outcome) {
+        if (!outcome.error.empty()) return;
+        std::string digest = digests.take(outcome.index);
+        if (files.contains(outcome.path)) {  // who deletes the duplicates would delete the only copy
+          ++images.repeated;
+          return;
+        }
+        files.add(outcome.path);
+        images.paths.push_back(outcome.path);
+        images.digests.push_back(std::move(digest));
+        const Tensor row = outcome.result.contiguous();
+        values.insert(values.end(), row.data<float>(), row.data<float>() + row.numel());
+        analysis::normalize_row(values.data() + std::ssize(values) - row.numel(), row.numel());
+      });
+  const auto count = std::ssize(images.paths);
+  images.features = Tensor::from<float>({count, count == 0 ? 0 : std::ssize(values) / count}, values);
+  return images;
+}
+
+// Disjoint sets of images, each named by its first one (union-find with path halving).
+class Groups {
+ public:
+  explicit Groups(size_t count) : parents_(count) { std::iota(parents_.begin(), parents_.end(), size_t{0}); }
+
+  size_t first_of(size_t i) {
+    while (parents_[i] != i) i = parents_[i] = parents_[parents_[i]];
+    return i;
+  }
+  void join(size_t i, size_t j) {
+    const auto [low, high] = std::minmax({first_of(i), first_of(j)});  // copies
+    parents_[high] = low;
+  }
+  // Those of several images, in the order of their first ones.
+  std::vector<std::vector<size_t>> several() {
+    std::map<size_t, std::vector<size_t>> members;
+    for (size_t i = 0; i < parents_.size(); ++i) {
+      if (first_of(i) != i) members[first_of(i)].push_back(i);
+    }
+    std::vector<std::vector<size_t>> groups;
+    for (auto& [first, others] : members) {
+      others.insert(others.begin(), first);
+      groups.push_back(std::move(others));
+    }
+    return groups;
+  }
+
+ private:
+  std::vector<size_t> parents_;
+};
+
+std::vector<std::vector<size_t>> groups_of(const Images& images, double threshold) {
+  Groups groups(images.paths.size());
+  std::map<std::string, size_t> first_with;
+  for (size_t i = 0; i < images.digests.size(); ++i)
+    groups.join(i, first_with.emplace(images.digests[i], i).first->second);
+  analysis::similar_pairs(
+      analysis::TensorRows(images.features), static_cast<float>(threshold),
+      [&](int64_t i, int64_t j, float) { groups.join(static_cast<size_t>(i), static_cast<size_t>(j)); });
+  return groups.several();
+}
+
+double cosine(const Tensor& features, size_t i, size_t j) {
+  const int64_t width = features.size(1);
+  const float* const a = features.data<float>() + static_cast<int64_t>(i) * width;
+  return std::inner_product(a, a + width, features.data<float>() + static_cast<int64_t>(j) * width, 0.0);
+}
+
+void print_group(const Images& images, const std::vector<size_t>& group, Format format, bool first_group) {
+  nlohmann::ordered_json members = nlohmann::ordered_json::array();
+  if (format == Format::text && !first_group) print_output("\n");
+  for (const size_t i : group) {
+    const bool identical = images.digests[i] == images.digests[group.front()];
+    const double similarity = cosine(images.features, group.front(), i);
+    if (format == Format::json) {
+      members.push_back({{"path", images.paths[i]}, {"similarity", similarity}, {"identical", identical}});
+    } else if (i == group.front()) {
+      print_output("{}\n", escaped(images.paths[i]));
+    } else {
+      print_output("  {}  {}\n", identical ? "identical" : fmt::format("{:9.4f}", similarity),
+                   escaped(images.paths[i]));
+    }
+  }
+  if (format == Format::json) print_json({{"images", members}});
+}
+
+int duplicates(const DuplicatesCommandOptions& options, const GlobalOptions& global) {
+  const Model model = load_model(options.model, global);
+  const Images images = read_images(model, options, global);
+  const ComputeTeam team(model.session().threads());
+  const auto groups = groups_of(images, options.threshold.value_or(default_threshold(options.model)));
+  for (const auto& group : groups)
+    print_group(images, group, format_from_name(options.format), &group == &groups.front());
+  if (images.repeated > 0)
+    warn(str(images.repeated, images.repeated == 1 ? " image is" : " images are",
+             " named several times and counted once"));
+  if (!global.quiet) print_note(counted(images.paths.size(), "image") + ", " + counted(groups.size(), "group"));
+  return images.failures == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+void add_duplicates(CLI::App& program, const GlobalOptions& global, Run& run) {
+  auto options = std::make_shared<DuplicatesCommandOptions>();
+  CLI::App* command = program.add_subcommand("duplicates", "List near-identical images");
+  command->footer("Example: vitrail duplicates photos/ -m MODEL");
+  options->images.add_inputs_to(*command)->required();
+  options->model.add_to(*command);
+  command
+      ->add_option("--threshold", options->threshold,
+                   "Cosine similarity of features from which two images are near-identical; files with the same bytes "
+                   "always are (default: 0.9, for the bundled model 0.99)")
+      ->check(number_in(-1, 1));
+  command->add_option("--format", options->format, "Output format: text, or json (an object for each group)")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"text", "json"}));
+  options->images.add_to(*command);
+  command->callback([options, &global, &run] { run = [options, &global] { return duplicates(*options, global); }; });
+}
+
+}  // namespace vitrail::app

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/core.h>
+
+#include <filesystem>
+#include <set>
+
+#include "apps/vitrail/commands/commands.h"
+#include "apps/vitrail/convert/convert_onnx.h"
+#include "apps/vitrail/input/model_kind.h"
+#include "apps/vitrail/inspect/inspect_layer.h"
+#include "apps/vitrail/inspect/inspect_segment.h"
+#include "apps/vitrail/inspect/inspect_tree.h"
+#include "apps/vitrail/inspect/inspect_values.h"
+#include "apps/vitrail/output/output.h"
+#include "apps/vitrail/shell/usage_errors.h"
+#include "vitrail/models/check_weights.h"
+#include "vitrail/models/registry.h"
+#include "vitrail/models/sam/architectures.h"
+
+namespace vitrail::app {
+namespace {
+
+struct InspectCommandOptions {
+  ModelOptions model;
+  ValueOptions values;
+  std::vector<std::string> settings;  // layer:NAME only
+  bool tree = false, keys = false;
+};
+
+// Whether the text names a configuration instead of weights: a registered architecture or a JSON file.
+bool is_configuration(const std::string& text) {
+  std::error_code unreadable;
+  return std::filesystem::path(text).extension() == ".json" ||
+         ((models::find_architecture(text) || models::find_sam_architecture(text)) &&
+          !std::filesystem::exists(text, unreadable));
+}
+
+// Whether the options name a configuration alone.
+bool names_no_weights(const ModelOptions& model) {
+  return is_configuration(model.model) || (model.model.empty() && !model.config.empty());
+}
+
+InspectedModel open(const InspectCommandOptions& options) {
+  const ModelOptions& model = options.model;
+  const bool named = is_configuration(model.model);
+  if (named && !model.config.empty())
+    throw CLI::ValidationError("--config", model.model + " is a configuration already; give one of the two");
+  const std::string config = named ? model.model : model.model.empty() ? model.config : "";
+  if (!config.empty()) {
+    if (!model.key_map.empty()) throw CLI::ValidationError("--key-map", config + " has no weights");
+    return {config, model.read_config(config), std::nullopt};
+  }
+  models::OpenedModel opened = model.open();
+  return {model.model, opened.config, opened};
+}
+
+std::string size_text(const std::array<int64_t, 2>& size) { return fmt::format("{}×{}", size[0], size[1]); }
+
+void print_summary(const InspectedModel& inspected) {
+  const auto& vit = inspected.config.vit;
+  const models::VisionTransformer shapes = inspected.build(Device::meta);
+  print_output("architecture  {}\n", escaped(inspected.config.architecture));
+  if (inspected.opened) {
+    print_output("weights       {} ({}), {} keys\n", escaped(inspected.opened->checkpoint->path()),
+                 inspected.opened->checkpoint->format(), inspected.opened->key_map.name());
+    const std::string& about = inspected.opened->key_map.about();
+    if (!about.empty()) print_output("names         {}\n", escaped(about));
+  } else {
+    print_output("weights       none\n");
+  }
+  print_output("input         {} channels, image {}, patch {}\n", vit.in_chans,
+               size_text(inspected.config.preprocessing.input_size.value_or(vit.img_size)), size_text(vit.patch_size));
+  print_output("model         width {}, depth {}, {} heads, {} {}\n", vit.embed_dim, vit.depth, vit.num_heads,
+               vit.num_classes, vit.projection_head ? "features of the projection" : "classes");
+  if (const auto& text = inspected.config.text) {
+    print_output("text          width {}, depth {}, {} heads, {} tokens of {}\n", text->embed_dim, text->depth,
+                 text->num_heads, text->context_length, text->vocab_size);
+  }
+  print_output("parameters    {}\n", shapes.num_parameters());
+}
+
+// A layer has no weights, preprocessing and tensors between modules.
+void check_layer_options(const CLI::App& command) {
+  const std::set<std::string> options{"--model", "MODEL", "--set", "--slice", "--batch"};
+  for (const CLI::Option* option : command.get_options()) {
+    const std::string name = option->get_name();
+    if (!option->empty() && !options.contains(name))
+      throw CLI::ValidationError(name, "does not apply to a layer, which has --set, --slice and --batch");
+  }
+}
+
+int inspect(const InspectCommandOptions& options, const GlobalOptions& global) {
+  const ValueOptions& values = options.values;
+  if (options.model.model.starts_with(kLayerPrefix)) {
+    print_layer({options.model.model.substr(kLayerPrefix.size()), options.settings, values.slices, values.batch});
+    return 0;
+  }
+  if (!options.settings.empty()) throw CLI::ValidationError("--set", "is for layers, as in: vitrail inspect layer:mlp");
+  const bool has_values = !values.trace.empty() || !values.slices.empty();
+  if (options.keys && !options.tree && !has_values && !names_no_weights(options.model)) {
+    print_keys(*models::open_weights(options.model.path()));  // whatever they are: a key map may be still to be written
+    return 0;
+  }
+  if (names_segmentation(options.model.model)) {
+    check_segmentation_options(options.model);
+    inspect_segmentation({options.model.model, options.tree, options.keys, values}, global.quiet);
+    return 0;
+  }
+  const InspectedModel inspected = open(options);
+  if (has_values && !inspected.opened && !global.quiet)
+    print_note("vitrail: " + inspected.source + " has no weights; parameters are random (seed 0)");
+  if (!options.tree && !options.keys && !has_values) {
+    print_summary(inspected);
+    if (inspected.opened) models::check_weights(*inspected.opened);
+  }
+  if (options.tree) print_tree(inspected.build(Device::meta));
+  if (options.keys && inspected.opened) print_keys(*inspected.opened->checkpoint);
+  if (options.keys && !inspected.opened) print_parameters(inspected.build(Device::meta));
+  if (has_values) print_values(values, inspected);
+  return 0;
+}
+
+}  // namespace
+
+void add_inspect(CLI::App& program, const GlobalOptions& global, Run& run) {
+  auto options = std::make_shared<InspectCommandOptions>();
+  CLI::App* command = program.add_subcommand("inspect", "Show a model's module tree, weights and intermediate values");
+  command->footer(
+      "Example: vitrail inspect -m MODEL --tree\n         vitrail inspect -m MODEL --trace photo.jpg --slice "
+      "'blocks.0.attn.q[0, :, :3, 1]'\n         vitrail inspect layer:multihead_attention --set mask=causal\n"
+      "Layers and their settings: vitrail inspect layer:");
+  options->model.add_to(*command);
+  const CLI::Option* model = command->get_option("--model");
+  const CLI::Option* named = command->add_option(
+      "MODEL", options->model.model,
+      "Model (as for -m), or without weights: a config.json, a registered architecture, layer:NAME");
+  command->add_flag("--tree", options->tree, "Module tree in PyTorch's format, with parameter counts");
+  command->add_flag("--keys", options->keys, "Tensors of the weights file, with dtype and shape");
+  CLI::Option* trace = command->add_option("--trace", options->values.trace,
+                                           "Image, or 'random': list the intermediate tensors of one forward pass");
+  command
+      ->add_option(
+          "--slice", options->values.slices,
+          "Print the values of a parameter or, with --trace, of an intermediate tensor: NAME[...], with Python "
+          "slices without steps; repeatable")
+      ->allow_extra_args(false);
+  CLI::Option* batch = command
+                           ->add_option("--batch", options->values.batch,
+                                        "Batch size of --trace and of layers: random inputs, or copies of the image")
+                           ->capture_default_str()
+                           ->check(kPositiveInteger);
+  command->add_option("--set", options->settings, "NAME=VALUE, a setting of layer:NAME; repeatable")
+      ->allow_extra_args(false);
+  command->callback([=, &global, &run] {
+    if (!model->empty() && !named->empty()) throw CLI::ValidationError("-m", "names a model, and so does MODEL");
+    const bool is_layer = options->model.model.starts_with(kLayerPrefix);
+    if (is_layer) check_layer_options(*command);
+    if (!batch->empty() && trace->empty() && !is_layer)
+      throw CLI::ValidationError("--batch", "requires --trace IMAGE or --trace random");
+    run = [options, &global] { return inspect(*options, global); };
+  });
+}
+
+}  // namespace vitrail::app

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/vitrail/commands/prediction_printer.h"
+
+#include <utility>
+
+#include "apps/vitrail/shell/usage_errors.h"
+#include "vitrail/pipeline/prediction_json_internal.h"
+
+namespace vitrail::app {
+
+void PredictionOptions::add_to(CLI::App& command) {
+  command.add_option("--top", top, "Number of classes to print")->capture_default_str()->check(kPositiveInteger);
+  command.add_option("--format", format, "Output format: text, json (one object per line) or csv")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"text", "json", "csv"}));
+}
+
+PredictionPrinter::PredictionPrinter(Format format, std::string activation)
+    : format_(format), activation_(std::move(activation)) {
+  if (format_ == Format::csv) print_output("path,rank,index,label,probability,error\n");
+}
+
+void PredictionPrinter::print(const std::string& path, const std::vector<Prediction>& predictions) const {
+  switch (format_) {
+    case Format::text:
+      return print_text(path, predictions);
+    case Format::json:
+      return print_object(path, predictions);
+    case Format::csv:
+      break;
+  }
+  for (size_t rank = 0; rank < predictions.size(); ++rank) {
+    const Prediction& p = predictions[rank];
+    print_output("{},{},{},{},{:.6g},\n", csv_field(path), rank + 1, p.index, csv_field(p.label), p.probability);
+  }
+}
+
+void PredictionPrinter::print_failure(const std::string& path, const std::string& message) const {
+  if (format_ == Format::json) print_json(pipeline::failure_json(path, message));
+  if (format_ == Format::csv) print_output("{},,,,,{}\n", csv_field(path), csv_field(message));
+}
+
+void PredictionPrinter::print_text(const std::string& path, const std::vector<Prediction>& predictions) const {
+  print_output("{}\n", escaped(path));
+  for (const Prediction& p : predictions) {
+    if (activation_ == "none") {
+      print_output("  {:10.6g}  {}\n", p.probability, escaped(p.label));
+    } else {
+      print_output("  {:5.1f} %  {}\n", 100 * p.probability, escaped(p.label));
+    }
+  }
+}
+
+void PredictionPrinter::print_object(const std::string& path, const std::vector<Prediction>& predictions) const {
+  print_json(pipeline::prediction_json(path, activation_, predictions));
+}
+
+}  // namespace vitrail::app

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/vitrail/convert/convert_onnx.h"
+
+#include <fmt/core.h>
+
+#include <filesystem>
+#include <set>
+
+#include "apps/vitrail/convert/calibration_images.h"
+#include "apps/vitrail/output/output.h"
+#include "vitrail/base/error.h"
+#include "vitrail/models/text_tower.h"
+#include "vitrail/quantize/activation_scales.h"
+#include "vitrail/quantize/smoothing.h"
+
+namespace vitrail::app {
+
+void OnnxFileOptions::add_to(CLI::App& command) {
+  const onnx::OnnxOptions defaults;
+  command.add_option("--opset", opset, "For an ONNX file: version of its operators")
+      ->default_str(std::to_string(defaults.opset))
+      ->check(CLI::Range(onnx::OnnxOptions::kMinOpset, onnx::OnnxOptions::kMaxOpset));
+  command
+      .add_option("--input", input,
+                  "For an ONNX file: float for preprocessed images [N, C, H, W], or uint8 for pixels [N, H, W, C], "
+                  "which the graph normalises")
+      ->default_str("float")
+      ->check(CLI::IsMember({"float", "uint8"}));
+  command.add_flag("--dynamic-batch", dynamic_batch, "For an ONNX file: N is any number; otherwise 1");
+  command
+      .add_option("--activations", activations,
+                  "For an ONNX file with --dtype int8 and --calibrate IMAGES: type of the linear layers' inputs, fp32, "
+                  "int8 (symmetric, also for TensorRT) or uint8 (with a zero point)")
+      ->default_str("fp32")
+      ->check(CLI::IsMember({"fp32", "int8", "uint8"}));
+  command.add_flag("--single-mask", single_mask,
+                   "For an ONNX file of a Segment Anything decoder: one mask for a prompt, the best; otherwise four");
+}
+
+onnx::OnnxOptions OnnxFileOptions::values() const {
+  onnx::OnnxOptions options;
+  if (opset) options.opset = *opset;
+  if (input == "uint8") options.input = onnx::Input::uint8;
+  options.dynamic_batch = dynamic_batch;
+  return options;
+}
+
+bool is_onnx_file(const std::string& output) { return std::filesystem::path(output).extension() == ".onnx"; }
+
+void check_output_kind(const OnnxFileOptions& options, const std::string& output, const std::string& dtype) {
+  if (is_onnx_file(output)) {
+    if (dtype != "fp32" && dtype != "int8")
+      throw CLI::ValidationError("--dtype", "an ONNX file is fp32 or int8; other types are for a folder");
+    return;
+  }
+  const std::string extension = std::filesystem::path(output).extension().string();
+  const std::set<std::string> of_files{".ONNX", ".safetensors", ".pth", ".pt", ".bin", ".npz"};
+  if (output == "-" || of_files.contains(extension))
+    throw CLI::ValidationError("-o", "expected a folder, or a file that ends in .onnx, got " + output);
+  const char* given = options.opset           ? "--opset"
+                      : options.input         ? "--input"
+                      : options.dynamic_batch ? "--dynamic-batch"
+                      : options.activations   ? "--activations"
+                      : options.single_mask   ? "--single-mask"
+                                              : nullptr;
+  if (given != nullptr) throw CLI::ValidationError(given, "requires an output that ends in .onnx, as in -o model.onnx");
+}
+
+void check_segmentation_options(const ModelOptions& model) {
+  const char* given = !model.config.empty()                        ? "--config"
+                      : !model.key_map.empty()                     ? "--key-map"
+                      : !model.image_size.empty()                  ? "--image-size"
+                      : !model.preset.empty()                      ? "--preset"
+                      : !model.mean.empty() || !model.std.empty()  ? "--mean and --std"
+                      : !model.interpolation.empty()               ? "--interpolation"
+                      : model.crop_pct || !model.crop_mode.empty() ? "--crop-pct and --crop-mode"
+                                                                   : nullptr;
+  if (given != nullptr)
+    throw CLI::ValidationError(given, "does not apply to Segment Anything, whose weights and code determine it");
+}
+
+QuantizedModel quantized_model(const models::OpenedModel& opened, const std::string& activations,
+                               const std::vector<std::string>& calibration, const std::string& where) {
+  if (models::has_text_tower(opened)) {
+    throw Error(where, "an image model, for quantised activations",
+                "a dual model (first run vitrail convert MODEL -o FOLDER --dtype int8, which gives its image tower)");
+  }
+  const DType dtype = activations == "int8" ? DType::i8 : DType::u8;
+  const std::vector<Tensor> images = calibration_images(calibration, opened.config, where).calibration;
+  models::VisionTransformer model = models::build_model(opened, weights::Int8Weights::dequantize);
+  if (!opened.config.int8) {
+    quantize::smooth_activations(model, images);
+    auto scales = quantize::activation_scales(model, images, dtype);
+    return {std::move(model), std::move(scales)};
+  }
+  return {models::build_model(opened, weights::Int8Weights::keep),
+          quantize::activation_scales(model, images, dtype, opened.config.int8->excluded)};
+}
+
+int convert_sam(const ModelOptions& model, const OnnxFileOptions& options, const std::string& output, bool quiet) {
+  check_segmentation_options(model);
+  const onnx::SamOnnxOptions values{.file = options.values(), .single_mask = options.single_mask};
+  const models::Sam sam = models::load_sam(model.path());
+  onnx::export_sam_onnx(sam, output, values);
+  const onnx::SamOnnxFiles files = onnx::sam_onnx_files(output);
+  if (!quiet) {
+    const std::string decoder = sam.config().has_decoder ? " and " + files.decoder.string() : "";
+    print_note(fmt::format("{}{}: opset {}, {} parameters, fp32", files.encoder.string(), decoder, values.file.opset,
+                           sam.num_parameters()));
+  }
+  return 0;
+}
+
+}  // namespace vitrail::app

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Runs a model over a stream of images: threads decode ahead, images run in batches, results arrive in input order.
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "apps/vitrail/input/image_inputs.h"
+#include "apps/vitrail/shell/common.h"
+
+namespace vitrail::app {
+
+// A sequence of images.
+struct ImageSource {
+  std::optional<size_t> count;                             // none: unknown, path() tells the end
+  std::function<std::optional<std::string>(size_t)> path;  // none after the last image; may wait for it
+  std::function<image::Image(size_t)> read;                // called from several threads; throws Error
+  std::function<bool()> waiting = {};                      // whether path() waits for another program
+};
+
+// The result for one image.
+struct Outcome {
+  size_t index;
+  std::string path, error;  // error empty: success
+  Tensor result;            // without the batch axis; undefined on error
+  bool ends_batch = false;  // the next outcome may take long
+};
+
+// Runs `request` on every image and calls on_outcome in source order.  A bounded number of images is in memory.  Failed
+// images are also reported on standard error.  Standard output is flushed after each batch, and a batch does not wait
+// for images that another program has yet to name.  Returns how many failed.  Throws Error for a request that
+// does not fit the model, if a mapped file of weights or images has changed, and what on_outcome throws.
+size_t run_images(const ImageSource& source, const Model& model, const infer::Request& request, int64_t batch,
+                  const GlobalOptions& global, const std::function<void(const Outcome&)>& on_outcome);
+
+// The options of commands that run a model over a stream of images.
+struct StreamOptions {
+  std::vector<std::string> inputs{};
+  int64_t batch = 8;
+  bool exif = false;
+
+  CLI::Option* add_inputs_to(CLI::App& command);  // INPUT
+  void add_to(CLI::App& command);                 // --batch, --exif
+};
+
+// The images that the inputs name.  on_bytes is called from several threads.
+ImageSource image_source(const StreamOptions& options, const Model& model, const OnBytes& on_bytes = {});
+
+}  // namespace vitrail::app

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/vitrail/shell/usage_errors.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <sstream>
+
+#include "apps/vitrail/shell/parser_messages.h"
+#include "vitrail/base/error.h"
+
+namespace vitrail::app {
+namespace {
+
+template <class Number>
+bool is_positive(const std::string& text) {
+  Number number{};
+  const char* end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data(), end, number);
+  return parsed.ec == std::errc() && parsed.ptr == end && number > 0 && std::isfinite(static_cast<double>(number));
+}
+
+std::vector<std::string> command_names(const CLI::App& program) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : program.get_subcommands(nullptr)) names.push_back(command->get_name());
+  return names;
+}
+
+std::vector<std::string> option_names(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+std::string unknown_command(const CLI::App& program) {
+  for (const std::string& argument : program.remaining()) {  // what is no option with its value
+    if (argument.starts_with('-')) continue;
+    return "unknown command '" + argument + "'" + suggestion(argument, command_names(program));
+  }
+  return "";
+}
+
+// A file whose name begins with "-" is taken for options.
+std::string file_as_option(const std::vector<std::string>& arguments) {
+  for (const std::string& argument : arguments) {
+    std::error_code error;
+    if (argument == "--") break;
+    if (argument.size() > 1 && argument.starts_with('-') && std::filesystem::exists(argument, error))
+      return "expected options, got the file '" + argument + "'; write ./" + argument;
+  }
+  return "";
+}
+
+std::string name_in(const std::string& argument) { return argument.substr(0, argument.find('=')); }
+
+bool has_option(const CLI::App& command, const std::string& name) {
+  return name.starts_with('-') && command.get_option_no_throw(name) != nullptr;
+}
+
+// A user may write "-m MODEL classify".
+std::string option_before_command(const CLI::App& program, const std::vector<std::string>& arguments) {
+  for (const CLI::App* command : program.get_subcommands()) {
+    for (const std::string& argument : arguments) {
+      const std::string name = name_in(argument);
+      if (name == command->get_name()) break;
+      if (has_option(*command, name) && !has_option(program, name))
+        return name + ": expected after " + command->get_name() + ", got before it";
+    }
+  }
+  return "";
+}
+
+// Some commands take their model without -m.
+std::string model_as_option(const CLI::App& program, const std::vector<std::string>& arguments) {
+  const auto is_model = [](const std::string& argument) { return argument == "-m" || name_in(argument) == "--model"; };
+  const auto given = std::ranges::find_if(arguments, is_model);
+  for (const CLI::App* command : program.get_subcommands()) {
+    if (given == arguments.end() || has_option(*command, "-m")) continue;
+    for (const CLI::Option* option : command->get_options()) {
+      if (option->get_positional() && CLI::detail::to_lower(option->get_name()).ends_with("model"))
+        return name_in(*given) + ": expected the model without it, as " + option->get_name();
+    }
+  }
+  return "";
+}
+
+// Without a command the options of all are known.
+std::string unknown_option(const CLI::App& program, const std::vector<std::string>& arguments) {
+  const std::vector<CLI::App*> given = program.get_subcommands();
+  std::vector<const CLI::App*> commands = program.get_subcommands(nullptr);
+  if (!given.empty()) commands.assign(given.begin(), given.end());
+  std::vector<std::string> known = option_names(program);
+  for (const CLI::App* command : commands) {
+    for (std::string& name : option_names(*command)) known.push_back(std::move(name));
+  }
+  std::ranges::sort(known);
+  known.erase(std::unique(known.begin(), known.end()), known.end());
+  for (const std::string& argument : arguments) {
+    const std::string name = name_in(argument);
+    if (!name.starts_with("--") || name == "--" || std::find(known.begin(), known.end(), name) != known.end()) continue;
+    return "unknown option " + name + suggestion(name, known);
+  }
+  return "";
+}
+
+}  // namespace
+
+const CLI::Validator kPositiveInteger(
+    [](const std::string& text) {
+      return is_positive<int64_t>(text) ? std::string() : "expected an integer of at least 1, got '" + text + "'";
+    },
+    "");
+
+const CLI::Validator kPositiveNumber(
+    [](const std::string& text) {
+      return is_positive<double>(text) ? std::string() : "expected a number above 0, got '" + text + "'";
+    },
+    "");
+
+CLI::Validator number_in(double low, double high) {
+  const auto check = [low, high](const std::string& text) {
+    double number{};
+    const char* end = text.data() + text.size();
+    const auto parsed = std::from_chars(text.data(), end, number);
+    const bool fits = parsed.ec == std::errc() && parsed.ptr == end && number >= low && number <= high;
+    return fits ? std::string() : str("expected a number from ", low, " to ", high, ", got '", text, "'");
+  };
+  return {check, str("FLOAT in [", low, " - ", high, "]")};
+}
+
+std::string usage_error(const CLI::App& program, const std::vector<std::string>& arguments,
+                        const CLI::ParseError& error) {
+  std::string message;
+  if (program.get_subcommands().empty()) message = unknown_command(program);
+  if (message.empty()) message = file_as_option(arguments);
+  if (message.empty()) message = option_before_command(program, arguments);
+  if (message.empty()) message = model_as_option(program, arguments);
+  const bool has_command = !program.get_subcommands().empty();
+  const auto is = [&](CLI::ExitCodes code) { return error.get_exit_code() == static_cast<int>(code); };
+  if (message.empty() && (!has_command || is(CLI::ExitCodes::ExtrasError) || is(CLI::ExitCodes::RequiredError)))
+    message = unknown_option(program, arguments);
+  if (message.empty()) message = parser_message(program, error);
+  return message;
+}
+
+void refuse_empty_arguments(const CLI::App& command) {
+  const auto is_path = [](const CLI::Option& option) {
+    return option.get_positional() || option.check_lname("model") || option.check_lname("output");
+  };
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->check_lname("text")) continue;  // its error says which of the texts has no words
+    if (option->count() == 0 || std::ranges::count(option->results(), "") == 0) continue;
+    throw CLI::ValidationError(option->get_name(), is_path(*option) ? "expected a path, got '' (the path is empty)"
+                                                                    : "expected a value, got '' (it is empty)");
+  }
+  for (const CLI::App* subcommand : command.get_subcommands()) refuse_empty_arguments(*subcommand);
+}
+
+}  // namespace vitrail::app

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Class folders, or the files of CIFAR, in a tar archive, which may be compressed with gzip.
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "vitrail/base/callbacks.h"
+#include "vitrail/base/error.h"
+#include "vitrail/base/gzip_internal.h"
+#include "vitrail/base/mapped_file_internal.h"
+#include "vitrail/base/tar_internal.h"
+#include "vitrail/data/datasets/cifar_files_internal.h"
+#include "vitrail/data/datasets/class_dataset_internal.h"
+#include "vitrail/data/datasets/content_internal.h"
+#include "vitrail/data/datasets/dataset_formats_internal.h"
+
+namespace vitrail::data {
+namespace fs = std::filesystem;
+namespace {
+
+// Limit of a compressed archive's content, which is held in memory.
+constexpr uint64_t kMaxArchiveContent = uint64_t{4} << 30;
+
+// The bytes and entries of an archive.
+class TarFile {
+ public:
+  explicit TarFile(const fs::path& path) : file_(path), bytes_(file_.bytes()) {
+    if (is_gzip(bytes_)) {
+      try {
+        decompressed_ = gunzip(bytes_, kMaxArchiveContent, path.string());
+      } catch (const std::bad_alloc&) {
+        throw Error(path.string(), "memory for the content of the archive (unpack it, or use a .tar)", "too little");
+      }
+      bytes_ = decompressed_;
+    }
+    if (!is_tar(bytes_)) throw Error(path.string(), "a tar archive, which may be compressed with gzip", "other data");
+    listing_ = read_tar(bytes_, path.string());
+    for (const TarEntry& entry : listing_.entries) {
+      if (!entry.path.ends_with('/')) index_[entry.path] = &entry;
+    }
+  }
+
+  const fs::path& path() const { return file_.path(); }
+  const TarListing& listing() const { return listing_; }
+  const TarEntry* find(const std::string& name) const {
+    const auto found = index_.find(name);
+    return found == index_.end() ? nullptr : found->second;
+  }
+  std::span<const std::byte> content(const TarEntry& entry) const { return bytes_.subspan(entry.offset, entry.size); }
+
+ private:
+  MappedFile file_;
+  std::vector<std::byte> decompressed_;
+  std::span<const std::byte> bytes_;
+  TarListing listing_;
+  std::map<std::string, const TarEntry*> index_;
+};
+
+using TarFilePtr = std::shared_ptr<const TarFile>;
+
+FolderListing listing_of(const TarFile& tar) {
+  FolderListing listing;
+  std::set<std::string> folders;
+  for (const TarEntry& entry : tar.listing().entries) add_entry(listing, folders, entry.path);
+  listing.symbolic_links = tar.listing().symbolic_links;
+  sort_listing(listing);
+  return listing;
+}
+
+class TarDataset : public ClassDataset {
+ public:
+  TarDataset(TarFilePtr tar, const DatasetOptions& options) : ClassDataset(tar->path(), options), tar_(std::move(tar)) {
+    read_listing(listing_of(*tar_), options);
+    if (tar_->listing().trailing > 0)
+      warn(str(root_.string(), ": ", tar_->listing().trailing, " bytes after the end of the archive are not read"));
+  }
+
+  image::Image image(int64_t i) const override { return image::decode(content(i), decode_, path(i)); }
+  int64_t content_size(int64_t i) const override { return static_cast<int64_t>(content(i).size()); }
+  uint64_t content_hash(int64_t i) const override { return hash_of(content(i)); }
+  std::optional<int64_t> modified_at(int64_t) const override { return modification_time(root_); }
+
+ private:
+  std::span<const std::byte> content(int64_t i) const { return tar_->content(*tar_->find(contents_.items.at(i).path)); }
+
+  TarFilePtr tar_;
+};
+
+// A folder in an archive that has files of CIFAR.
+class TarFiles : public CifarFiles {
+ public:
+  TarFiles(TarFilePtr tar, std::string folder) : tar_(std::move(tar)), folder_(std::move(folder)) {}
+  bool has(const std::string& name) const override { return tar_->find(folder_ + name) != nullptr; }
+  CifarFile open(const std::string& name) const override {
+    return {(path() / name).string(), tar_->content(*tar_->find(folder_ + name)), tar_};
+  }
+  fs::path path() const override { return tar_->path() / folder_; }
+
+ private:
+  TarFilePtr tar_;
+  std::string folder_;  // "", or ends with '/'
+};
+
+// CIFAR's archives have one folder.
+std::unique_ptr<TarFiles> cifar_files_of(const TarFilePtr& tar) {
+  std::set<std::string> folders;
+  for (const TarEntry& entry : tar->listing().entries) folders.insert(entry.path.substr(0, entry.path.rfind('/') + 1));
+  if (folders.size() > 2) return nullptr;  // with the empty name of the top
+  for (const std::string& folder : folders) {
+    auto files = std::make_unique<TarFiles>(tar, folder);
+    if (are_cifar_files(*files)) return files;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::unique_ptr<Dataset> open_tar(const fs::path& path, const DatasetOptions& options) {
+  const auto tar = std::make_shared<const TarFile>(path);
+  if (const auto files = cifar_files_of(tar)) return open_cifar(*files, options);
+  return std::make_unique<TarDataset>(tar, options);
+}
+
+std::vector<std::string> tar_splits(const fs::path& path) {
+  const auto tar = std::make_shared<const TarFile>(path);
+  const auto files = cifar_files_of(tar);
+  return files ? cifar_splits(*files) : splits_in(listing_of(*tar), path.string());
+}
+
+}  // namespace vitrail::data

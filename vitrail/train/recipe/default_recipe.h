@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A recipe for a dataset without one: the settings that the field uses for sets of its size.
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "vitrail/train/recipe/recipe.h"
+
+namespace vitrail::train {
+
+enum class Preset { finetune, probe, scratch };
+
+struct DefaultRecipe {
+  Recipe recipe;
+  // What was chosen and why, a line each: "batch size 8, for at least 10 steps in an epoch of 120 images".
+  std::vector<std::string> reasons;
+  models::VisionTransformerConfig architecture;  // the model's, with the classes of the dataset
+  int64_t training_images = 0, validation_images = 0;
+};
+
+struct DefaultRecipeOptions {
+  std::string data{};   // the dataset, as DataRecipe::train
+  std::string model{};  // the model to start from, unless from scratch; empty: the bundled model
+  Preset preset = Preset::finetune;
+  std::optional<int64_t> epochs{};  // unset: from the number of images
+  bool cross_validated = false;  // for cross_validate(): no images are held out, and no epoch ends the training early
+  // Chooses the epochs instead, from the architecture, the batch size and the numbers of images.
+  std::function<int64_t(const DefaultRecipe&)> choose_epochs{};
+  // The recipe of a run that is resumed: its epochs, patience and warm-up stay.  They cannot be chosen again, because a
+  // time limit may have reduced the epochs after the others followed from them.
+  std::optional<Recipe> resumed{};
+};
+
+// Chooses the recipe for a dataset.  Its splits val and test are used where it has them; otherwise images are held out
+// (data::default_holdout).  Throws Error as data::open_dataset and models::open_model do.
+//
+// Fine-tuning: AdamW with layer-wise rate decay (Bao et al. 2022, BEiT), cosine schedule after a warm-up, label
+// smoothing, random resized crops and flips (padded crops for small inputs), and early stopping.
+// Linear probe: logistic regression on all training images (probe.h).
+DefaultRecipe default_recipe(const DefaultRecipeOptions& options);
+
+}  // namespace vitrail::train

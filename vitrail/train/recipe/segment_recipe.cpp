@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/train/recipe/segment_recipe_internal.h"
+
+#include <functional>
+
+#include "vitrail/base/error.h"
+
+namespace vitrail::train {
+namespace {
+
+// Settings of the classification trainer that masks have no use for.
+void check_unused(const Recipe& recipe, const std::function<void(bool, const std::string&)>& require) {
+  const data::AugmentOptions& augment = recipe.augment;
+  const bool only_flip = !augment.random_resized_crop && !augment.padded_crop && !augment.affine &&
+                         augment.policy.empty() && !augment.color_jitter && augment.erasing.probability == 0 &&
+                         recipe.repeats == 1 && recipe.plain_epochs == 0 && !recipe.mix.any();
+  require(only_flip, "augment: expected only \"flip\" for the objective \"segment\", got others");
+  require(augment.flip != data::Flip::alternate, "augment.flip: expected \"none\" or \"random\", got \"alternate\"");
+  require(!recipe.token_drop, "token_drop: expected null for the objective \"segment\", got an object");
+  require(recipe.loss == LossRecipe{},
+          "loss: expected nothing for the objective \"segment\", whose losses are in \"segment\", got other settings");
+  require(!recipe.model.linear_probe, "model.linear_probe: expected false for the objective \"segment\", got true");
+  require(recipe.model.positions == "drawn" && !recipe.model.mimetic && !recipe.model.activation_checkpointing,
+          "model: expected neither positions, mimetic nor activation_checkpointing for the objective \"segment\"");
+}
+
+void check_data(const DataRecipe& data, const std::function<void(bool, const std::string&)>& require) {
+  require(data.preset.empty() && data.mean.empty() && data.std.empty() && data.interpolation.empty() && !data.crop_pct,
+          "data: expected no preprocessing for the objective \"segment\", which resizes the long side, got some");
+  require(data.unreadable != data::Unreadable::leave_out,
+          "data.unreadable: expected \"error\" or \"skip\" for the objective \"segment\", got \"leave_out\"");
+  require(!data.balance && data.folds == 0,
+          "data: expected neither balance nor folds for the objective \"segment\", got one");
+}
+
+}  // namespace
+
+void check_segment_recipe(const Recipe& recipe, std::vector<std::string>& problems) {
+  if (recipe.objective != "segment") return;
+  const auto require = [&](bool condition, const std::string& problem) {
+    if (!condition) problems.push_back(problem);
+  };
+  check_unused(recipe, require);
+  check_data(recipe.data, require);
+  const bool changes_model =
+      !recipe.model.architecture.empty() || (!recipe.model.model_args.empty() && recipe.model.model_args != "{}");
+  require(recipe.model.init.empty() || !changes_model,
+          "model: expected only init, freeze, config and key_map together with init, got an architecture");
+  const SegmentRecipe& segment = *recipe.segment;
+  require(segment.focal_gamma == 0 || segment.focal_gamma >= 1,
+          str("segment.focal_gamma: expected 0 or at least 1, got ", segment.focal_gamma));
+  require(segment.decoder_dim % 16 == 0,
+          str("segment.decoder_dim: expected a multiple of 16, which the decoder's 8 heads divide, got ",
+              segment.decoder_dim));
+}
+
+}  // namespace vitrail::train

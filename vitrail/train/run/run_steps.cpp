@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+
+#include "vitrail/train/run/run_events_internal.h"
+#include "vitrail/train/run/run_internal.h"
+
+namespace vitrail::train {
+// Trains from the current position to the end of the epoch.  Returns false if a stop was requested.
+bool Run::train_epoch() {
+  loader_.start(position_.epoch, position_.step_in_epoch);
+  while (auto batch = loader_.next()) {
+    // The step accumulates the batches [first, first + count) of the epoch.
+    const int64_t first = position_.step_in_epoch / recipe_.accumulate * recipe_.accumulate;
+    const int64_t count = std::min(recipe_.accumulate, batches_ - first);
+    training_step_.set_epoch(static_cast<double>(position_.epoch) +
+                             static_cast<double>(position_.step_in_epoch) / static_cast<double>(batches_));
+    const BatchPosition batch_position{static_cast<uint64_t>(position_.epoch * batches_ + position_.step_in_epoch),
+                                       position_.step_in_epoch - first, count};
+    unreadable_.add(data_.train, *batch);
+    count_batch(training_step_.accumulate(*batch, batch_position), static_cast<int64_t>(batch->skipped.size()));
+    ++position_.step_in_epoch;
+    if (position_.step_in_epoch - first == count) {
+      const int64_t scheduled = position_.epoch * steps_ + first / recipe_.accumulate;
+      if (!end_step(training_step_.update(position_.step++, scheduled))) return false;
+    }
+    report_progress();
+  }
+  return true;
+}
+
+bool Run::save_is_due() const {
+  return checkpoint_is_due(recipe_, position_, {batches_, steps_}, saved_step_, seconds_since(saved_));
+}
+
+// Counts a step and saves a checkpoint if it is due.  Returns false if a stop was requested in any process.  Sums the
+// skipped images over the processes here, so that a checkpoint contains them.
+bool Run::end_step(const StepResult& step) {
+  std::vector<double> sums{callbacks_.stop && callbacks_.stop() ? 1.0 : 0.0,
+                           group_.is_rank_zero() && save_is_due() ? 1.0 : 0.0, static_cast<double>(skipped_locally_)};
+  group_.all_reduce_sum(sums);
+  const bool stop = sums[0] > 0, save_now = sums[1] > 0;
+  counters_.skipped_images += std::llround(sums[2]);
+  skipped_locally_ = 0;
+  count_step(step, position_, counters_);
+  if (row_is_due(recipe_, position_, {batches_, steps_})) log_interval(step);
+  if (stop || save_now) save();
+  return !stop;
+}
+
+void Run::count_batch(const BatchResult& batch, int64_t skipped) {
+  skipped_locally_ += skipped;
+  throughput_.add_batch(batch.images);
+  if (!std::isfinite(batch.loss)) return;  // the step will be skipped
+  for (RunningSums* sums : {&counters_.epoch, &counters_.interval}) {
+    sums->loss += batch.loss * static_cast<double>(batch.images);
+    sums->correct += batch.correct;
+    sums->images += batch.images;
+  }
+}
+
+void Run::log_interval(const StepResult& step) {
+  const RunningSums& sums = counters_.interval;
+  MetricsRow row{.event = "train", .step = position_.step};
+  row.epoch = static_cast<double>(position_.epoch) +
+              static_cast<double>(position_.step_in_epoch) / static_cast<double>(batches_);
+  row.loss = sums.mean_loss();
+  if (!data_.multi_label) row.top1 = sums.accuracy();
+  row.learning_rate = step.learning_rate;
+  if (sums.steps > 0) row.gradient_norm = sums.gradient_norm / static_cast<double>(sums.steps);
+  throughput_.fill(row, sums.images, loader_.waited_seconds());
+  row.seconds = seconds();
+  if (metrics_log_) metrics_log_->add(row);
+  counters_.interval = {};
+  throughput_.begin_interval(loader_.waited_seconds());
+}
+
+void Run::report_progress() const {
+  if (!callbacks_.progress || !group_.is_rank_zero()) return;
+  Progress progress{
+      .epoch = position_.epoch + 1, .epochs = recipe_.epochs, .step = position_.step_in_epoch, .steps = batches_};
+  progress.loss = counters_.epoch.mean_loss();
+  progress.accuracy = data_.multi_label ? std::nan("") : counters_.epoch.accuracy();
+  throughput_.fill(progress, (recipe_.epochs - position_.epoch) * batches_ - position_.step_in_epoch,
+                   loader_.waited_seconds());
+  callbacks_.progress(progress);
+}
+
+}  // namespace vitrail::train

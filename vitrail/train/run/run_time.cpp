@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+
+#include "vitrail/base/error.h"
+#include "vitrail/train/run/run_internal.h"
+
+namespace vitrail::train {
+
+// The number of further epochs for which there is time.  Epochs take what the slower of the last one and of the mean
+// took, because the load of the machine changes.
+int64_t Run::epochs_that_fit() const {
+  const std::vector<EpochResult>& history = counters_.history;
+  const double before = history.size() > 1 ? history[history.size() - 2].seconds : 0;
+  const double epoch = std::max(history.back().seconds - before, seconds() / static_cast<double>(position_.epoch));
+  // The end evaluates the best weights, as an epoch does.
+  const Subset& evaluated = data_.test.dataset ? data_.test : data_.validation;
+  constexpr double kForwardShare = 1 / 3.0;  // a training step has a backward pass too
+  const double end =
+      epoch * kForwardShare * static_cast<double>(evaluated.size()) / static_cast<double>(data_.train.size());
+  const auto fit = static_cast<int64_t>(std::max(0.0, (time_limit_ - seconds() - end) / epoch));
+  return history.back().validated ? fit : std::max<int64_t>(fit, 1);  // the last epoch keeps its weights
+}
+
+// Reduces the recipe's epochs to what the time limit allows.  The clock of rank 0 decides.
+void Run::keep_time_limit() {
+  if (time_limit_ <= 0 || position_.epoch >= recipe_.epochs) return;
+  int64_t epochs = std::min(recipe_.epochs, position_.epoch + epochs_that_fit());
+  if (group_.size() > 1) group_.communicator()->broadcast(&epochs, sizeof epochs, 0);
+  if (epochs == recipe_.epochs) return;
+  if (group_.is_rank_zero()) {
+    log(str("epochs take longer than expected: ", epochs, " instead of ", recipe_.epochs, " for the time limit"));
+  }
+  recipe_.epochs = epochs;
+  recipe_.schedule.warmup_epochs = std::min(recipe_.schedule.warmup_epochs, static_cast<double>(epochs));
+  training_step_.update_schedule(steps_);
+  if (group_.is_rank_zero()) write_text(folder_->path() / "recipe.json", write_recipe(recipe_));
+  save();
+}
+
+}  // namespace vitrail::train
