@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <utility>
+
 namespace vitrail {
 namespace {
 
@@ -21,6 +24,10 @@ TEST(RoundUp, GivesTheSmallestMultipleThatIsAtLeastTheNumber) {
                               {127, 64, 128},
                               {int64_t{1} << 40, 3, (int64_t{1} << 40) + 2}};
   for (const auto& [n, step, want] : cases) EXPECT_EQ(round_up(n, step), want) << n << " by " << step;
+}
+
+TEST(CeilDiv, CountsAPartOfADivisorAsOne) {
+  for (const auto& [n, want] : {std::pair(0, 0), {1, 1}, {7, 1}, {8, 2}}) EXPECT_EQ(ceil_div(n, 7), want) << n;
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
+#include "vitrail/base/round_up_internal.h"
 #include "vitrail/kernels/gemm/linear.h"
 
 namespace vitrail::analysis {
@@ -18,7 +19,7 @@ constexpr int64_t kQueriesPerPass = 1024;  // more queries read the rows again
 // The total order of neighbours: results do not depend on the order in which rows are compared.
 bool is_nearer(const Neighbor& a, const Neighbor& b) { return a.score != b.score ? a.score > b.score : a.row < b.row; }
 
-int64_t num_blocks(const VectorRows& rows) { return (rows.count() + kRowsPerBlock - 1) / kRowsPerBlock; }
+int64_t num_blocks(const VectorRows& rows) { return ceil_div(rows.count(), kRowsPerBlock); }
 
 // A block of rows in memory.
 struct Block {

@@ -7,11 +7,13 @@
 #include <cstdlib>
 #include <new>
 
+#include "vitrail/base/round_up_internal.h"
+
 namespace vitrail {
 
 void* allocate_aligned(size_t bytes) {
   const size_t alignment = bytes >= kHugePageBytes ? kHugePageBytes : kCacheLinePairBytes;
-  const size_t rounded = (std::max<size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
+  const size_t rounded = round_up(std::max<size_t>(bytes, 1), alignment);
   void* const memory = std::aligned_alloc(alignment, rounded);
   if (memory == nullptr) throw std::bad_alloc();
 #ifdef MADV_HUGEPAGE

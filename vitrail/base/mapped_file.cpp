@@ -18,6 +18,7 @@
 #include "vitrail/base/error.h"
 #include "vitrail/base/file_guard.h"
 #include "vitrail/base/output_guard_internal.h"
+#include "vitrail/base/round_up_internal.h"
 
 namespace vitrail {
 namespace {
@@ -155,7 +156,7 @@ void MappedFile::prefetch(const std::byte* data, size_t size) const {
 void MappedFile::release(const std::byte* data, size_t size) const {
   // Only pages completely inside the range: the data beside it may still be in use.
   const uintptr_t page = page_size();
-  const uintptr_t first = (reinterpret_cast<uintptr_t>(data) + page - 1) / page * page;
+  const uintptr_t first = round_up(reinterpret_cast<uintptr_t>(data), page);
   const uintptr_t last = (reinterpret_cast<uintptr_t>(data) + size) / page * page;
   if (last > first) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
 }

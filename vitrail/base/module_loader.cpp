@@ -8,6 +8,7 @@
 #include "vitrail/base/error.h"
 #include "vitrail/base/installation_internal.h"
 #include "vitrail/base/module_loader_internal.h"
+#include "vitrail/base/text.h"
 
 namespace vitrail {
 namespace fs = std::filesystem;
@@ -25,10 +26,9 @@ std::vector<fs::path> module_folders() {
 }  // namespace
 
 void* load_module(const ModuleRequest& request) {
-  std::string searched;
-  for (const fs::path& folder : module_folders()) {
+  const std::vector<fs::path> folders = module_folders();
+  for (const fs::path& folder : folders) {
     const fs::path path = folder / request.file;
-    searched += (searched.empty() ? "" : ", ") + folder.string();
     std::error_code unknown;
     if (!fs::exists(path, unknown)) continue;
     void* const handle = ::dlopen(path.c_str(), RTLD_NOW | (request.global ? RTLD_GLOBAL : RTLD_LOCAL));
@@ -37,8 +37,9 @@ void* load_module(const ModuleRequest& request) {
     return entry;
   }
   throw Error(request.where,
-              str("the module ", request.file, " in ", searched, " (VITRAIL_MODULES names another folder; it is built ",
-                  request.built, ")"),
+              str("the module ", request.file, " in ",
+                  join(folders, ", ", [](const fs::path& folder) { return folder.string(); }),
+                  " (VITRAIL_MODULES names another folder; it is built ", request.built, ")"),
               "none");
 }
 

@@ -8,6 +8,7 @@
 #include "vitrail/base/error.h"
 #include "vitrail/base/mapped_file_internal.h"
 #include "vitrail/base/npy_header_internal.h"
+#include "vitrail/base/text.h"
 
 namespace vitrail {
 namespace {
@@ -144,8 +145,7 @@ void to_floats(const std::byte* elements, size_t count, float* values) {
 const char* npy_descr(DType dtype) { return dtype == DType::f32 ? "<f4" : dtype == DType::f16 ? "<f2" : "<i8"; }
 
 std::string npy_header(const std::string& where, const std::string& descr, std::span<const int64_t> shape) {
-  std::string text = str("{'descr': '", descr, "', 'fortran_order': False, 'shape': (");
-  for (size_t i = 0; i < shape.size(); ++i) text += str(i == 0 ? "" : ", ", shape[i]);
+  std::string text = str("{'descr': '", descr, "', 'fortran_order': False, 'shape': (", join(shape));
   text += shape.size() == 1 ? ",), }" : "), }";
   if (!shape.empty()) text.append(kRowDigits - std::to_string(shape[0]).size(), ' ');
   text.append(kAlignment - (kPreambleBytes + text.size() + 1) % kAlignment, ' ');

@@ -14,6 +14,7 @@
 
 #include "vitrail/base/cgroup_internal.h"
 #include "vitrail/base/error.h"
+#include "vitrail/base/round_up_internal.h"
 #include "vitrail/base/thread_team_internal.h"
 
 namespace vitrail {
@@ -152,7 +153,7 @@ void parallel_for_balanced(int64_t begin, int64_t end, int64_t grain, RangeBody 
   const int64_t length = end - begin, shares = num_shares(length, grain);
   if (shares <= 1) return length > 0 ? body(begin, end) : void();
   const int64_t unit = 1 + (length >> 31);  // elements per unit, so that the number of units fits 32 bits
-  const int64_t units = (length + unit - 1) / unit, grain_units = std::max<int64_t>(1, grain / unit);
+  const int64_t units = ceil_div(length, unit), grain_units = std::max<int64_t>(1, grain / unit);
   thread_local std::vector<WorkRange> memory;  // reused, so that a loop does not allocate
   std::vector<WorkRange>& ranges = memory;     // a reference to the caller's vector, for all threads
   if (std::ssize(ranges) < shares) ranges = std::vector<WorkRange>(static_cast<size_t>(shares));

@@ -1,10 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <cstdint>
+#include <type_traits>
 
 namespace vitrail {
 
+// n / divisor, rounded up, for n ≥ 0.
+template <class Integer>
+constexpr Integer ceil_div(Integer n, std::type_identity_t<Integer> divisor) {
+  return (n + divisor - 1) / divisor;
+}
+
 // The smallest multiple of `step` that is at least n ≥ 0.
-inline int64_t round_up(int64_t n, int64_t step) { return (n + step - 1) / step * step; }
+template <class Integer>
+constexpr Integer round_up(Integer n, std::type_identity_t<Integer> step) {
+  return ceil_div(n, step) * step;
+}
 
 }  // namespace vitrail

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "vitrail/base/error.h"
+#include "vitrail/base/round_up_internal.h"
 #include "vitrail/base/tar_internal.h"
 
 namespace vitrail {
@@ -123,7 +124,7 @@ class TarReader {
       add(header, type, content);
       extended_ = {};
     }
-    const uint64_t padded = (content + kBlock - 1) / kBlock * kBlock;
+    const uint64_t padded = round_up(content, kBlock);
     at_ += std::min<uint64_t>(padded, archive_.size() - at_);
   }
 

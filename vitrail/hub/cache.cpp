@@ -10,6 +10,7 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/read_file.h"
+#include "vitrail/base/text.h"
 #include "vitrail/hub/blob_digest_internal.h"
 #include "vitrail/hub/download_internal.h"
 #include "vitrail/hub/download_lock_internal.h"
@@ -223,13 +224,16 @@ int64_t remove(const CachedModel& model, const std::string& revision, bool dry_r
     return deletion.bytes();
   }
   std::set<std::string> commits;
-  std::string known;
   for (const CachedRevision& cached : model.revisions) {
     if (cached.commit == revision || std::ranges::find(cached.refs, revision) != cached.refs.end())
       commits.insert(cached.commit);
-    known += (known.empty() ? "" : ", ") + (cached.refs.empty() ? cached.commit : cached.refs.front());
   }
-  if (commits.empty()) throw Error(model.repository, "a revision in the cache (" + known + ")", revision);
+  if (commits.empty()) {
+    const auto name_of = [](const CachedRevision& cached) {
+      return cached.refs.empty() ? cached.commit : cached.refs.front();
+    };
+    throw Error(model.repository, "a revision in the cache (" + join(model.revisions, ", ", name_of) + ")", revision);
+  }
   remove_revisions(model, commits, deletion);
   return deletion.bytes();
 }

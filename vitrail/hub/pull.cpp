@@ -6,6 +6,7 @@
 
 #include "vitrail/base/atomic_file.h"
 #include "vitrail/base/error.h"
+#include "vitrail/base/text.h"
 #include "vitrail/hub/blob_digest_internal.h"
 #include "vitrail/hub/download_internal.h"
 #include "vitrail/hub/download_lock_internal.h"
@@ -130,15 +131,13 @@ class Pull {
 
   std::string chosen_weights() const {
     std::vector<std::string> names;
-    std::string all;
     for (const auto& [path, file] : files_) {
       if (path.find('/') != path.npos) continue;
       names.push_back(path);
-      all += (all.empty() ? "" : ", ") + path;
     }
     if (const std::string weights = weights::choose_weights(names); !weights.empty()) return weights;
     throw Error(to_string(name_), "a model with model.safetensors, its index, or pytorch_model.bin",
-                all.empty() ? "no files" : "one with " + all.substr(0, 400));
+                names.empty() ? "no files" : "one with " + join(names).substr(0, 400));
   }
 
   // Downloads what is missing and links it into the snapshot.

@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "vitrail/base/error.h"
+#include "vitrail/base/round_up_internal.h"
 #include "vitrail/image/codecs_internal.h"
 #include "vitrail/image/color_internal.h"
 
@@ -171,7 +172,7 @@ class RunLengths {
         const int64_t room = std::max<int64_t>(width_ - x_, 0);  // what exceeds the row is left out
         for (int64_t i = 0; i < std::min<int64_t>(count, room); ++i) put(is_4_bits_ ? nibble(value, i) : value);
       } else if (value == 0) {
-        move_to((at_ + width_ - 1) / width_ * width_);
+        move_to(round_up(at_, width_));
       } else if (value == 1) {
         break;
       } else if (value == 2) {

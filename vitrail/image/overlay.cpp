@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "vitrail/base/error.h"
+#include "vitrail/base/round_up_internal.h"
 #include "vitrail/image/color_internal.h"
 #include "vitrail/image/colormap_internal.h"
 
@@ -153,7 +154,7 @@ Image grid(std::span<const Image> images, int64_t columns, int64_t gap) {
   const int64_t count = static_cast<int64_t>(images.size());
   if (columns == 0) columns = static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(count))));
   columns = std::min(columns, count);
-  const int64_t rows = (count + columns - 1) / columns;
+  const int64_t rows = ceil_div(count, columns);
   const int64_t width = images[0].width, height = images[0].height;
   Image result = make_image(columns * (width + gap) - gap, rows * (height + gap) - gap, 3);
   std::fill(result.pixels.begin(), result.pixels.end(), uint8_t{255});

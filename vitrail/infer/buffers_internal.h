@@ -5,14 +5,13 @@
 #include <optional>
 #include <vector>
 
+#include "vitrail/base/round_up_internal.h"
 #include "vitrail/infer/rewrite_internal.h"
 
 namespace vitrail::infer {
 
 // Rounded up to the alignment of allocations, so that the next buffer is aligned, too.
-inline size_t aligned(size_t bytes) {
-  return (bytes + Allocator::kAlignment - 1) / Allocator::kAlignment * Allocator::kAlignment;
-}
+inline size_t aligned(size_t bytes) { return round_up(bytes, Allocator::kAlignment); }
 
 // Buffers whose lifetimes do not overlap share memory.  A fused residual addition works in place if nothing reads its
 // residual afterwards, and the layer multiplies something else.

@@ -4,6 +4,7 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
+#include "vitrail/base/round_up_internal.h"
 #include "vitrail/infer/compile_internal.h"
 #include "vitrail/infer/executor_internal.h"
 #include "vitrail/ops/recorder.h"
@@ -18,8 +19,6 @@ constexpr size_t kMaxPrograms = 32;
 // The workspace of a part per thread: about a core's share of the last two cache levels.  A larger batch is split into
 // parts, and each part runs through all steps, so that the output of a step is still in cache for the next step.
 constexpr size_t kCachePerThread = size_t{2} << 20;
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 Shape with_batch(Shape shape, int64_t batch) {
   shape[0] = batch;

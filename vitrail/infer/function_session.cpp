@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "vitrail/base/error.h"
+#include "vitrail/base/text.h"
 #include "vitrail/infer/executor_internal.h"
 
 namespace vitrail::infer {
@@ -16,11 +17,7 @@ std::vector<std::string> names_of(const NamedTensors& tensors) {
   return names;
 }
 
-std::string joined(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text.empty() ? "none" : text;
-}
+std::string joined(const std::vector<std::string>& names) { return names.empty() ? "none" : join(names); }
 
 PackedWeights::Exceptions exceptions(const nn::Module& module, const FunctionOptions& options) {
   PackedWeights::Exceptions result;

@@ -2,6 +2,7 @@
 #include "vitrail/infer/preprocess.h"
 
 #include "vitrail/base/error.h"
+#include "vitrail/base/text.h"
 
 namespace vitrail::infer {
 namespace {
@@ -24,10 +25,8 @@ image::ProcessorSteps processor_of(const models::Preprocessing& from) {
 image::EvalTransform transform_of(const models::Preprocessing& from, const std::string& where) {
   const std::vector<std::string> missing = from.missing();
   if (!missing.empty()) {
-    std::string options;
-    for (const std::string& name : missing) options += (options.empty() ? "" : " ") + name;
     throw Error(where,
-                "preprocessing settings in the model's configuration, or the options " + options +
+                "preprocessing settings in the model's configuration, or the options " + join(missing, " ") +
                     " (or --preset imagenet|inception|cifar10|mnist)",
                 "none");
   }

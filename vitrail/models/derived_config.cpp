@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "vitrail/base/error.h"
+#include "vitrail/base/round_up_internal.h"
 #include "vitrail/models/preprocessing.h"
 #include "vitrail/nn/dropout.h"
 #include "vitrail/nn/swiglu.h"
@@ -103,7 +104,7 @@ int64_t mlp_hidden_of(const VisionTransformerConfig& config) {
   const auto nominal = static_cast<int64_t>(static_cast<double>(config.embed_dim) * config.mlp_ratio);
   if (config.swiglu_mlp) {
     const int64_t step = std::max<int64_t>(config.swiglu_align_to, 1);
-    return (nominal + step - 1) / step * step;
+    return round_up(nominal, step);
   }
   switch (config.mlp_layer) {
     case MlpLayer::swiglu:

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "vitrail/base/error.h"
+#include "vitrail/base/text.h"
 #include "vitrail/models/config_formats_internal.h"
 #include "vitrail/models/huggingface_config_internal.h"
 #include "vitrail/models/unsupported_families_internal.h"
@@ -36,11 +37,7 @@ constexpr Reader kReaders[] = {{"vit", read_vit_config},
                                {"aimv2", read_aimv2_config},
                                {"aimv2_vision_model", read_aimv2_config}};
 
-std::string supported_types() {
-  std::string types;
-  for (const Reader& reader : kReaders) types += (types.empty() ? "" : ", ") + std::string(reader.model_type);
-  return types;
-}
+std::string supported_types() { return join(kReaders, ", ", &Reader::model_type); }
 
 }  // namespace
 

@@ -7,6 +7,7 @@
 
 #include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
+#include "vitrail/base/text.h"
 #include "vitrail/models/json_fields_internal.h"
 
 namespace vitrail::models {
@@ -60,17 +61,17 @@ std::optional<Names> indexed_names(const Names& lines) {
 // The names without the blank lines.  classes: their number if it is known, else 0.
 Names without_blank_lines(const Names& lines, const std::string& where, size_t classes) {
   Names names;
-  std::string blank;
+  std::vector<size_t> blank;  // line numbers
   for (size_t i = 0; i < lines.size(); ++i) {
     if (is_blank(lines[i])) {
-      blank += str(blank.empty() ? "" : ", ", i + 1);
+      blank.push_back(i + 1);
     } else {
       names.push_back(lines[i]);
     }
   }
   if (blank.empty() || names.size() >= classes) return names;
   throw Error(where, str(classes, " class names, one per line"),
-              str(names.size(), " and blank lines: ", blank.substr(0, 80)));
+              str(names.size(), " and blank lines: ", join(blank).substr(0, 80)));
 }
 
 // {"0": "tench"}, {"tench": 0}, or Keras' {"0": ["n01440764", "tench"]}.  In id2label the keys are the indices.

@@ -7,6 +7,7 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/near_names_internal.h"
+#include "vitrail/base/text.h"
 #include "vitrail/models/bundled.h"
 #include "vitrail/models/registry.h"
 #include "vitrail/models/sam/architectures.h"
@@ -51,18 +52,12 @@ std::vector<std::string> related_architectures(const std::string& given) {
   return names;
 }
 
-std::string joined(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text;
-}
-
 }  // namespace
 
 void refuse_unknown_name(const std::string& given) {
   if (!is_plain_name(given)) return;
   refuse_unsupported_family(given, "--config");
-  const std::string names = joined(similar_architectures(given));
+  const std::string names = join(similar_architectures(given));
   throw Error("--config", "a config.json or a registered architecture (like " + names + ")",
               "\"" + given.substr(0, 80) + "\"");
 }
@@ -80,12 +75,12 @@ std::string describe_missing_model(const std::string& given) {
   std::vector<std::string> known = entries_beside(given);
   for (const BundledModel& model : bundled_models()) known.push_back(model.name);
   for (const SamArchitecture& row : sam_architectures()) known.push_back(row.name);
-  const std::string near = joined(near_names(given, known));
+  const std::string near = join(near_names(given, known));
   const bool may_be_a_family = is_plain_name(given) && near.empty();
   if (const std::string family = may_be_a_family ? describe_unsupported_family(given) : ""; !family.empty()) {
     return "nothing there; the name is of " + family + " (`vitrail models` lists what is)";
   }
-  const std::string related = joined(related_architectures(given));
+  const std::string related = join(related_architectures(given));
   return "nothing there" + (near.empty() ? "" : "; near names: " + near) +
          (related.empty() ? "" : "; architectures of such a name: " + related);
 }

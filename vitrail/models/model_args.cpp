@@ -5,6 +5,7 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/near_names_internal.h"
+#include "vitrail/base/text.h"
 
 namespace vitrail::models {
 namespace {
@@ -283,9 +284,7 @@ void read_model_args(const JsonFields& args, Config& config, const std::vector<s
     const std::string& name = item.key();
     if (is_fixed_argument(args, name, item.value())) continue;
     if (std::find(known.begin() + std::ssize(others), known.end(), name) != known.end()) continue;
-    std::string names;
-    for (const std::string& each : known) names += (names.empty() ? "" : " ") + each;
-    throw Error(args.where(), "one of the keys " + names, "\"" + name + "\"" + did_you_mean(name, known));
+    throw Error(args.where(), "one of the keys " + join(known, " "), "\"" + name + "\"" + did_you_mean(name, known));
   }
   for (const Field& field : fields()) field.read(args, config);
 }

@@ -7,6 +7,7 @@
 #include <initializer_list>
 
 #include "vitrail/base/error.h"
+#include "vitrail/base/text.h"
 
 namespace vitrail::models {
 namespace {
@@ -40,9 +41,7 @@ std::string label(const std::string& where, std::string field) {
 }
 
 std::string list_text(const std::vector<double>& values, double factor = 1) {
-  std::string text;
-  for (const double value : values) text += (text.empty() ? "" : ",") + str(value * factor);
-  return text;
+  return join(values, ",", [&](double value) { return value * factor; });
 }
 
 // Mean or std.  brightest: the value of a white pixel.

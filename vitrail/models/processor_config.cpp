@@ -7,6 +7,7 @@
 #include "vitrail/base/error.h"
 #include "vitrail/base/file_lookup_internal.h"
 #include "vitrail/base/read_file.h"
+#include "vitrail/base/text.h"
 #include "vitrail/models/config_formats_internal.h"
 
 namespace vitrail::models {
@@ -75,13 +76,13 @@ const Processor* processor_of_model(std::string_view model_type) {
 
 const Processor* named_processor(const JsonFields& file, const char* key) {
   const auto type = file.text(key);
-  std::string known;
   for (const Processor& row : kProcessors) {
     for (const char* ending : {"ImageProcessor", "ImageProcessorFast", "ImageProcessorPil", "FeatureExtractor"}) {
       if (*type == std::string(row.name) + ending) return &row;
     }
-    known.append(known.empty() ? "" : ", ").append(row.name).append("ImageProcessor");
   }
+  const auto name_of = [](const Processor& row) { return std::string(row.name) + "ImageProcessor"; };
+  const std::string known = join(kProcessors, ", ", name_of);
   throw Error(file.path(key), "one of " + known + "; without the file, give --mean, --std and --interpolation",
               "\"" + type->substr(0, 80) + "\"");
 }

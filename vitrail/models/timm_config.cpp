@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads timm's config.json and the "vit" form.
 #include "vitrail/base/error.h"
+#include "vitrail/base/text.h"
 #include "vitrail/models/config_formats_internal.h"
 #include "vitrail/models/model_args_internal.h"
 #include "vitrail/models/registry.h"
@@ -92,8 +93,7 @@ std::string tag_of(const JsonFields& file, const std::string& architecture) {
 const VisionTransformerConfig& registered_config(const std::string& architecture, const std::string& where) {
   if (const Architecture* row = find_architecture(architecture)) return row->config;
   refuse_unsupported_family(architecture, where);
-  std::string names;
-  for (const std::string& name : similar_architectures(architecture)) names += (names.empty() ? "" : ", ") + name;
+  const std::string names = join(similar_architectures(architecture));
   throw Error(where, "\"vit\" or a registered name (like " + names + ")", "\"" + architecture + "\"");
 }
 

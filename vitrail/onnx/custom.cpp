@@ -2,13 +2,9 @@
 // The library's custom operations as operators.  Maps are [B, h, w, C].
 #include "vitrail/onnx/lowering_internal.h"
 
+#include "vitrail/base/round_up_internal.h"
+
 namespace vitrail::onnx {
-namespace {
-
-int64_t windows_along(int64_t cells, int64_t window) { return (cells + window - 1) / window; }
-
-}  // namespace
-
 const std::map<std::string, Lowering::Rule>& Lowering::custom_rules() {
   static const std::map<std::string, Rule> rules{
       {"matmul", &Lowering::matmul},
@@ -43,7 +39,7 @@ std::string Lowering::padded_windows(const std::string& x, const Tensor& fill, c
 std::string Lowering::window_partition(const ops::Operation& operation) {
   const Tensor& map = operation.inputs[0];
   const int64_t window = operation.attributes.height, channels = map.size(3);
-  const int64_t down = windows_along(map.size(1), window), across = windows_along(map.size(2), window);
+  const int64_t down = ceil_div(map.size(1), window), across = ceil_div(map.size(2), window);
   const int64_t below = down * window - map.size(1), right = across * window - map.size(2);
   std::string x = value_of(map);
   if (below > 0 || right > 0) x = padded_windows(x, operation.inputs[1], {0, 0, 0, 0, 0, below, right, 0});
@@ -55,7 +51,7 @@ std::string Lowering::window_partition(const ops::Operation& operation) {
 std::string Lowering::window_unpartition(const ops::Operation& operation) {
   const Tensor& map = operation.outputs[0];
   const int64_t window = operation.attributes.height, channels = map.size(3);
-  const int64_t down = windows_along(map.size(1), window), across = windows_along(map.size(2), window);
+  const int64_t down = ceil_div(map.size(1), window), across = ceil_div(map.size(2), window);
   std::string x = graph_.reshape(value_of(operation.inputs[0]), {-1, down, across, window, window, channels});
   x = graph_.reshape(graph_.transpose(x, {0, 1, 3, 2, 4, 5}), {-1, down * window, across * window, channels});
   if (down * window == map.size(1) && across * window == map.size(2)) return x;

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "vitrail/base/error.h"
+#include "vitrail/base/round_up_internal.h"
 #include "vitrail/onnx/protobuf_writer_internal.h"
 
 namespace vitrail::onnx {
@@ -128,9 +129,7 @@ std::string inline_header(const std::string& name, const Tensor& tensor) {
 }
 
 // The offset of the next tensor in the file of external weights.
-uint64_t after(uint64_t offset, const Tensor& tensor) {
-  return offset + (bytes_of(tensor) + kDataAlignment - 1) / kDataAlignment * kDataAlignment;
-}
+uint64_t after(uint64_t offset, const Tensor& tensor) { return offset + round_up(bytes_of(tensor), kDataAlignment); }
 
 std::string model_header(const ModelInfo& info) {
   ProtobufWriter out, opset;

@@ -5,6 +5,7 @@
 
 #include "vitrail/autograd/variable.h"
 #include "vitrail/base/parallel.h"
+#include "vitrail/base/round_up_internal.h"
 #include "vitrail/ops/custom_internal.h"
 #include "vitrail/ops/dispatch_internal.h"
 #include "vitrail/ops/elementwise.h"
@@ -23,8 +24,8 @@ struct Neighbourhoods {
   Map map;
   int64_t stride = 1;
 
-  int64_t rows() const { return (map.height + stride - 1) / stride; }
-  int64_t columns() const { return (map.width + stride - 1) / stride; }
+  int64_t rows() const { return ceil_div(map.height, stride); }
+  int64_t columns() const { return ceil_div(map.width, stride); }
   Shape result(int64_t channels) const { return {map.batch, rows(), columns(), channels}; }
 };
 

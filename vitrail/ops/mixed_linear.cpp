@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "vitrail/base/parallel.h"
+#include "vitrail/base/round_up_internal.h"
 #include "vitrail/kernels/gemm/linear.h"
 #include "vitrail/kernels/rowwise/bf16_conversion.h"
 #include "vitrail/kernels/rowwise/elementwise.h"
@@ -47,7 +48,7 @@ Buffer buffer(int64_t elements) { return std::make_unique_for_overwrite<float[]>
 // results do not depend on the threads.
 template <class Body>
 void for_each_block(int64_t rows, int64_t cols, const Body& body) {
-  const int64_t step = block_rows(cols), blocks = (rows + step - 1) / step;
+  const int64_t step = block_rows(cols), blocks = ceil_div(rows, step);
   parallel_for(0, blocks, 1, [&](int64_t first, int64_t last) {
     for (int64_t block = first; block < last; ++block) body(block * step, std::min(step, rows - block * step), block);
   });
@@ -83,7 +84,7 @@ struct PreActivationGrads {
 
 PreActivationGrads pre_activation_grads(const Tensor& grad, const Tensor& pre, Activation activation, int64_t out,
                                         bool bias) {
-  const int64_t rows = rows_of(grad), blocks = (rows + block_rows(out) - 1) / block_rows(out);
+  const int64_t rows = rows_of(grad), blocks = ceil_div(rows, block_rows(out));
   const bool wide = grad.dtype() == DType::f32, same = !wide && activation == Activation::none;
   if (same && !bias) return {grad, {}};
   PreActivationGrads result{same ? grad : Tensor::empty(grad.shape(), DType::bf16),

@@ -6,6 +6,7 @@
 
 #include "vitrail/autograd/variable.h"
 #include "vitrail/base/parallel.h"
+#include "vitrail/base/round_up_internal.h"
 #include "vitrail/ops/custom_internal.h"
 #include "vitrail/ops/dispatch_internal.h"
 
@@ -15,8 +16,8 @@ namespace {
 struct Windows {
   int64_t batch, height, width, channels, window;
 
-  int64_t down() const { return (height + window - 1) / window; }
-  int64_t across() const { return (width + window - 1) / window; }
+  int64_t down() const { return ceil_div(height, window); }
+  int64_t across() const { return ceil_div(width, window); }
   Shape map_shape() const { return {batch, height, width, channels}; }
   Shape shape() const { return {batch * down() * across(), window * window, channels}; }
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <span>
 #include <unordered_map>
 #include <unordered_set>
 
-#include "vitrail/base/counted.h"
 #include "vitrail/base/error.h"
+#include "vitrail/base/text.h"
 #include "vitrail/optim/named_tensors_internal.h"
 
 namespace vitrail::optim {
@@ -39,8 +41,8 @@ void copy_by_name(const std::vector<nn::NamedTensor>& from, const std::vector<nn
     if (!known.count(entry.name)) problems.push_back("'" + entry.name + "' is not expected");
   }
   if (!problems.empty()) {
-    std::string text = where + ": " + counted(problems.size(), "difference");
-    for (size_t i = 0; i < std::min(problems.size(), kMaxListed); ++i) text += "\n  " + problems[i];
+    const std::span listed = std::span(problems).first(std::min(problems.size(), kMaxListed));
+    std::string text = where + ": " + counted(problems.size(), "difference") + "\n  " + join(listed, "\n  ");
     if (problems.size() > kMaxListed) text += str("\n  and ", problems.size() - kMaxListed, " more");
     throw Error(text);
   }

@@ -6,6 +6,7 @@
 
 #include "vitrail/analysis/knn.h"
 #include "vitrail/base/error.h"
+#include "vitrail/base/round_up_internal.h"
 #include "vitrail/ops/elementwise.h"
 #include "vitrail/ops/linear.h"
 #include "vitrail/ops/softmax.h"
@@ -92,7 +93,7 @@ Tensor DualModel::padded(const std::vector<std::vector<int64_t>>& ids) const {
   if (!tokenizer_->pads_to_context() && !text_config().class_token) {
     size_t longest = 0;
     for (const std::vector<int64_t>& text : ids) longest = std::max(longest, text.size());
-    length = std::min(length, (static_cast<int64_t>(longest) + kLengthStep - 1) / kLengthStep * kLengthStep);
+    length = std::min(length, round_up(static_cast<int64_t>(longest), kLengthStep));
   }
   const int64_t pad = text_config().class_token ? text_config().pad_token_id : tokenizer_->pad_id();
   const Tensor result = Tensor::empty({static_cast<int64_t>(ids.size()), length}, DType::i64);

@@ -3,6 +3,7 @@
 
 #include "vitrail/autograd/engine.h"
 #include "vitrail/base/random.h"
+#include "vitrail/base/round_up_internal.h"
 #include "vitrail/kernels/gemm/linear.h"
 #include "vitrail/quantize/output_hessians_internal.h"
 
@@ -42,7 +43,7 @@ std::map<std::string, Tensor> output_hessians(models::VisionTransformer& model, 
     hessians[layer] = Tensor::zeros({weight.size(0), weight.size(0)});
   }
   const int64_t num_images = count_images(images);
-  const int64_t directions_per_image = (kNumDirections + num_images - 1) / num_images;
+  const int64_t directions_per_image = ceil_div(kNumDirections, num_images);
   RandomStream random(random_key("output_gradients"));
   for (const Tensor& batch : images) {
     for (int64_t pass = 0; pass < batch.size(0) * directions_per_image; ++pass) {

@@ -8,6 +8,7 @@
 #include "vitrail/base/error.h"
 #include "vitrail/base/json_checks_internal.h"
 #include "vitrail/base/read_file.h"
+#include "vitrail/base/text.h"
 #include "vitrail/sam/instance_datasets_internal.h"
 #include "vitrail/sam/polygon_mask.h"
 
@@ -194,13 +195,12 @@ fs::path folder_of_images(const fs::path& file, const std::string& image) {
   std::vector<fs::path> places{beside, beside / "images"};
   const std::string stem = file.stem().string(), prefix = "instances_";
   if (stem.starts_with(prefix)) places.push_back(beside / ".." / stem.substr(prefix.size()));
-  std::string tried;
   for (const fs::path& place : places) {
     std::error_code error;
     if (fs::exists(place / image, error)) return place;
-    tried += (tried.empty() ? "" : ", ") + (place / image).string();
   }
-  throw Error(file.string(), "its images beside it, or in a folder \"images\"", "no file " + tried);
+  throw Error(file.string(), "its images beside it, or in a folder \"images\"",
+              "no file " + join(places, ", ", [&](const fs::path& place) { return (place / image).string(); }));
 }
 
 std::unique_ptr<CocoInstances> parse(const std::string& text, const std::string& where, const fs::path& folder) {

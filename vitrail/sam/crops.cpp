@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "vitrail/base/error.h"
+#include "vitrail/base/round_up_internal.h"
 
 namespace vitrail::sam {
 namespace {
@@ -22,7 +23,7 @@ std::vector<Crop> crops_of(int64_t width, int64_t height, int64_t layers, double
   for (int64_t layer = 1; layer <= layers; ++layer) {
     const int64_t n = int64_t{1} << layer;
     const auto overlap = static_cast<int64_t>(overlap_ratio * short_side * (2 / static_cast<double>(n)));
-    const auto length_of = [&](int64_t side) { return (overlap * (n - 1) + side + n - 1) / n; };  // rounded up
+    const auto length_of = [&](int64_t side) { return ceil_div(overlap * (n - 1) + side, n); };
     const int64_t crop_width = length_of(width), crop_height = length_of(height);
     for (int64_t i = 0; i < n; ++i) {
       for (int64_t j = 0; j < n; ++j) {

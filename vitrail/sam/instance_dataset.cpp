@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/sam/instance_dataset.h"
 
-#include "vitrail/base/counted.h"
 #include "vitrail/base/error.h"
+#include "vitrail/base/text.h"
 #include "vitrail/sam/instance_datasets_internal.h"
 
 namespace vitrail::sam {
@@ -30,14 +30,15 @@ std::unique_ptr<const InstanceDataset> open_instances(const fs::path& path, cons
 }
 
 std::string summary(const InstanceDataset& dataset, const std::string& name) {
-  std::string left_out;
+  std::vector<std::string> left_out;
   const auto add = [&](int64_t count, const char* noun, const char* without = "") {
-    if (count > 0) left_out += (left_out.empty() ? "" : ", ") + counted(count, noun) + without;
+    if (count > 0) left_out.push_back(counted(count, noun) + without);
   };
   add(dataset.left_out().images, "image", " without masks");
   add(dataset.left_out().crowds, "crowd annotation");
   add(dataset.left_out().without_mask, "annotation", " without a mask");
-  return str(counted(dataset.size(), "image"), " of ", name, left_out.empty() ? "" : " (left out: " + left_out + ")");
+  return str(counted(dataset.size(), "image"), " of ", name,
+             left_out.empty() ? "" : " (left out: " + join(left_out) + ")");
 }
 
 }  // namespace vitrail::sam

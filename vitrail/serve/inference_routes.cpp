@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "vitrail/base/callbacks.h"
+#include "vitrail/base/text.h"
 #include "vitrail/serve/http_error.h"
 #include "vitrail/serve/inference_request_internal.h"
 #include "vitrail/serve/response_size_internal.h"
@@ -46,9 +47,7 @@ std::vector<InferenceOutput> outputs_of(const ServedModel& model, const Inferenc
   for (const RequestedOutput& output : wanted) {
     const std::vector<std::string> names = output_names(model);
     if (std::ranges::find(names, output.name) == names.end()) {
-      std::string known;
-      for (const std::string& name : names) known += (known.empty() ? "" : ", ") + name;
-      throw Error("outputs", "one of " + known, "'" + output.name + "'");
+      throw Error("outputs", "one of " + join(names), "'" + output.name + "'");
     }
     if (output.classification > 0 && output.name == "embedding")
       throw Error("classification", "the output logits or probabilities", "embedding");

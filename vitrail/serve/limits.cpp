@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "vitrail/base/error.h"
+#include "vitrail/base/text.h"
 #include "vitrail/serve/request_options_internal.h"
 
 namespace vitrail::serve {
@@ -44,9 +45,8 @@ constexpr double kMaxSeconds = 1e6, kMinSeconds = 1e-3;
 void set_limit(Limits& limits, const std::string& name, const std::string& value) {
   const auto found = fields().find(name);
   if (found == fields().end()) {
-    std::string names;
-    for (const auto& [known, field] : fields()) names += (names.empty() ? "" : ", ") + known;
-    throw Error("--limit", "one of " + names, "'" + name + "'");
+    const auto name_of = [](const auto& known) { return known.first; };
+    throw Error("--limit", "one of " + join(fields(), ", ", name_of), "'" + name + "'");
   }
   RequestOptions options;  // parses numbers
   options.add(name, value);

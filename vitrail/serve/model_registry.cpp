@@ -8,6 +8,7 @@
 #include <malloc.h>
 #endif
 
+#include "vitrail/base/text.h"
 #include "vitrail/models/bundled.h"
 #include "vitrail/serve/http_error.h"
 
@@ -52,11 +53,10 @@ ModelRegistry::ModelRegistry(const ServeOptions& options)
     : sources_(sources_of(options)), options_(options.model), models_(sources_.size()) {}
 
 size_t ModelRegistry::index_of(const std::string& name) const {
-  std::string known;
   for (size_t i = 0; i < sources_.size(); ++i) {
     if (sources_[i].name == name) return i;
-    known += (i == 0 ? "" : ", ") + sources_[i].name;
   }
+  const std::string known = join(sources_, ", ", &ModelSource::name);
   throw HttpError(404, "model: expected one of " + known + ", got '" + name + "'");
 }
 
@@ -115,9 +115,7 @@ std::vector<std::string> ModelRegistry::changed() const {
 }
 
 std::string ModelRegistry::fault() const {
-  std::string names;
-  for (const std::string& name : changed()) names += (names.empty() ? "" : ", ") + name;
-  if (!names.empty()) return changed_files(names);
+  if (const std::vector<std::string> names = changed(); !names.empty()) return changed_files(join(names));
   const std::lock_guard lock(mutex_);
   const bool any = std::ranges::any_of(models_, [](const ModelPointer& model) { return model != nullptr; });
   return any ? "" : kNoModel;

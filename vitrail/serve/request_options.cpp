@@ -5,6 +5,7 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/near_names_internal.h"
+#include "vitrail/base/text.h"
 #include "vitrail/serve/request_options_internal.h"
 
 namespace vitrail::serve {
@@ -35,9 +36,7 @@ std::optional<std::string> RequestOptions::text(const std::string& name) {
 std::string RequestOptions::one_of(const std::string& name, const std::vector<std::string>& values) {
   const std::string value = text(name, values.front());
   if (std::ranges::find(values, value) != values.end()) return value;
-  std::string expected;
-  for (const std::string& known : values) expected += (expected.empty() ? "" : ", ") + known;
-  throw Error(name, "one of " + expected, "'" + value + "'");
+  throw Error(name, "one of " + join(values), "'" + value + "'");
 }
 
 int64_t RequestOptions::integer(const std::string& name, int64_t preset, int64_t min, int64_t max) {
@@ -80,9 +79,7 @@ void RequestOptions::require_all_taken() const {
     if (taken_.contains(name)) continue;
     const std::vector<std::string> known(taken_.begin(), taken_.end());
     const std::vector<std::string> near = near_names(name, known);
-    std::string list;
-    for (const std::string& option : near.empty() ? known : near) list += (list.empty() ? "" : ", ") + option;
-    throw Error("request", "an option of this route: " + list, "'" + name + "'");
+    throw Error("request", "an option of this route: " + join(near.empty() ? known : near), "'" + name + "'");
   }
 }
 

@@ -40,7 +40,8 @@ const std::vector<Route>& routes() {
   return table;
 }
 
-const Route* find_route(std::string_view method, const std::vector<std::string>& path, std::string& methods) {
+const Route* find_route(std::string_view method, const std::vector<std::string>& path,
+                        std::vector<std::string>& methods) {
   const std::string_view wanted = method == "HEAD" ? "GET" : method;
   for (const Route& route : routes()) {
     const bool fits = std::ranges::equal(route.path, path, [](const std::string& pattern, const std::string& segment) {
@@ -48,7 +49,7 @@ const Route* find_route(std::string_view method, const std::vector<std::string>&
     });
     if (!fits) continue;
     if (route.method == wanted) return &route;
-    methods += (methods.empty() ? "" : ", ") + route.method;
+    methods.push_back(route.method);
   }
   return nullptr;
 }

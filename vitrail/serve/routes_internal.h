@@ -20,7 +20,8 @@ struct Route {
 const std::vector<Route>& routes();
 
 // Without a route for the path null; `methods` gets the methods that the path has.
-const Route* find_route(std::string_view method, const std::vector<std::string>& path, std::string& methods);
+const Route* find_route(std::string_view method, const std::vector<std::string>& path,
+                        std::vector<std::string>& methods);
 
 // vitrail's own routes: images in, the command line's JSON out.
 void classify_route(const CallPointer& call);

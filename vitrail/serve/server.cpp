@@ -6,6 +6,7 @@
 #include <atomic>
 
 #include "vitrail/base/parallel.h"
+#include "vitrail/base/text.h"
 #include "vitrail/serve/http_error.h"
 #include "vitrail/serve/ignoring_case_internal.h"
 #include "vitrail/serve/request_images_internal.h"
@@ -98,12 +99,12 @@ class Server::Implementation : public HttpHandler {
     std::string name = "none";
     try {
       const Target target = parse_target(head.target);
-      std::string methods;
+      std::vector<std::string> methods;
       const Route* const route = find_route(head.method, target.path, methods);
       if (!route && methods.empty()) throw HttpError(404, "no such route: GET /openapi.json lists them");
       if (!route) {
-        HttpResponse response = error(head.target, 405, "expected the method " + methods);
-        response.headers.emplace_back("Allow", methods);
+        HttpResponse response = error(head.target, 405, "expected the method " + join(methods));
+        response.headers.emplace_back("Allow", join(methods));
         return response;
       }
       name = route->name;
@@ -126,7 +127,7 @@ class Server::Implementation : public HttpHandler {
 
   void handle(HttpRequest request, std::shared_ptr<HttpExchange> exchange) override {
     Target target = parse_target(request.target);  // refuse() has parsed it without an error
-    std::string unused;
+    std::vector<std::string> unused;
     const Route* const route = find_route(request.method, target.path, unused);
     auto call = std::make_shared<Call>(engine_, route->name, std::move(request), std::move(exchange));
     call->options().add(target.query);
@@ -142,7 +143,8 @@ class Server::Implementation : public HttpHandler {
   }
 
   HttpResponse error(std::string_view target, int status, const std::string& message) override {
-    std::string name = "none", unused;
+    std::string name = "none";
+    std::vector<std::string> unused;
     try {
       const Route* const route = find_route("POST", parse_target(target).path, unused);
       if (route) name = route->name;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "vitrail/base/aligned_memory_internal.h"
+#include "vitrail/base/round_up_internal.h"
 
 namespace vitrail {
 namespace {
@@ -19,7 +20,7 @@ constexpr size_t kMinCached = 64 << 10;  // bytes; malloc serves smaller blocks 
 // Rounds up to a multiple of an eighth of the next lower power of two, so that a block fits similar sizes.
 size_t rounded(size_t bytes) {
   const size_t granularity = std::bit_floor(bytes) / 8;
-  return (bytes + granularity - 1) / granularity * granularity;
+  return round_up(bytes, granularity);
 }
 
 class CachingAllocator : public Allocator {

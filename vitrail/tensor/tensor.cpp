@@ -9,6 +9,7 @@
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
 #include "vitrail/base/random.h"
+#include "vitrail/base/round_up_internal.h"
 #include "vitrail/tensor/quantized_tensor.h"
 
 namespace vitrail {
@@ -87,13 +88,12 @@ struct Transposed {
   // Tiles use every element of a cache line of both while it is in the cache.
   void copy() const {
     constexpr int64_t kTile = 16;
-    parallel_for(0, (rows + kTile - 1) / kTile, 1 + kConvertedPerTask / (kTile * columns),
-                 [&](int64_t first, int64_t end) {
-                   for (int64_t r = first * kTile; r < std::min(rows, end * kTile); r += kTile) {
-                     for (int64_t c = 0; c < columns; c += kTile)
-                       copy_tile(r, std::min(rows, r + kTile), c, std::min(columns, c + kTile));
-                   }
-                 });
+    parallel_for(0, ceil_div(rows, kTile), 1 + kConvertedPerTask / (kTile * columns), [&](int64_t first, int64_t end) {
+      for (int64_t r = first * kTile; r < std::min(rows, end * kTile); r += kTile) {
+        for (int64_t c = 0; c < columns; c += kTile)
+          copy_tile(r, std::min(rows, r + kTile), c, std::min(columns, c + kTile));
+      }
+    });
   }
   void copy_tile(int64_t row, int64_t end_row, int64_t column, int64_t end_column) const {
     for (int64_t r = row; r < end_row; ++r) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/base/error.h"
 #include "vitrail/base/file_lookup_internal.h"
+#include "vitrail/base/text.h"
 #include "vitrail/text/clip_tokenizer_internal.h"
 #include "vitrail/text/gemma_tokenizer_internal.h"
 #include "vitrail/text/siglip_tokenizer_internal.h"
@@ -15,12 +16,10 @@ namespace {
 constexpr const char* kSentencePieceFiles[] = {"spiece.model", "sentencepiece.model"};
 
 fs::path find_file(const fs::path& folder) {
-  std::string names;
   for (const char* name : kTokenizerFiles) {
     if (is_present(folder / name)) return folder / name;
-    names += (names.empty() ? "" : ", ") + std::string(name);
   }
-  throw Error(folder.string(), "a tokenizer for texts: one of " + names, "none of them");
+  throw Error(folder.string(), "a tokenizer for texts: one of " + join(kTokenizerFiles), "none of them");
 }
 
 std::unique_ptr<Tokenizer> open_bpe(BpeFile file, const fs::path& path) {

@@ -2,9 +2,11 @@
 #include "vitrail/weights/key_map.h"
 
 #include <algorithm>
+#include <span>
 #include <unordered_set>
 
 #include "vitrail/base/error.h"
+#include "vitrail/base/text.h"
 #include "vitrail/weights/builtin_key_maps_internal.h"
 #include "vitrail/weights/family_keys_internal.h"
 #include "vitrail/weights/key_map_json_internal.h"
@@ -21,10 +23,8 @@ constexpr size_t kMaxName = 4096;
 using KeySet = std::unordered_set<std::string>;
 
 std::string joined(const std::vector<std::string>& words, size_t max_count) {
-  std::string text;
-  for (size_t i = 0; i < std::min(words.size(), max_count); ++i)
-    text.append(i ? ", " : "").append(words[i].substr(0, 80));
-  return text;
+  const std::span listed = std::span(words).first(std::min(words.size(), max_count));
+  return join(listed, ", ", [](const std::string& word) { return word.substr(0, 80); });
 }
 
 // Adds what a map has from its base: rules behind its own, and model_args unless it has some.
@@ -77,7 +77,7 @@ KeyMap KeyMap::builtin(const std::string& name) {
   for (const EmbeddedFile& map : builtin_key_maps()) {
     if (map.name == name) return parse(std::string(map.text), "key map " + name);
   }
-  throw Error("key map", "one of " + joined(builtin_names(), SIZE_MAX), "\"" + name + "\"");
+  throw Error("key map", "one of " + join(builtin_names()), "\"" + name + "\"");
 }
 
 std::vector<std::string> KeyMap::builtin_names() {
@@ -93,8 +93,7 @@ KeyMap KeyMap::detect(const std::vector<std::string>& keys) {
   }
   std::vector<std::string> sorted(keys);
   std::sort(sorted.begin(), sorted.end());
-  throw Error("key map",
-              "the keys of a known family (" + joined(builtin_names(), SIZE_MAX) + "); give a key map for others",
+  throw Error("key map", "the keys of a known family (" + join(builtin_names()) + "); give a key map for others",
               keys.empty() ? "a file without tensors"
                            : str(keys.size(), keys.size() == 1 ? " key: " : " keys such as ", joined(sorted, 8)));
 }

@@ -2,9 +2,11 @@
 #include "vitrail/weights/model_prefixes_internal.h"
 
 #include <algorithm>
+#include <span>
 #include <unordered_set>
 
 #include "vitrail/base/error.h"
+#include "vitrail/base/text.h"
 #include "vitrail/weights/family_keys_internal.h"
 
 namespace vitrail::weights {
@@ -105,10 +107,8 @@ std::vector<std::string> find_model_prefixes(const std::vector<std::string>& nam
 }
 
 std::string quoted_list(const std::vector<std::string>& words, size_t max_count) {
-  std::string text;
-  for (size_t i = 0; i < std::min(words.size(), max_count); ++i) {
-    text.append(i ? ", \"" : "\"").append(words[i].substr(0, 80)).append("\"");
-  }
+  const std::span listed = std::span(words).first(std::min(words.size(), max_count));
+  const std::string text = join(listed, ", ", [](const std::string& word) { return "\"" + word.substr(0, 80) + "\""; });
   return words.size() > max_count ? text + ", …" : text;
 }
 

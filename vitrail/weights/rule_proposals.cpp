@@ -11,6 +11,7 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/near_names_internal.h"
+#include "vitrail/base/text.h"
 #include "vitrail/weights/config_advice_internal.h"
 
 namespace vitrail::weights {
@@ -33,12 +34,6 @@ std::vector<std::string> split(const std::string& name, const char* separators) 
     }
   }
   return words;
-}
-
-std::string join(const std::vector<std::string>& words, const char* separator) {
-  std::string text;
-  for (size_t i = 0; i < words.size(); ++i) text.append(i ? separator : "").append(words[i]);
-  return text;
 }
 
 // How PyTorch and PEFT store a weight in another form than its own tensor.

@@ -5,6 +5,7 @@
 #include "apps/vitrail/output/output.h"
 #include "apps/vitrail/output/progress.h"
 #include "vitrail/base/error.h"
+#include "vitrail/base/text.h"
 #include "vitrail/hub/cache.h"
 #include "vitrail/hub/hub.h"
 
@@ -45,11 +46,9 @@ int list(const CacheCommandOptions& options) {
   print_output("{:44s} {:>10s} {:>6s}  {:12s} {}\n", "model", "size", "files", "commit", "revisions");
   for (const Chosen& chosen : chosen_models(options.models)) {
     for (const hub::CachedRevision& revision : chosen.model.revisions) {
-      std::string refs;
-      for (const std::string& ref : revision.refs) refs += (refs.empty() ? "" : ", ") + ref;
       print_output("{:44s} {:>10s} {:>6d}  {:12s} {}\n", escaped(chosen.model.repository),
                    byte_count_text(revision.bytes), revision.files, escaped(revision.commit.substr(0, 12)),
-                   escaped(refs));
+                   escaped(join(revision.refs)));
     }
     if (chosen.model.partial_bytes > 0) {
       print_output("{:44s} {:>10s}         interrupted download\n", escaped(chosen.model.repository),

@@ -9,10 +9,10 @@
 #include "apps/vitrail/shell/usage_errors.h"
 #include "vitrail/analysis/nearest.h"
 #include "vitrail/base/callbacks.h"
-#include "vitrail/base/counted.h"
 #include "vitrail/base/digest_internal.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
+#include "vitrail/base/text.h"
 #include "vitrail/models/bundled.h"
 
 namespace vitrail::app {

@@ -15,8 +15,8 @@
 #include "apps/vitrail/output/output_folder.h"
 #include "vitrail/analysis/knn.h"
 #include "vitrail/base/atomic_file.h"
-#include "vitrail/base/counted.h"
 #include "vitrail/base/error.h"
+#include "vitrail/base/text.h"
 #include "vitrail/pipeline/feature_request.h"
 
 namespace vitrail::app {

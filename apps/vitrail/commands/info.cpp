@@ -4,6 +4,7 @@
 #include "apps/vitrail/shell/build_info.h"
 #include "apps/vitrail/shell/version_text.h"
 #include "vitrail/base/parallel.h"
+#include "vitrail/base/text.h"
 #include "vitrail/kernels/gemm/linear.h"
 
 namespace vitrail::app {
@@ -21,10 +22,7 @@ int print_info(const GlobalOptions& global) {
   }
   const int available = available_threads();
   line("threads", fmt::format("{} (of {} available)", global.threads > 0 ? global.threads : available, available));
-  std::string libraries;
-  for (const std::string& name : loaded_libraries())
-    libraries += (libraries.empty() ? "" : "\n                ") + name;
-  line("libraries", libraries);
+  line("libraries", join(loaded_libraries(), "\n                "));
   return 0;
 }
 

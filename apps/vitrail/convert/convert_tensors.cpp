@@ -3,6 +3,7 @@
 
 #include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
+#include "vitrail/base/text.h"
 #include "vitrail/weights/finite_check_internal.h"
 
 namespace vitrail::app {
@@ -25,10 +26,8 @@ NamedTensors tensors_as(const NamedTensors& tensors, DType dtype) {
     result.emplace_back(name, fits ? converted : tensor);
   }
   if (!kept.empty()) {
-    std::string names;
-    for (const std::string& name : kept) names += (names.empty() ? "" : ", ") + name;
     warn(str(kept.size(), kept.size() == 1 ? " tensor" : " tensors", " kept in fp32, with values beyond the range of ",
-             dtype == DType::f16 ? "fp16 (65504)" : name_of(dtype), ": ", names));
+             dtype == DType::f16 ? "fp16 (65504)" : name_of(dtype), ": ", join(kept)));
   }
   return result;
 }

@@ -8,6 +8,7 @@
 #include "vitrail/base/error.h"
 #include "vitrail/base/random.h"
 #include "vitrail/base/read_file.h"
+#include "vitrail/base/text.h"
 
 namespace vitrail::app {
 namespace {
@@ -39,31 +40,18 @@ double cosine(const std::vector<float>& a, const std::vector<float>& b) {
   return sum;
 }
 
-std::string layers_text(const std::vector<int64_t>& layers) {
-  std::string text;
-  for (const int64_t layer : layers) text += (text.empty() ? "" : ",") + std::to_string(layer);
-  return text;
-}
-
 std::string options_text(const pipeline::FeatureOptions& options) {
-  return str("--tokens ", options.tokens, " --layer ", layers_text(options.layers),
+  return str("--tokens ", options.tokens, " --layer ", join(options.layers, ","),
              options.final_norm ? "" : " --no-norm");
 }
 
 using OptionValues = std::vector<std::pair<const char*, std::string>>;
 
-template <class Numbers>
-std::string number_list(const Numbers& numbers) {
-  std::string text;
-  for (const auto number : numbers) text += (text.empty() ? "" : ",") + str(number);
-  return text;
-}
-
 // Always the same options in the same order; the value of an unset one is empty.
 OptionValues option_values(const EmbeddingPreprocessing& of) {
-  return {{"--image-size", of.image_size ? number_list(*of.image_size) : ""},
-          {"--mean", number_list(of.mean)},
-          {"--std", number_list(of.std)},
+  return {{"--image-size", of.image_size ? join(*of.image_size, ",") : ""},
+          {"--mean", join(of.mean, ",")},
+          {"--std", join(of.std, ",")},
           {"--interpolation", of.interpolation},
           {"--crop-pct", of.crop_pct ? str(*of.crop_pct) : ""},
           {"--crop-mode", of.crop_mode}};

@@ -7,6 +7,7 @@
 #include "apps/vitrail/eval/eval_output.h"
 #include "apps/vitrail/output/output.h"
 #include "vitrail/base/error.h"
+#include "vitrail/base/text.h"
 #include "vitrail/train/report/evaluation_report.h"
 
 #include "vitrail/data/augment/interval_json_internal.h"
@@ -54,9 +55,7 @@ std::string LabelEvaluation::name_of(int64_t label) const {
 }
 
 std::string LabelEvaluation::joined(const std::vector<int64_t>& labels) const {
-  std::string text;
-  for (const int64_t label : labels) text += (text.empty() ? "" : "|") + name_of(label);
-  return csv_field(text);
+  return csv_field(join(labels, "|", [&](int64_t label) { return name_of(label); }));
 }
 
 void LabelEvaluation::add(const Outcome& outcome) {

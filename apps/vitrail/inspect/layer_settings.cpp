@@ -9,6 +9,7 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/near_names_internal.h"
+#include "vitrail/base/text.h"
 
 namespace vitrail::app {
 namespace {
@@ -20,10 +21,6 @@ T parsed(const std::string& name, const std::string& text, const std::string& ki
   if (error != std::errc() || end != text.data() + text.size() || value < 0)
     throw Error("--set " + name, kind, "\"" + text + "\"");
   return value;
-}
-
-std::string joined(const std::vector<std::string>& words, const char* separator) {
-  return fmt::format("{}", fmt::join(words, separator));
 }
 
 }  // namespace
@@ -74,11 +71,11 @@ void LayerSettings::check(const std::string& layer) const {
   for (const auto& [name, value] : given_) {
     if (std::ranges::find(names_, name) != names_.end()) continue;
     const std::vector<std::string> near = near_names(name, names_);
-    throw Error("--set", "a setting of layer:" + layer + " (" + joined(names_, ", ") + ")",
+    throw Error("--set", "a setting of layer:" + layer + " (" + join(names_) + ")",
                 "\"" + name + "\"" + (near.empty() ? "" : "; did you mean " + near.front() + "?"));
   }
 }
 
-std::string LayerSettings::summary() const { return joined(read_, " "); }
+std::string LayerSettings::summary() const { return join(read_, " "); }
 
 }  // namespace vitrail::app

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Completions for bash, zsh and fish.  Arguments that are no option are completed as files.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <iterator>
 
 #include "apps/vitrail/shell/command_tree.h"
+
+#include "vitrail/base/text.h"
 
 namespace vitrail::app {
 namespace {
@@ -28,11 +32,9 @@ std::string zsh_part(const std::string& text) {
 }
 
 std::string names_of(const CommandEntry& command) {
-  std::string names;
-  for (const OptionEntry& option : command.options) {
-    for (const std::string& name : option.names()) names += (names.empty() ? "" : " ") + name;
-  }
-  return names;
+  std::vector<std::string> names;
+  for (const OptionEntry& option : command.options) std::ranges::copy(option.names(), std::back_inserter(names));
+  return join(names, " ");
 }
 
 // bash: a line "command:--option) words=…" for each option with choices.
@@ -42,11 +44,9 @@ std::string bash_choices(const std::string& command, const CommandEntry& entry) 
   for (const OptionEntry& option : entry.options) {
     const std::string positional = option.is_positional() && position++ == 0 ? "@" : "";
     if (option.choices.empty() || (option.is_positional() && positional.empty())) continue;
-    std::string patterns;
     const std::vector<std::string> names = option.is_positional() ? std::vector{positional} : option.names();
-    for (const std::string& name : names) patterns += (patterns.empty() ? "" : " | ") + command + ":" + name;
-    lines += fmt::format("    {}) words={} ;;\n", patterns,
-                         single_quoted(fmt::format("{}", fmt::join(option.choices, " "))));
+    const std::string patterns = join(names, " | ", [&](const std::string& name) { return command + ":" + name; });
+    lines += fmt::format("    {}) words={} ;;\n", patterns, single_quoted(join(option.choices, " ")));
   }
   return lines;
 }
@@ -55,14 +55,14 @@ std::string bash_choices(const std::string& command, const CommandEntry& entry) 
 std::string zsh_options(const CommandEntry& command, const std::string& indent) {
   std::string lines;
   for (const OptionEntry& option : command.options) {
-    const std::string values = option.choices.empty() ? "_files" : fmt::format("({})", fmt::join(option.choices, " "));
+    const std::string values = option.choices.empty() ? "_files" : "(" + join(option.choices, " ") + ")";
     if (option.is_positional()) {
       const char* const many = option.repeatable ? "*" : option.required ? "" : ":";
       lines += fmt::format(" \\\n{}{}", indent, single_quoted(fmt::format("{}:{}:{}", many, option.name, values)));
       continue;
     }
     const std::vector<std::string> names = option.names();
-    const std::string all = fmt::format("{}", fmt::join(names, " "));
+    const std::string all = join(names, " ");
     for (const std::string& name : names) {
       lines += fmt::format(
           " \\\n{}{}", indent,
@@ -82,7 +82,7 @@ std::string fish_options(const std::string& condition, const CommandEntry& comma
     for (const std::string& name : option.short_names) line += " -s " + name.substr(1);
     for (const std::string& name : option.long_names) line += " -l " + name.substr(2);
     if (option.takes_value && !option.is_positional()) line += option.choices.empty() ? " -r -F" : " -x";
-    if (!option.choices.empty()) line += " -a " + quoted_for_fish(fmt::format("{}", fmt::join(option.choices, " ")));
+    if (!option.choices.empty()) line += " -a " + quoted_for_fish(join(option.choices, " "));
     lines += line + " -d " + quoted_for_fish(option.description) + "\n";
   }
   return lines;
@@ -91,9 +91,9 @@ std::string fish_options(const std::string& condition, const CommandEntry& comma
 }  // namespace
 
 std::string bash_completion(const CommandTree& tree) {
-  std::string names, options, choices = bash_choices("*", tree.program);
+  const std::string names = join(tree.commands, " ", &CommandEntry::name);
+  std::string options, choices = bash_choices("*", tree.program);
   for (const CommandEntry& command : tree.commands) {
-    names += (names.empty() ? "" : " ") + command.name;
     options += fmt::format("    {}) words+={} ;;\n", command.name, single_quoted(" " + names_of(command)));
     choices += bash_choices(command.name, command);
   }

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "vitrail/base/error.h"
+#include "vitrail/base/text.h"
 #include "vitrail/data/augment/auto_augment_policies_internal.h"
 
 namespace vitrail::data {
@@ -22,9 +23,7 @@ std::map<std::string, double> parse_sections(const std::string& name, const std:
     const auto [stop, error] = std::from_chars(section.data() + key_size, end, value);
     if (error != std::errc() || stop != end) throw Error("policy " + name, "sections like m9", "'" + section + "'");
     if (std::find(known.begin(), known.end(), key) == known.end()) {
-      std::string list;
-      for (const std::string& one : known) list += (list.empty() ? "" : ", ") + one;
-      throw Error("policy " + name, "the sections " + list, "'" + section + "'");
+      throw Error("policy " + name, "the sections " + join(known), "'" + section + "'");
     }
     if (!sections.emplace(key, value).second) throw Error("policy " + name, "each section once", key + " twice");
   }

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "vitrail/base/callbacks.h"
-#include "vitrail/base/counted.h"
 #include "vitrail/base/error.h"
+#include "vitrail/base/text.h"
 #include "vitrail/data/datasets/class_matching_internal.h"
 #include "vitrail/data/datasets/dataset_formats_internal.h"
 #include "vitrail/data/datasets/left_out_internal.h"

@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "vitrail/base/callbacks.h"
-#include "vitrail/base/counted.h"
 #include "vitrail/base/error.h"
+#include "vitrail/base/text.h"
 #include "vitrail/base/warning_pause_internal.h"
 #include "vitrail/data/datasets/class_matching_internal.h"
 #include "vitrail/data/datasets/left_out_internal.h"
@@ -132,8 +132,7 @@ void report_unreadable(const FolderListing& listing, bool defines_classes, const
 void report_omissions(const FolderListing& listing, const Groups& groups, bool defines_classes,
                       const std::string& where) {
   if (!groups.unsupported.empty()) {
-    std::string text;
-    for (const std::string& omission : groups.omissions) text += (text.empty() ? "" : ", ") + omission;
+    const std::string text = join(groups.omissions);
     if (defines_classes) throw Error(where, "images that can be read in every class folder", "none in " + text);
     warn(where + ": class folders without an image that can be read: " + text);
   }

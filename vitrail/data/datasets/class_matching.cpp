@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "vitrail/base/error.h"
+#include "vitrail/base/text.h"
 #include "vitrail/data/datasets/unicode_names_internal.h"
 
 namespace vitrail::data {
@@ -63,13 +64,6 @@ const std::vector<int64_t>& look_up(const std::vector<Table>& tables, const std:
   return none;
 }
 
-std::string joined(const std::vector<std::string>& problems) {
-  std::string text;
-  for (size_t i = 0; i < std::min(problems.size(), kMaxListed); ++i) text += (i == 0 ? "" : ", ") + problems[i];
-  if (problems.size() > kMaxListed) text += str(" and ", problems.size() - kMaxListed, " more");
-  return text;
-}
-
 // The class index that a name is; none if it is no integer from 0 to limit − 1.
 std::optional<int64_t> index_in(const std::string& name, int64_t limit) {
   int64_t value = 0;
@@ -103,9 +97,7 @@ ClassMatch match_indices(const std::string& where, const std::vector<std::string
 }  // namespace
 
 std::string quoted_list(const std::vector<std::string>& names) {
-  std::vector<std::string> quoted;
-  for (const std::string& name : names) quoted.push_back("'" + name + "'");
-  return joined(quoted);
+  return join_first(kMaxListed, names, ", ", [](const std::string& name) { return "'" + name + "'"; });
 }
 
 ClassMatch match_classes(const std::string& where, const std::vector<std::string>& names,
@@ -129,7 +121,7 @@ ClassMatch match_classes(const std::string& where, const std::vector<std::string
     throw Error(where,
                 by_value ? "class names that are labels of the model: " + quoted_list(labels)
                          : "class names that are labels or WordNet ids of the model",
-                str(problems.size(), " of ", names.size(), " that are not: ", joined(problems)));
+                str(problems.size(), " of ", names.size(), " that are not: ", join_first(kMaxListed, problems)));
   }
   if (by_value) require_distinct(where, names, match.indices);
   return match;

@@ -7,9 +7,9 @@
 #include <set>
 
 #include "vitrail/base/callbacks.h"
-#include "vitrail/base/counted.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/read_file.h"
+#include "vitrail/base/text.h"
 #include "vitrail/data/datasets/class_matching_internal.h"
 #include "vitrail/data/datasets/content_internal.h"
 #include "vitrail/data/datasets/csv_internal.h"

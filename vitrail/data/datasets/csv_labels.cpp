@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "vitrail/base/error.h"
+#include "vitrail/base/text.h"
 #include "vitrail/data/datasets/class_matching_internal.h"
 #include "vitrail/data/datasets/csv_layout_internal.h"
 
@@ -96,12 +97,6 @@ bool blanks_separate(const CsvLabelColumn& column, const BlankParts& parts) {
   });
 }
 
-std::string with_bars(const std::vector<std::string>& parts) {
-  std::string text;
-  for (const std::string& part : parts) text += (text.empty() ? "" : "|") + part;
-  return text;
-}
-
 CsvLabelForm form_of_blanks(const CsvLabelColumn& column) {
   const auto has_blank = [](const std::string& value) { return value.find(' ') != value.npos; };
   if (std::ranges::none_of(column.values, has_blank)) return {};
@@ -120,7 +115,7 @@ CsvLabelForm form_of_blanks(const CsvLabelColumn& column) {
                           "'; class names with blanks belong in a column called label")};
   }
   return {.notice = str("in the column ", column.name, " '", several->first,
-                        "' is one class; several labels are written as \"", with_bars(several->second), "\"")};
+                        "' is one class; several labels are written as \"", join(several->second, "|"), "\"")};
 }
 
 // The part up to the closing quote, without the backslashes of Python and JSON.

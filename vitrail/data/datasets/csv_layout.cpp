@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <set>
 
-#include "vitrail/base/counted.h"
 #include "vitrail/base/error.h"
+#include "vitrail/base/text.h"
 #include "vitrail/data/datasets/class_matching_internal.h"
 #include "vitrail/data/datasets/content_internal.h"
 #include "vitrail/data/datasets/csv_internal.h"

@@ -7,6 +7,7 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/file_lookup_internal.h"
+#include "vitrail/base/text.h"
 #include "vitrail/data/datasets/class_matching_internal.h"
 #include "vitrail/data/datasets/dataset_formats_internal.h"
 #include "vitrail/data/datasets/split_names_internal.h"
@@ -62,10 +63,7 @@ std::string choose_standard_split(const fs::path& path, const DatasetOptions& op
     const std::string_view canonical = canonical_split(split);
     if (exists(canonical)) return std::string(canonical);
   }
-  std::string wanted_text, existing_text;
-  for (const std::string& split : wanted) wanted_text += (wanted_text.empty() ? "" : " or ") + split;
-  for (const std::string& split : existing) existing_text += (existing_text.empty() ? "" : ", ") + split;
-  throw Error(path.string(), "a split " + wanted_text, "these splits: " + existing_text);
+  throw Error(path.string(), "a split " + join(wanted, " or "), "these splits: " + join(existing));
 }
 
 namespace {
@@ -132,14 +130,10 @@ std::string summary(const Dataset& dataset, const std::string& path) {
   if (!dataset.split().empty()) text += (path.ends_with('/') ? "" : "/") + dataset.split();
   if (dataset.is_multi_label()) text += ", with several labels each";
   text += str(", ", labels.size(), labels.size() == 1 ? " class: " : " classes: ");
-  size_t listed = 0;
-  for (const int64_t label : labels) {
-    if (listed == kListed) break;
-    const auto index = static_cast<size_t>(label);
-    const bool is_named = index < dataset.class_names().size();
-    text += (listed++ > 0 ? ", " : "") + (is_named ? dataset.class_names()[index] : std::to_string(label));
-  }
-  return labels.size() > kListed ? str(text, " and ", labels.size() - kListed, " more") : text;
+  return text + join_first(kListed, labels, ", ", [&](int64_t label) {
+           const auto index = static_cast<size_t>(label);
+           return index < dataset.class_names().size() ? dataset.class_names()[index] : std::to_string(label);
+         });
 }
 
 }  // namespace vitrail::data

@@ -8,6 +8,7 @@
 #include "vitrail/base/file_lookup_internal.h"
 #include "vitrail/base/gzip_internal.h"
 #include "vitrail/base/mapped_file_internal.h"
+#include "vitrail/base/text.h"
 #include "vitrail/data/datasets/content_internal.h"
 #include "vitrail/data/datasets/dataset_formats_internal.h"
 #include "vitrail/image/color_internal.h"
@@ -178,12 +179,14 @@ std::unique_ptr<Dataset> open_idx(const fs::path& path, const DatasetOptions& op
   const std::vector<std::string> existing = idx_splits(path);
   const std::string split = existing.empty() ? "test" : choose_standard_split(path, options, existing);
   std::vector<fs::path> matches;
-  std::string files;
-  for (const fs::path& file : images_files(path)) {
+  const std::vector<fs::path> files = images_files(path);
+  for (const fs::path& file : files) {
     if (split_of(file) == split) matches.push_back(file);
-    files += (files.empty() ? "" : ", ") + file.filename().string() + " (" + split_of(file) + ")";
   }
-  if (matches.size() != 1) throw Error(path.string(), "one images file of the split " + split, files);
+  if (matches.size() != 1) {
+    const auto described = [](const fs::path& file) { return file.filename().string() + " (" + split_of(file) + ")"; };
+    throw Error(path.string(), "one images file of the split " + split, join(files, ", ", described));
+  }
   return std::make_unique<IdxDataset>(matches.front(), options, split);
 }
 

@@ -7,6 +7,7 @@
 
 #include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
+#include "vitrail/base/text.h"
 #include "vitrail/data/datasets/class_matching_internal.h"
 #include "vitrail/data/datasets/left_out_internal.h"
 #include "vitrail/data/datasets/split_names_internal.h"
@@ -22,12 +23,6 @@ std::vector<std::string> possible_splits(const Tops& tops) {
     if (top.may_be_split()) names.push_back(name);
   }
   return names;
-}
-
-std::string comma_separated(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text;
 }
 
 // The folders with images in a top folder.
@@ -85,7 +80,7 @@ std::string find_split(const std::vector<std::string>& splits, const std::string
   for (const std::string& split : splits) {
     if (!canonical.empty() && canonical_split(split) == canonical) found.push_back(split);
   }
-  if (found.size() > 1) throw Error(where, "one split " + wanted + " (or its exact name)", comma_separated(found));
+  if (found.size() > 1) throw Error(where, "one split " + wanted + " (or its exact name)", join(found));
   return found.empty() ? "" : found.front();
 }
 
@@ -96,7 +91,7 @@ std::string named_split(const FolderListing& listing, const Tops& tops, const Cl
   const std::string found = find_split(splits, options.split, options.where);
   if (!found.empty()) return found;
   throw Error(options.where, "a split " + options.split,
-              splits.empty() ? "a dataset without splits" : "these splits: " + comma_separated(splits));
+              splits.empty() ? "a dataset without splits" : "these splits: " + join(splits));
 }
 
 // Throws an Error that lists the top folders, each with what it is.
@@ -107,8 +102,8 @@ std::string named_split(const FolderListing& listing, const Tops& tops, const Cl
     (is_named ? splits : others).push_back(name + (is_named && top.has_images ? " (with images directly in it)" : ""));
   }
   throw Error(where, "either splits of class folders or class folders",
-              "folders that are named as splits: " + comma_separated(splits) +
-                  (others.empty() ? "" : ", beside other folders: " + comma_separated(others)) +
+              "folders that are named as splits: " + join(splits) +
+                  (others.empty() ? "" : ", beside other folders: " + join(others)) +
                   "; name the split to read, or \".\" if all of them are classes");
 }
 
@@ -127,7 +122,7 @@ void refuse_resembled_splits(const Tops& tops, const ClassFolderOptions& options
   }
   if (!has_split || (splits.size() < 2 && has_images)) return;
   throw Error(options.where, "splits called train, val or test above the class folders, or class folders",
-              "folders that look like splits: " + comma_separated(names) +
+              "folders that look like splits: " + join(names) +
                   "; name the split to read, or \".\" if all folders are classes");
 }
 
@@ -143,9 +138,9 @@ void refuse_splits_below(const FolderListing& listing, const std::string& where)
     if (!split.empty()) names.insert(name), splits.insert(split);
   }
   if (splits.size() < 2) return;
-  throw Error(where, "splits above the class folders",
-              "splits in them: " + comma_separated({names.begin(), names.end()}) +
-                  "; move them up, or name the split \".\" to take their images together");
+  throw Error(
+      where, "splits above the class folders",
+      "splits in them: " + join(names) + "; move them up, or name the split \".\" to take their images together");
 }
 
 std::string default_split(const FolderListing& listing, const Tops& tops, const ClassFolderOptions& options) {
@@ -155,10 +150,8 @@ std::string default_split(const FolderListing& listing, const Tops& tops, const 
     const std::string found = find_split(splits, wanted, options.where);
     if (!found.empty()) return found;
   }
-  std::string wanted;
-  for (const std::string& name : options.default_splits) wanted += (wanted.empty() ? "" : " or ") + name;
-  throw Error(options.where, "a split " + wanted + ", or the name of another one",
-              "these splits: " + comma_separated(splits));
+  throw Error(options.where, "a split " + join(options.default_splits, " or ") + ", or the name of another one",
+              "these splits: " + join(splits));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/random.h"
+#include "vitrail/base/round_up_internal.h"
 #include "vitrail/data/augment/random_draws_internal.h"
 #include "vitrail/data/loader/loader_checks_internal.h"
 #include "vitrail/image/decode_memory.h"
@@ -46,12 +47,10 @@ BatchBuilder::BatchBuilder(std::shared_ptr<const Dataset> dataset, LoaderOptions
 
 int64_t BatchBuilder::steps() const {
   const int64_t count = static_cast<int64_t>(samples_.size()), batch = options_.batch_size * options_.ranks;
-  return options_.drop_last ? count / batch : (count + batch - 1) / batch;
+  return options_.drop_last ? count / batch : ceil_div(count, batch);
 }
 
-int64_t BatchBuilder::chunks() const {
-  return std::max<int64_t>(1, (options_.batch_size / 2 + kPairsPerChunk - 1) / kPairsPerChunk);
-}
+int64_t BatchBuilder::chunks() const { return std::max<int64_t>(1, ceil_div(options_.batch_size / 2, kPairsPerChunk)); }
 
 std::shared_ptr<UnfinishedBatch> BatchBuilder::begin(int64_t epoch, int64_t step) const {
   const int64_t batch = options_.batch_size * options_.ranks;

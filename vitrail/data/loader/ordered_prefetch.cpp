@@ -3,9 +3,9 @@
 
 #include <system_error>
 
-#include "vitrail/base/counted.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
+#include "vitrail/base/text.h"
 
 namespace vitrail::data {
 

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "vitrail/base/round_up_internal.h"
 #include "vitrail/data/augment/random_draws_internal.h"
 
 namespace vitrail::data {
@@ -19,7 +20,7 @@ std::vector<int64_t> epoch_order(std::vector<int64_t> samples, bool shuffle, uin
 std::vector<int64_t> balanced_order(const std::vector<std::vector<int64_t>>& classes, int64_t size, uint64_t seed,
                                     int64_t epoch) {
   const auto count = static_cast<int64_t>(classes.size());
-  const int64_t quota_limit = (size + count - 1) / count;  // samples of a class in an epoch
+  const int64_t quota_limit = ceil_div(size, count);  // samples of a class in an epoch
   std::vector<int64_t> samples;
   for (int64_t c = 0; c < count; ++c) {
     // The classes with one sample more change from epoch to epoch.

@@ -7,8 +7,8 @@
 #include <limits>
 #include <numeric>
 
-#include "vitrail/base/counted.h"
 #include "vitrail/base/error.h"
+#include "vitrail/base/text.h"
 
 namespace vitrail::data {
 namespace {

@@ -93,7 +93,7 @@ inline std::atomic<uint64_t> attention_calls = 0;  // counts calls for every ele
 template <class T, class Worker>
 void attend_by_blocks(const AttentionArgsOf<T>& args, uint64_t call, int64_t tile, int64_t block, const Worker& worker,
                       int64_t first, int64_t last) {
-  const int64_t tiles = (args.queries + tile - 1) / tile;
+  const int64_t tiles = ceil_div(args.queries, tile);
   while (first < last) {
     const int64_t pair = first / tiles, end = std::min(last, (pair + 1) * tiles);
     const Head<T> head = head_of(args, pair);
@@ -122,7 +122,7 @@ struct HeadWorker {
 // as long as starting the other threads.
 template <class T, class Body>
 void for_each_attention_task(const AttentionArgsOf<T>& args, int64_t tile, int64_t flops, const Body& body) {
-  const int64_t tiles = (args.queries + tile - 1) / tile, task_flops = 4 * tile * args.keys * args.head_dim;
+  const int64_t tiles = ceil_div(args.queries, tile), task_flops = 4 * tile * args.keys * args.head_dim;
   const uint64_t call = ++attention_calls;
   parallel_for_balanced(0, args.batch * args.heads * tiles, 1 + flops / (task_flops + 1),
                         [&](int64_t first, int64_t last) { body(call, first, last); });

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "hwy/highway.h"
+#include "vitrail/base/round_up_internal.h"
 #include "vitrail/kernels/gemm/dot_microkernels_internal.h"
 #include "vitrail/kernels/gemm/fp32_microkernel-inl.h"
 #include "vitrail/kernels/isa/vector_memory-inl.h"
@@ -92,7 +93,7 @@ HWY_INLINE void pack_groups_along(const T* from, int64_t stride, int64_t rows, i
   auto part = [&](int64_t row, int64_t column) HWY_ATTR {
     return row < rows ? load_wide(d, from + row * stride + column, columns - column) : hn::Zero(d);
   };
-  for (int64_t c = 0; c < (columns + kAvx512Columns - 1) / kAvx512Columns * kAvx512Columns; c += lanes) {
+  for (int64_t c = 0; c < round_up(columns, kAvx512Columns); c += lanes) {
     int32_t* const panel = to + c / kAvx512Columns * kAvx512Columns * groups + c % kAvx512Columns;
     for (int64_t g = 0; g < groups; ++g) {
       hn::Store(pair_groups(d, part(2 * g, c), part(2 * g + 1, c)), groups_d, panel + g * kAvx512Columns);

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "hwy/highway.h"
+#include "vitrail/base/round_up_internal.h"
 #include "vitrail/kernels/gemm/fp32_microkernel-inl.h"
 #include "vitrail/kernels/isa/vector_memory-inl.h"
 
@@ -24,7 +25,7 @@ HWY_INLINE void pack_along(const float* from, int64_t stride, int64_t rows, int6
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const int64_t width = panel_columns();
-  for (int64_t c = 0; c < (columns + width - 1) / width * width; c += lanes) {
+  for (int64_t c = 0; c < round_up(columns, width); c += lanes) {
     float* const panel = to + c / width * width * rows + c % width;
     const int64_t left = columns - c;
     for (int64_t r = 0; r < rows; ++r) {

@@ -3,6 +3,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "vitrail/kernels/attention/token_merging.cpp"
+#include "vitrail/base/round_up_internal.h"
 #include "vitrail/kernels/isa/highway-inl.h"
 // After highway-inl.h: what is compiled for each target.
 #include "vitrail/kernels/gemm/fp32_microkernel-inl.h"
@@ -77,7 +78,7 @@ struct Scratch {
 
   Scratch(const TokenMergingArgs& args, const Sides& sides, int64_t panel_width) {
     const int64_t a = sides.sources.count, b = sides.destinations.count, d = args.head_dim;
-    ld = (b + panel_width - 1) / panel_width * panel_width;
+    ld = round_up(b, panel_width);
     float* at = thread_scratch(panel_width * d + (a + b) * d + a * (ld + 3));
     auto take = [&at](int64_t floats) { return std::exchange(at, at + floats); };
     panel = take(panel_width * d);  // first: its loads are aligned

@@ -3,6 +3,7 @@
 // The dot-product microkernels on AMX tiles.  Tiles is a class of amx_tiles_internal.h.
 #include <algorithm>
 
+#include "vitrail/base/round_up_internal.h"
 #include "vitrail/kernels/gemm/amx_tiles_internal.h"
 #include "vitrail/kernels/gemm/dot_microkernels_internal.h"
 #include "vitrail/kernels/gemm/register_tile_internal.h"
@@ -126,7 +127,7 @@ template <class Tiles>
 void amx_dot(const DotMicrokernelArgs& args, DotMicrokernel remainder) {
   constexpr int64_t kBlockRows = 2 * kTileRows;
   const int64_t complete = args.k_groups / kTileGroups * kTileGroups;
-  PrefetchInSteps prefetch(args.next, (args.rows + kBlockRows - 1) / kBlockRows * (complete / kTileGroups));
+  PrefetchInSteps prefetch(args.next, ceil_div(args.rows, kBlockRows) * (complete / kTileGroups));
   for (int64_t first = 0; complete > 0 && first < args.rows; first += kBlockRows) {
     const int64_t rows = std::min(kBlockRows, args.rows - first);
     if (first == 0 || rows < kBlockRows) Tiles::configure(AmxBlock<Tiles>::config(rows));

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "vitrail/base/parallel.h"
+#include "vitrail/base/round_up_internal.h"
 #include "vitrail/kernels/gemm/packed_gemm_internal.h"
 
 namespace vitrail::kernels {
@@ -19,8 +20,8 @@ constexpr int64_t kLargestBlockRows = std::max(RowBlocking{}.max, kAmxRows.max);
 
 // The rows of a block, so that blocks are about equally long.
 inline int64_t block_rows(int64_t rows, int64_t max = RowBlocking{}.max, int64_t tile = RowBlocking{}.tile) {
-  const int64_t blocks = (rows + max - 1) / max, even_split = (rows + blocks - 1) / blocks;
-  return std::min(max, (even_split + tile - 1) / tile * tile);
+  const int64_t blocks = ceil_div(rows, max), even_split = ceil_div(rows, blocks);
+  return std::min(max, round_up(even_split, tile));
 }
 
 // A block of y, with the part of the epilogue that belongs to its rows and columns.
@@ -64,7 +65,7 @@ struct BlockGrid {
 // are worth a thread.
 template <class Body>
 void for_each_output_block(const BlockGrid& grid, int64_t grain, const Body& body) {
-  const int64_t blocks = (grid.rows + grid.block_rows - 1) / grid.block_rows;
+  const int64_t blocks = ceil_div(grid.rows, grid.block_rows);
   parallel_for_balanced(0, blocks * grid.panels, grain, [&](int64_t first, int64_t last) {
     while (first < last) {
       const int64_t row = first / grid.panels * grid.block_rows, panel = first % grid.panels;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // PackedLinear in fp32 by our own kernels.  The weight is packed in panels (fp32_microkernel-inl.h).  The accumulators
 // of an output block (cache_blocking_internal.h) stay in the cache until bias, activation and residual are applied.
+#include "vitrail/base/round_up_internal.h"
 #include "vitrail/kernels/gemm/cache_blocking_internal.h"
 #include "vitrail/kernels/gemm/packed_gemm_internal.h"
 #include "vitrail/kernels/isa/aligned_array_internal.h"
@@ -106,7 +107,7 @@ HWY_INLINE void multiply_depth_block(const Fp32Block& block, int64_t first, int6
 
 void multiply_block(const Fp32Block& block) {
   HWY_ALIGN float accumulators[RowBlocking{}.max * kMaxBlockColumns];
-  const int64_t depth_blocks = std::max<int64_t>(1, (block.depth + kMaxBlockDepth - 1) / kMaxBlockDepth);
+  const int64_t depth_blocks = std::max<int64_t>(1, ceil_div(block.depth, kMaxBlockDepth));
   multiply_depth_block<false>(block, 0, block.depth / depth_blocks, accumulators);
   for (int64_t i = 1; i < depth_blocks; ++i) {
     multiply_depth_block<true>(block, block.depth * i / depth_blocks, block.depth * (i + 1) / depth_blocks,
@@ -140,7 +141,7 @@ class Fp32Gemm : public PackedGemm {
       : out_(out),
         in_(in),
         panel_columns_(VITRAIL_DISPATCH(columns_of_panel)()),
-        panels_((out + panel_columns_ - 1) / panel_columns_),
+        panels_(ceil_div(out, panel_columns_)),
         multiply_block_(&VITRAIL_DISPATCH(multiply_block)),
         weight_(weight_array<float>(panels_ * panel_columns_ * in)),
         bias_(weight_array<float>(panels_ * panel_columns_)) {

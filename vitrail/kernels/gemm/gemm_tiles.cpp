@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "vitrail/base/parallel.h"
+#include "vitrail/base/round_up_internal.h"
 
 namespace vitrail::kernels {
 namespace {
@@ -14,8 +15,6 @@ constexpr int64_t kTilesPerThread = 2;
 constexpr double kMinTileFlops = 1e6;  // some 10 µs, several times what a loop costs
 // Tile edges are multiples of the register tiles of AVX-512 (8 rows × 48 columns) and of AVX2 (4 × 24).
 constexpr int64_t kRowBlock = 8, kColumnBlock = 48;
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // The first element of part i of `parts`.
 int64_t edge(int64_t length, int64_t block, int64_t parts, int64_t i) {

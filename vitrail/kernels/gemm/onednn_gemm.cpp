@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "vitrail/base/parallel.h"
+#include "vitrail/base/round_up_internal.h"
 #include "vitrail/kernels/gemm/onednn_internal.h"
 #include "vitrail/kernels/gemm/packed_gemm_internal.h"
 #include "vitrail/kernels/isa/thread_scratch_internal.h"
@@ -18,8 +19,6 @@ namespace {
 // not depend on the number of threads, so that results do not either.
 constexpr int64_t kTileRows = 128, kPanelColumns = 512;  // the columns are a multiple of kColumnBlock
 constexpr int64_t kColumnBlock = 64;                     // oneDNN's layouts have blocks of at most this many columns
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 class OneDnnGemm : public PackedGemm {
  public:

@@ -6,6 +6,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "vitrail/kernels/gemm/quantized_gemm.cpp"
+#include "vitrail/base/round_up_internal.h"
 #include "vitrail/kernels/isa/highway-inl.h"
 // After highway-inl.h: what is compiled for each target.
 #include "vitrail/kernels/gemm/epilogue-inl.h"
@@ -44,7 +45,7 @@ namespace HWY_NAMESPACE {
 
 // accumulators [rows, then low terms][kMaxBlockColumns] = x · panels, one block of K after another.
 HWY_INLINE void accumulate(const QuantizedBlock& block, int32_t* accumulators) {
-  const int64_t depth_blocks = std::max<int64_t>(1, (block.k_groups + kMaxBlockDepth - 1) / kMaxBlockDepth);
+  const int64_t depth_blocks = std::max<int64_t>(1, ceil_div(block.k_groups, kMaxBlockDepth));
   const auto edge = [&](int64_t i) HWY_ATTR {
     const int64_t together = block.panel.interleaved_groups;
     return block.k_groups * i / depth_blocks / together * together;
@@ -142,7 +143,7 @@ QuantizedGemm::QuantizedGemm(const QuantizedFormat& format, const float* bias, i
       out_(out),
       in_(in),
       k_groups_(format.k_groups(in)),
-      panels_((out + format.panel.columns - 1) / format.panel.columns),
+      panels_(ceil_div(out, format.panel.columns)),
       multiply_block_(&VITRAIL_DISPATCH(multiply_quantized_block)),
       weight_(zero_weights<int32_t>(columns() * k_groups_)),
       bias_(zero_weights<float>(columns())),
@@ -183,7 +184,7 @@ size_t QuantizedGemm::quantized_bytes(const QuantizedRows& rows) const {
   const int64_t groups =
       first_quantized_row(format_.row_blocking.alignment) + rows.num_slots() * quantized_row_stride();
   const auto bytes = static_cast<size_t>(groups) * sizeof(int32_t);
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  return round_up(bytes, kAlignment);
 }
 
 size_t QuantizedGemm::scratch_bytes(const LinearRows& rows) const {

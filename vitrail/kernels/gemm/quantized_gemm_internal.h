@@ -6,6 +6,7 @@
 // are 1 and the accumulators are floats.
 #include <functional>
 
+#include "vitrail/base/round_up_internal.h"
 #include "vitrail/kernels/gemm/activation_quantization_internal.h"
 #include "vitrail/kernels/gemm/dot_microkernels_internal.h"
 #include "vitrail/kernels/gemm/packed_gemm_internal.h"
@@ -33,7 +34,7 @@ struct QuantizedFormat {
 
   int64_t k_groups(int64_t in) const {  // complete groups of interleaved ones
     const int64_t values = values_per_group * panel.interleaved_groups;
-    return (in + values - 1) / values * panel.interleaved_groups;
+    return ceil_div(in, values) * panel.interleaved_groups;
   }
   bool is_int8() const { return quantize_low_term != nullptr; }
   Arithmetic arithmetic() const {

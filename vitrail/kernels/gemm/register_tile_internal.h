@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "hwy/base.h"
+#include "vitrail/base/round_up_internal.h"
 #include "vitrail/kernels/gemm/dot_microkernels_internal.h"
 
 namespace vitrail::kernels {
@@ -60,10 +61,10 @@ class PrefetchInSteps {
  public:
   PrefetchInSteps(const NextPanel& panel, int64_t steps)
       : next_(static_cast<const char*>(panel.data)),
-        lines_(steps > 0 ? (panel.bytes / kCacheLine + steps - 1) / steps : 0) {}
+        lines_(steps > 0 ? ceil_div(panel.bytes / kCacheLine, steps) : 0) {}
   // For register tiles of `tile_rows` rows, and steps of kPrefetchDepth.
   PrefetchInSteps(const NextPanel& panel, int64_t rows, int64_t tile_rows, int64_t depth)
-      : PrefetchInSteps(panel, ((rows + tile_rows - 1) / tile_rows) * (depth / kPrefetchDepth)) {}
+      : PrefetchInSteps(panel, ceil_div(rows, tile_rows) * (depth / kPrefetchDepth)) {}
 
   HWY_INLINE void step() {
     for (const char* const end = next_ + lines_ * kCacheLine; next_ < end; next_ += kCacheLine) {

@@ -3,6 +3,8 @@
 
 #include <mutex>
 
+#include "vitrail/base/round_up_internal.h"
+
 namespace vitrail::kernels {
 namespace {
 
@@ -19,7 +21,7 @@ std::shared_ptr<void> allocate_in_shared_block(size_t bytes) {
   static std::mutex mutex;
   static std::weak_ptr<void> current;
   static size_t used = 0;
-  const size_t rounded = (bytes + kCacheLinePairBytes - 1) / kCacheLinePairBytes * kCacheLinePairBytes;
+  const size_t rounded = round_up(bytes, kCacheLinePairBytes);
   const std::lock_guard lock(mutex);
   std::shared_ptr<void> block = current.lock();
   if (!block || used + rounded > kBlockBytes) {

@@ -6,6 +6,7 @@
 
 #include "vitrail/base/env_internal.h"
 #include "vitrail/base/error.h"
+#include "vitrail/base/text.h"
 #include "vitrail/kernels/isa/amx_permission_internal.h"
 #include "vitrail/kernels/isa/arm_extensions_internal.h"
 
@@ -112,12 +113,6 @@ bool machine_has(FeatureSet features) {
   return true;
 }
 
-std::string listed(const std::vector<Isa>& isas) {
-  std::string list;
-  for (const Isa isa : isas) list += (list.empty() ? "" : ", ") + std::string(name_of(isa));
-  return list;
-}
-
 // The available instruction set of this name; throws Error if there is none.
 Isa checked(const std::string& where, const std::string& name) {
   const std::vector<Isa> here = available_isas();
@@ -128,7 +123,9 @@ Isa checked(const std::string& where, const std::string& name) {
     throw Error(where, "a system that lets programs use AMX's tile registers (Linux 5.16 or later)",
                 "'" + name + "' on a system that refuses");
   }
-  throw Error(where, "an instruction set of this machine (" + listed(here) + ")", "'" + name + "'");
+  throw Error(where,
+              "an instruction set of this machine (" + join(here, ", ", [](Isa isa) { return name_of(isa); }) + ")",
+              "'" + name + "'");
 }
 
 std::atomic<int> selected{-1};  // an Isa; −1 before the first selection

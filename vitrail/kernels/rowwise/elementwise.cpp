@@ -3,6 +3,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "vitrail/kernels/rowwise/elementwise.cpp"
+#include "vitrail/base/round_up_internal.h"
 #include "vitrail/kernels/isa/highway-inl.h"
 // After highway-inl.h: what is compiled for each target.
 #include "vitrail/kernels/isa/vector_memory-inl.h"
@@ -73,7 +74,7 @@ void multiply(const float* a, const float* b, float* out, int64_t n) {
 
 void sum_rows(const float* x, const float* y, int64_t rows, int64_t cols, float* out) {
   const Span add_to = &VITRAIL_DISPATCH(add_span), multiply_add_to = &VITRAIL_DISPATCH(multiply_add_span);
-  const int64_t chunks = (rows + kRowsPerChunk - 1) / kRowsPerChunk;
+  const int64_t chunks = ceil_div(rows, kRowsPerChunk);
   std::vector<float> partial(static_cast<size_t>(chunks * cols), 0.0f);
   parallel_for(0, chunks, 1 + kElementsPerTask / (kRowsPerChunk * cols + 1), [&](int64_t first, int64_t last) {
     for (int64_t r = first * kRowsPerChunk; r < std::min(rows, last * kRowsPerChunk); ++r) {

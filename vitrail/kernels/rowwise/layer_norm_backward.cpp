@@ -3,6 +3,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "vitrail/kernels/rowwise/layer_norm_backward.cpp"
+#include "vitrail/base/round_up_internal.h"
 #include "vitrail/kernels/isa/highway-inl.h"
 // After highway-inl.h: what is compiled for each target.
 #include "vitrail/kernels/isa/vector_memory-inl.h"
@@ -73,7 +74,7 @@ void sum_chunks(const float* partial, int64_t chunks, int64_t cols, float* out) 
 void layer_norm_backward(const float* x, const float* gamma, float eps, const float* grad, int64_t rows, int64_t cols,
                          float* grad_x, float* grad_gamma, float* grad_beta) {
   auto* const one_row = &VITRAIL_DISPATCH(layer_norm_backward_row);
-  const int64_t chunks = (rows + kRowsPerChunk - 1) / kRowsPerChunk;
+  const int64_t chunks = ceil_div(rows, kRowsPerChunk);
   std::vector<float> partial(static_cast<size_t>(2 * chunks * cols), 0.0f);  // per chunk: grad_gamma, then grad_beta
   parallel_for(0, chunks, 1, [&](int64_t first, int64_t last) {
     for (int64_t r = first * kRowsPerChunk; r < std::min(rows, last * kRowsPerChunk); ++r) {

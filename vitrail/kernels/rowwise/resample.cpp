@@ -6,6 +6,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "vitrail/kernels/rowwise/resample.cpp"
+#include "vitrail/base/round_up_internal.h"
 #include "vitrail/kernels/isa/highway-inl.h"
 
 #ifndef VITRAIL_KERNELS_RESAMPLE_ONCE
@@ -216,7 +217,7 @@ int64_t vector_positions(const ResampleAxis& axis, int channels, int64_t readabl
 }  // namespace
 
 void resample_x(const PixelRows& source, const ResampleAxis& axis, uint8_t* out) {
-  const int64_t padded_taps = (axis.taps + kTapsPerStep - 1) / kTapsPerStep * kTapsPerStep;
+  const int64_t padded_taps = round_up(axis.taps, kTapsPerStep);
   std::vector<int16_t> low(axis.count * padded_taps), high(axis.count * padded_taps);
   for (int64_t i = 0; i < axis.count; ++i) {
     for (int64_t t = 0; t < axis.lengths[i]; ++t) {

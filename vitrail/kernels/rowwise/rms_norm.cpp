@@ -5,6 +5,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "vitrail/kernels/rowwise/rms_norm.cpp"
+#include "vitrail/base/round_up_internal.h"
 #include "vitrail/kernels/isa/highway-inl.h"
 // After highway-inl.h: what is compiled for each target.
 #include "vitrail/kernels/isa/vector_memory-inl.h"
@@ -84,7 +85,7 @@ void rms_norm(const float* x, int64_t ldx, const float* gamma, float eps, float*
 void rms_norm_backward(const float* x, const float* gamma, float eps, const float* grad, int64_t rows, int64_t cols,
                        float* grad_x, float* grad_gamma) {
   auto* const one_row = &VITRAIL_DISPATCH(rms_norm_backward_row);
-  const int64_t chunks = (rows + kRowsPerChunk - 1) / kRowsPerChunk;
+  const int64_t chunks = ceil_div(rows, kRowsPerChunk);
   std::vector<float> partial(grad_gamma ? static_cast<size_t>(chunks * cols) : 0, 0.0f);
   parallel_for(0, chunks, 1, [&](int64_t first, int64_t last) {
     for (int64_t r = first * kRowsPerChunk; r < std::min(rows, last * kRowsPerChunk); ++r) {

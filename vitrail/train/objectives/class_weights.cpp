@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "vitrail/base/error.h"
+#include "vitrail/base/text.h"
 #include "vitrail/train/objectives/class_weights_internal.h"
 
 namespace vitrail::train {
@@ -33,14 +34,15 @@ std::vector<int64_t> class_counts(const Subset& subset, size_t classes) {
 std::string class_counts_text(const RunData& data) {
   constexpr size_t kListed = 20;  // some lines of a terminal
   const std::vector<int64_t> counts = class_counts(data.train, data.classes.size());
-  std::string text = "training images of each class: ";
+  const std::string text = "training images of each class: ";
   if (counts.size() > kListed) {
     const auto [smallest, largest] = std::minmax_element(counts.begin(), counts.end());
     const auto name_of = [&](auto at) { return data.classes[static_cast<size_t>(at - counts.begin())]; };
     return text + str(*smallest, " (", name_of(smallest), ") to ", *largest, " (", name_of(largest), ")");
   }
-  for (size_t c = 0; c < counts.size(); ++c) text += str(c > 0 ? ", " : "", data.classes[c], ": ", counts[c]);
-  return text;
+  std::vector<std::string> items;
+  for (size_t c = 0; c < counts.size(); ++c) items.push_back(str(data.classes[c], ": ", counts[c]));
+  return text + join(items);
 }
 
 Tensor class_weights(const LossRecipe& recipe, const RunData& data) {

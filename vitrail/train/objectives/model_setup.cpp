@@ -8,6 +8,7 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/random.h"
+#include "vitrail/base/text.h"
 #include "vitrail/data/datasets/imagenet_labels.h"
 #include "vitrail/models/load.h"
 #include "vitrail/models/model_args_internal.h"
@@ -132,11 +133,7 @@ class WeightTransfer {
 
   bool is_shallower() const { return target_.vit.depth < source_.vit.depth; }
 
-  void note_blocks() {
-    std::string list;
-    for (const int64_t block : blocks_) list += (list.empty() ? "" : ", ") + std::to_string(block);
-    notes_.push_back(str("blocks: ", list, " of the checkpoint's ", source_.vit.depth));
-  }
+  void note_blocks() { notes_.push_back(str("blocks: ", join(blocks_), " of the checkpoint's ", source_.vit.depth)); }
 
   // The number of the block of "blocks.NUMBER.…".
   static size_t block_of(const std::string& name) { return std::stoul(name.substr(kBlocks.size())); }

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "vitrail/base/error.h"
+#include "vitrail/base/text.h"
 #include "vitrail/models/load.h"
 #include "vitrail/nn/positional_encoding.h"
 #include "vitrail/train/objectives/model_setup_internal.h"
@@ -14,9 +15,9 @@ namespace {
 using models::VisionTransformerConfig;
 
 std::string unsupported_parts(const VisionTransformerConfig& vit) {
-  std::string parts;
+  std::vector<std::string> parts;
   const auto refuse = [&](bool has, const char* part) {
-    if (has) parts += std::string(parts.empty() ? "" : ", ") + part;
+    if (has) parts.emplace_back(part);
   };
   refuse(vit.in_chans != 3, "images that are not RGB");
   refuse(vit.img_size[0] != vit.img_size[1] || vit.patch_size[0] != vit.patch_size[1],
@@ -32,7 +33,7 @@ std::string unsupported_parts(const VisionTransformerConfig& vit) {
   refuse(vit.act_layer != kernels::Activation::gelu || vit.mlp_layer != models::MlpLayer::mlp || vit.swiglu_mlp ||
              vit.scale_mlp,
          "another MLP");
-  return parts;
+  return join(parts);
 }
 
 // Copies the image encoder's parameters from a Vision Transformer.

@@ -7,9 +7,10 @@
 
 #include "vitrail/autograd/variable.h"
 #include "vitrail/base/callbacks.h"
-#include "vitrail/base/counted.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
+#include "vitrail/base/round_up_internal.h"
+#include "vitrail/base/text.h"
 #include "vitrail/data/loader/ordered_prefetch.h"
 #include "vitrail/data/loader/sampler_internal.h"
 #include "vitrail/train/objectives/segment_run_internal.h"
@@ -20,8 +21,6 @@
 
 namespace vitrail::train {
 namespace {
-
-int64_t rounded_up(int64_t count, int64_t size) { return (count + size - 1) / size; }
 
 std::filesystem::path cache_of(const Recipe& recipe, const RunFolder& folder) {
   const std::string& shared = recipe.segment->cache;
@@ -43,8 +42,8 @@ SegmentRun::SegmentRun(const Recipe& recipe, const TrainerOptions& options, cons
       prepared_(prepare_sam(recipe)),
       samples_(data_.train, sam::input_frame(prepared_.model.config()), recipe.data),
       draw_(recipe, samples_, prepared_.model.config().encoder.image_size(), prepared_.model.config().mask_size()),
-      batches_(rounded_up(static_cast<int64_t>(data_.samples.size()), recipe.batch_size)),
-      steps_(rounded_up(batches_, recipe.accumulate)),
+      batches_(ceil_div(static_cast<int64_t>(data_.samples.size()), recipe.batch_size)),
+      steps_(ceil_div(batches_, recipe.accumulate)),
       step_(recipe, prepared_.model, cache_of(recipe, folder_)),
       update_(recipe, prepared_.model, prepared_.frozen, steps_, group_) {
   restore();

@@ -5,8 +5,8 @@
 #include <bit>
 #include <cmath>
 
-#include "vitrail/base/counted.h"
 #include "vitrail/base/error.h"
+#include "vitrail/base/text.h"
 #include "vitrail/base/warning_pause_internal.h"
 #include "vitrail/models/bundled.h"
 #include "vitrail/train/objectives/class_weights_internal.h"

@@ -5,6 +5,7 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/near_names_internal.h"
+#include "vitrail/base/text.h"
 #include "vitrail/models/json_fields_internal.h"
 #include "vitrail/train/recipe/schema_internal.h"
 
@@ -67,10 +68,8 @@ void SchemaReader::finish() {
   if (!object_.is_object()) return;
   for (const auto& item : object_.items()) {
     if (std::find(known_.begin(), known_.end(), item.key()) != known_.end()) continue;
-    std::string names;
-    for (const std::string& name : known_) names += (names.empty() ? "" : " ") + name;
-    problems_.push_back(str(path(item.key()), ": expected one of the fields ", names, ", got an unknown field",
-                            did_you_mean(item.key(), known_)));
+    problems_.push_back(str(path(item.key()), ": expected one of the fields ", join(known_, " "),
+                            ", got an unknown field", did_you_mean(item.key(), known_)));
   }
 }
 

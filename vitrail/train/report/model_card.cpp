@@ -2,8 +2,10 @@
 // The model card of a trained model, in the form of the Hugging Face hub.
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "vitrail/base/error.h"
+#include "vitrail/base/text.h"
 #include "vitrail/data/metrics/metrics.h"
 #include "vitrail/train/objectives/multi_label_internal.h"
 #include "vitrail/train/run/run_folder_internal.h"
@@ -25,8 +27,7 @@ std::string quoted(const std::string& text) {
 }
 
 std::string class_list(const std::vector<std::string>& classes) {
-  std::string list;
-  for (size_t i = 0; i < std::min(classes.size(), kMaxListedClasses); ++i) list += (i > 0 ? ", " : "") + classes[i];
+  const std::string list = join(std::span(classes).first(std::min(classes.size(), kMaxListedClasses)));
   return classes.size() > kMaxListedClasses ? list + ", …" : list;
 }
 

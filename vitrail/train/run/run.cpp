@@ -3,8 +3,9 @@
 
 #include "vitrail/autograd/variable.h"
 #include "vitrail/base/callbacks.h"
-#include "vitrail/base/counted.h"
 #include "vitrail/base/error.h"
+#include "vitrail/base/round_up_internal.h"
+#include "vitrail/base/text.h"
 #include "vitrail/infer/preprocess.h"
 #include "vitrail/ops/precision.h"
 #include "vitrail/train/objectives/class_weights_internal.h"
@@ -33,7 +34,7 @@ Run::Run(const Recipe& recipe, const TrainerOptions& options, const TrainerCallb
       loader_(checked_train_set().dataset,
               training_options(recipe, data_, transform_, prepared_.config.vit.in_chans, threads, group_)),
       batches_(loader_.steps_per_epoch()),
-      steps_((batches_ + recipe.accumulate - 1) / recipe.accumulate),
+      steps_(ceil_div(batches_, recipe.accumulate)),
       training_step_(recipe_, prepared_.model, steps_, make_teacher(), group_, class_weights(recipe.loss, data_)) {
   if (state_) check_class_names(state_->class_names, data_.classes, options.folder.string());
   if (group_.is_rank_zero()) image_sets_ = image_sets(data_);

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "vitrail/base/callbacks.h"
-#include "vitrail/base/counted.h"
 #include "vitrail/base/error.h"
+#include "vitrail/base/text.h"
 #include "vitrail/base/utf8_internal.h"
 #include "vitrail/base/warning_pause_internal.h"
 #include "vitrail/data/datasets/holdout_split.h"
@@ -151,12 +151,13 @@ void report_untrained_classes(const RunData& run) {
 // A recipe that names the training data alone uses one of its splits.
 void report_unused_splits(const data::Dataset& train, const DataRecipe& recipe) {
   if (train.split().empty() || !recipe.val.empty() || !recipe.test.empty()) return;
-  std::string unused;
+  std::vector<std::string> unused;
   for (const std::string& split : known_splits(recipe.train)) {
-    if (split != data::canonical_split(train.split())) unused += (unused.empty() ? "" : " and ") + split;
+    if (split != data::canonical_split(train.split())) unused.push_back(split);
   }
   if (unused.empty()) return;
-  warn(str(recipe.train, ": images of ", unused, " are not used: the recipe's data.val and data.test are empty"));
+  warn(str(recipe.train, ": images of ", join(unused, " and "),
+           " are not used: the recipe's data.val and data.test are empty"));
 }
 
 }  // namespace

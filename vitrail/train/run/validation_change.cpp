@@ -3,16 +3,11 @@
 
 #include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
+#include "vitrail/base/text.h"
 #include "vitrail/train/run/image_sets_internal.h"
 
 namespace vitrail::train {
 namespace {
-
-std::string channels_text(const std::vector<double>& values) {
-  std::string text;
-  for (const double value : values) text += (text.empty() ? "" : ",") + str(value);
-  return text;
-}
 
 bool is_other_preprocessing(const CheckpointState& before, const std::string& preprocessing) {
   return !before.preprocessing.empty() && before.preprocessing != preprocessing;
@@ -25,8 +20,8 @@ std::string preprocessing_text(const models::Preprocessing& of, bool exif) {
   if (of.input_size) text += str((*of.input_size)[1], "×", (*of.input_size)[0]);
   if (of.interpolation) text += ", " + *of.interpolation;
   if (of.crop_pct) text += str(", crop_pct ", *of.crop_pct, " (", of.crop_mode, ")");
-  if (of.mean) text += ", mean " + channels_text(*of.mean);
-  if (of.std) text += ", std " + channels_text(*of.std);
+  if (of.mean) text += ", mean " + join(*of.mean, ",");
+  if (of.std) text += ", std " + join(*of.std, ",");
   return text + (exif ? ", EXIF orientation applied" : "");
 }
 
