@@ -51,7 +51,7 @@ TEST(Bundled, WithoutBundledModelsTheErrorAsksForAModel) {
   EXPECT_TRUE(contains(result.err, "-m MODEL")) << result.err;
   const ProgramResult segmented = run_program({"segment", "x.png", "--point", "1,1"}, "", {}, copied_program);
   EXPECT_EQ(segmented.status, 2);
-  EXPECT_TRUE(contains(segmented.err, "--model: expected a value, got none")) << segmented.err;
+  EXPECT_TRUE(contains(segmented.err, "--model is required")) << segmented.err;
 }
 
 TEST(Bundled, TheDefaultModelClassifiesAPhotograph) {

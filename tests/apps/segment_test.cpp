@@ -218,7 +218,7 @@ TEST(Segment, WrongPromptsNameTheirLineAndTheOthersRun) {
 TEST(Segment, WrongUsageIsRefusedBeforeTheModelIsLoaded) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> wrong{
       {{"a.png"}, "a prompt: --point, --box"},
-      {{"--point", "1,2"}, "INPUT: expected a value, got none"},
+      {{"--point", "1,2"}, "INPUT is required"},
       {{"a.png", "--point", "1,2,2"}, "expected X,Y or X,Y,LABEL"},
       {{"a.png", "--point", "1"}, "expected X,Y or X,Y,LABEL"},
       {{"a.png", "--point", "1,nan"}, "expected X,Y or X,Y,LABEL"},

@@ -245,18 +245,6 @@ TEST(CheckpointParams, ASourceOfSeveralTensorsNamesTheFirst) {
       testing::contains(report_of(params), "misshapen (1):\n    qk (from q and others): expected [5, 2], got [4, 2]"));
 }
 
-TEST(CheckpointParams, RulesThatMayFitEndTheReport) {
-  const auto file = checkpoint_of({{"stem.weight", Tensor::zeros({2, 3})}, {"other", Tensor::zeros({5})}});
-  CheckpointParams params(file, native());
-  params.get("patch.weight", {2, 3}, {});
-  EXPECT_EQ(report_of(params), file->path() +
-                                   ": the tensors do not fit the model (key map timm):"
-                                   "\n  missing (1):\n    patch.weight [2, 3]"
-                                   "\n  not expected (2):\n    other [5]\n    stem.weight [2, 3]"
-                                   "\n  rules that may fit, in front of the key map's (1):"
-                                   "\n    {\"from\":\"stem\\\\.weight\",\"to\":\"patch.weight\"}");
-}
-
 TEST(CheckpointParams, WhatIsBesideTheModelIsAWarning) {
   std::vector<std::pair<std::string, Tensor>> tensors;
   for (const char* name : {"patch_embed.proj.weight", "blocks.0.attn.qkv.weight", "blocks.0.norm1.weight"})

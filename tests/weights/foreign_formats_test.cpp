@@ -39,10 +39,9 @@ TEST(ForeignFormats, FilesOfOtherProgramsAreNamed) {
                         {zeros, "flax_model.msgpack", "a msgpack file of Flax"},
                         {std::string("\xde\0\x20\xa6params", 10) + zeros, "of_32_keys", "a msgpack file of Flax"},
                         {std::string("\xde\0\x20\0params", 10) + zeros, "other", "an unknown format"},
-                        {zeros + "\x57\xfb\x80\x8b\x24\x75\x47\xdb", "ckpt-1", "a TensorFlow checkpoint"},
                         {zeros, "vit.ckpt-7.data-00000-of-00001", "a TensorFlow checkpoint"},
                         {zeros, "saved_model.pb", "a TensorFlow checkpoint"},
-                        {"\x1f\x8b\x08" + zeros, "model.pth", "a gzip file; unpack it first"},
+                        {"\x1f\x8b\x08" + zeros, "model.pth", "a compressed file; unpack it first"},
                         {tar, "model", "a tar archive; unpack it first"},
                         {"IxFI" + zeros, "photos.index", "an index of vectors, not a model"},
                         {"IxSQ" + zeros, "photos.index", "an index of vectors, not a model"},
@@ -50,7 +49,7 @@ TEST(ForeignFormats, FilesOfOtherProgramsAreNamed) {
                         {"<!DOCTYPE html><html>", "model.pth", "an HTML or XML page"},
                         {"\n  <html lang=en>", "model.pth", "an HTML or XML page"},
                         {"{\"model_type\": \"vit\"}", "config.json", "a JSON text"},
-                        {"\x89PNG\r\n\x1a\n" + zeros, "a.png", "a PNG image"},
+                        {"\x89PNG\r\n\x1a\n" + zeros, "a.png", "an image"},
                         {"version https://git-lfs.github.com/spec/v1\n", "model.safetensors", "a Git LFS pointer"},
                         {"PK\x03\x04" + zeros, "dcp/__0_0.distcp", "a part of a checkpoint of torch.distributed; join"},
                         {"\x80\x02" + zeros, "dcp/__1_0.distcp", "a part of a checkpoint of torch.distributed; join"},
@@ -113,19 +112,16 @@ TEST(ForeignFile, IsKnownByItsFirstBytes) {
       {"\x89HDF\r\n", "an HDF5 file of Keras or TensorFlow" + kOfArrays},
       {"abcdTFL3", "a TensorFlow Lite model" + kOfOriginal},
       {"\x93NUMPY", "a single NumPy array" + kOfArrays},
-      {"\x1f\x8b", "a gzip file" + kOfPacked},
-      {"\x28\xb5\x2f\xfd", "a zstd file" + kOfPacked},
+      {"\x1f\x8b", "a compressed file" + kOfPacked},
+      {"\x28\xb5\x2f\xfd", "a compressed file" + kOfPacked},
       {"\xfd"
        "7zXZ",
-       "an xz file" + kOfPacked},
-      {"BZh", "a bzip2 file" + kOfPacked},
-      {"7z\xbc\xaf", "a 7z archive" + kOfPacked},
-      {"Rar!", "a RAR archive" + kOfPacked},
+       "a compressed file" + kOfPacked},
+      {"BZh", "a compressed file" + kOfPacked},
+      {"7z\xbc\xaf", "a compressed file" + kOfPacked},
       {std::string(257, 'x') + "ustar", "a tar archive" + kOfPacked},
-      {"\x89PNG", "a PNG image, not a model"},
-      {"\xff\xd8\xff", "a JPEG image, not a model"},
-      {"%PDF", "a PDF document, not a model"},
-      {"x\x57\xfb\x80\x8b\x24\x75\x47\xdb", "a TensorFlow checkpoint or graph" + kOfArrays},
+      {"\x89PNG", "an image, not a model"},
+      {"\xff\xd8\xff", "an image, not a model"},
       {"<!DOCTYPE html>", "an HTML or XML page, not the weights: the download failed or is of a web page"},
       {" \t\r\n<HTML>", "an HTML or XML page, not the weights: the download failed or is of a web page"},
       {"\xef\xbb\xbf<?xml", "an HTML or XML page, not the weights: the download failed or is of a web page"},
@@ -172,7 +168,7 @@ TEST(ForeignFile, IsKnownByTheEndOfItsName) {
     EXPECT_EQ(foreign_file("bytes", std::string("model") + (ending + 1)), "") << "without a dot";
   }
   EXPECT_EQ(foreign_file("bytes", "A.ONNX"), "an ONNX graph" + kOfOriginal);
-  EXPECT_EQ(foreign_file("\x1f\x8b", "a.onnx"), "a gzip file" + kOfPacked) << "the bytes count before the name";
+  EXPECT_EQ(foreign_file("\x1f\x8b", "a.onnx"), "a compressed file" + kOfPacked) << "the bytes count before the name";
   EXPECT_EQ(foreign_file("{", "a.onnx"), "an ONNX graph" + kOfOriginal) << "the name counts before the text";
 }
 

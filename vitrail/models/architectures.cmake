@@ -3,3 +3,5 @@
 vitrail_embed_json(builtin_architectures vitrail::models vitrail/models/builtin_architectures_internal.h
   models/architectures
   vit deit dinov2 clip siglip siglip_gap beit aimv2 eva timm tutorials)
+vitrail_embed_json(unsupported_family_files vitrail::models vitrail/models/unsupported_families_internal.h
+  models/families unsupported)

@@ -25,7 +25,7 @@
 #include "vitrail/weights/hub_layout.h"
 #include "vitrail/weights/model_choice_internal.h"
 #include "vitrail/weights/model_prefixes_internal.h"
-#include "vitrail/weights/rule_proposals_internal.h"
+#include "vitrail/weights/tensor_advice_internal.h"
 
 namespace vitrail::models {
 namespace fs = std::filesystem;
@@ -116,24 +116,11 @@ void refuse_objects(const weights::Checkpoint& checkpoint) {
                                 : ""));
 }
 
-// The error for names of no family, with rules for the model of the configuration.
-[[noreturn]] void throw_unknown_names(const weights::Checkpoint& checkpoint, const ModelConfig& config,
-                                      const Error& error) {
+// The error for names of no family.
+[[noreturn]] void throw_unknown_names(const weights::Checkpoint& checkpoint, const Error& error) {
   refuse_objects(checkpoint);
-  RandomParams shapes(0, DType::f32, Device::meta);
-  std::vector<weights::NamedShape> wanted, given;
-  VisionTransformer model(config.vit, ParamSource(shapes));
-  for (const nn::NamedTensor& p : model.named_parameters()) wanted.push_back({p.name, p.tensor.shape()});
-  for (const weights::TensorInfo& info : checkpoint.tensors()) {
-    if (!checkpoint.beside(info.name)) given.push_back({info.name, info.shape});
-  }
   std::string text = checkpoint.path() + ": " + error.what();
-  const auto add = [&](const char* title, const std::vector<std::string>& lines) {
-    if (!lines.empty()) text.append("\n  ").append(title);
-    for (const std::string& line : lines) text += "\n    " + line;
-  };
-  add("weights in parts, to be merged before saving:", weights::advise_merging(wanted, given));
-  add("rules that may fit:", weights::propose_rules(wanted, given));
+  for (const std::string& line : weights::advise_merging(checkpoint.names(), true)) text += "\n    " + line;
   throw Error(text);
 }
 
@@ -149,7 +136,7 @@ weights::KeyMap choose_key_map(weights::Checkpoint& checkpoint, const ModelConfi
       if (const auto index = files.weights.size() == 1 ? index_of_shard(files.weights.front()) : std::nullopt) {
         throw Error(checkpoint.path(), "all shards: " + index->string() + ", or its folder", "one of several shards");
       }
-      throw_unknown_names(checkpoint, config, error);
+      throw_unknown_names(checkpoint, error);
     }
   }
   if (choice.front() == '{') return weights::KeyMap::parse(choice, "key_map");

@@ -3,7 +3,13 @@
 // Families of image models that are known by name and not supported.
 #include <string>
 
+#include "vitrail/base/embedded_file_internal.h"
+
 namespace vitrail::models {
+
+// families/unsupported.json: an array of {"title", "names", "instead"}.  Names in timm and transformers begin with one
+// of `names`, or contain it if it has "_" in front; the longest applies.
+std::span<const EmbeddedFile> unsupported_family_files();
 
 // "a Swin Transformer, which is not supported", if `name` (a model_type of transformers or an architecture of timm) is
 // of such a family; else empty.

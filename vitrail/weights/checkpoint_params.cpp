@@ -3,7 +3,6 @@
 
 #include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
-#include "vitrail/weights/config_advice_internal.h"
 #include "vitrail/weights/finite_check_internal.h"
 #include "vitrail/weights/int8_tensors.h"
 #include "vitrail/weights/model_prefixes_internal.h"
@@ -125,8 +124,8 @@ Tensor CheckpointParams::get(const std::string& path, const Shape& shape, const 
 }
 
 void CheckpointParams::finish() {
-  std::vector<std::string> missing, extra, beside;
-  std::vector<NamedShape> natives, sources, unknown;  // what is not expected, and its tensors in the file
+  std::vector<std::string> extra, beside;
+  std::vector<NamedShape> natives, sources;  // what is not expected, and its tensors in the file
   for (const auto& [native, tensor] : mapped_.all()) {
     if (taken_.contains(native) || tensor.object) continue;
     if (checkpoint_->beside(tensor.parts.front().source)) {
@@ -137,23 +136,21 @@ void CheckpointParams::finish() {
     natives.push_back({native, tensor.shape});
     for (const MappedPart& part : tensor.parts) {
       sources.push_back({part.source, checkpoint_->info(part.source).shape});
-      if (!is_parameter(native)) unknown.push_back(sources.back());
     }
   }
-  for (const NamedShape& tensor : missing_) missing.push_back(str(tensor.name, " ", tensor.shape));
-  const std::string report = section("missing", missing) + section("misshapen", misshapen_) +
-                             section("unusable", unusable_) + section("not expected", extra);
+  const std::string report = section("missing", describe_missing(missing_, sources)) +
+                             section("misshapen", misshapen_) + section("unusable", unusable_) +
+                             section("not expected", extra);
   if (!beside.empty()) {
     warn(str(checkpoint_->path(), ": left out ", beside.size(), beside.size() == 1 ? " tensor" : " tensors",
              " beside the model's: ", quoted_list(beside)));
   }
   if (report.empty()) return;
-  const std::vector<std::string> parts = advise_merging(missing_, sources);
-  const std::vector<std::string> rules = parts.empty() ? propose_rules(missing_, unknown) : std::vector<std::string>();
+  std::vector<std::string> names;
+  for (const NamedShape& source : sources) names.push_back(source.name);
   throw Error(str(checkpoint_->path(), ": the tensors do not fit the model (key map ", family_, "):", report,
-                  section("fields of model_args that explain them", advise_fields(missing_, natives, taken_)),
-                  section("weights in parts, to be merged before saving", parts),
-                  section("rules that may fit, in front of the key map's", rules)));
+                  section("fields of model_args that explain them", advise_fields(natives, taken_)),
+                  section("weights in parts, to be merged before saving", advise_merging(names, !missing_.empty()))));
 }
 
 }  // namespace vitrail::weights

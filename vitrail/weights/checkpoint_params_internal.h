@@ -12,7 +12,7 @@
 #include "vitrail/tensor/quantized_tensor.h"
 #include "vitrail/weights/int8_tensors.h"
 #include "vitrail/weights/mapped_tensors_internal.h"
-#include "vitrail/weights/rule_proposals_internal.h"
+#include "vitrail/weights/tensor_advice_internal.h"
 
 namespace vitrail::weights {
 

@@ -10,88 +10,67 @@
 
 namespace vitrail::weights {
 namespace fs = std::filesystem;
-using namespace std::string_view_literals;
 namespace {
 
-constexpr const char* kUseOriginal = "; use the PyTorch or safetensors checkpoint that it was made from";
-constexpr const char* kSaveArrays = "; save the arrays by name as an .npz file (numpy.savez) or as safetensors";
-constexpr const char* kUnpack = "; unpack it first";
+constexpr std::string_view kUseOriginal = "; use the PyTorch or safetensors checkpoint that it was made from";
+constexpr std::string_view kSaveArrays = "; save the arrays by name as an .npz file (numpy.savez) or as safetensors";
+constexpr std::string_view kNoModel = ", not a model";
 
+// The bytes at `offset`, or the end of the name.
 struct Format {
-  const char* what;
-  const char* advice;
+  std::string_view what, advice;
+  std::vector<std::string_view> magics, endings;
+  size_t offset = 0;
 };
-constexpr Format kGguf{"a GGUF or ggml file", kUseOriginal}, kOnnx{"an ONNX graph", kUseOriginal},
-    kTensorRt{"a compiled TensorRT, OpenVINO or Core ML model", kUseOriginal},
-    kTfLite{"a TensorFlow Lite model", kUseOriginal}, kIndex{"an index of vectors", ", not a model"},
-    kHdf5{"an HDF5 file of Keras or TensorFlow", kSaveArrays}, kMsgpack{"a msgpack file of Flax", kSaveArrays},
-    kTensorFlow{"a TensorFlow checkpoint or graph", kSaveArrays};
 
-struct Magic {
-  size_t offset;
-  std::string_view bytes;
-  Format format;
-};
-constexpr Magic kMagics[] = {
-    {0, "GGUF"sv, kGguf},
-    {0, "lmgg"sv, kGguf},
-    {0, "fmgg"sv, kGguf},
-    {0, "tjgg"sv, kGguf},
-    {0, "\x89HDF\r\n"sv, kHdf5},
-    {4, "TFL3"sv, kTfLite},
-    {0, "\x93NUMPY"sv, {"a single NumPy array", kSaveArrays}},
-    {0, "\x1f\x8b"sv, {"a gzip file", kUnpack}},
-    {0, "\x28\xb5\x2f\xfd"sv, {"a zstd file", kUnpack}},
-    {0,
-     "\xfd"
-     "7zXZ"sv,
-     {"an xz file", kUnpack}},
-    {0, "BZh"sv, {"a bzip2 file", kUnpack}},
-    {0, "7z\xbc\xaf"sv, {"a 7z archive", kUnpack}},
-    {0, "Rar!"sv, {"a RAR archive", kUnpack}},
-    {257, "ustar"sv, {"a tar archive", kUnpack}},
-    {0, "IxFI"sv, kIndex},
-    {0, "IxSQ"sv, kIndex},
-    {0, "\x89PNG"sv, {"a PNG image", ", not a model"}},
-    {0, "\xff\xd8\xff"sv, {"a JPEG image", ", not a model"}},
-    {0, "%PDF"sv, {"a PDF document", ", not a model"}},
-};
-constexpr std::string_view kTableMagic = "\x57\xfb\x80\x8b\x24\x75\x47\xdb";  // at the end of TensorFlow's .index
+const Format kMsgpack{"a msgpack file of Flax", kSaveArrays, {}, {".msgpack"}},
+    kOnnx{"an ONNX graph", kUseOriginal, {}, {".onnx"}};
 
-struct Extension {
-  std::string_view text;
-  Format format;
+const Format kFormats[] = {
+    kMsgpack,
+    kOnnx,
+    {"a GGUF or ggml file", kUseOriginal, {"GGUF", "lmgg", "fmgg", "tjgg"}, {".gguf", ".ggml"}},
+    {"an HDF5 file of Keras or TensorFlow", kSaveArrays, {"\x89HDF\r\n"}, {".h5", ".hdf5", ".keras"}},
+    {"a TensorFlow Lite model", kUseOriginal, {"TFL3"}, {".tflite"}, 4},
+    {"a TensorFlow checkpoint or graph", kSaveArrays, {}, {".pb", ".index", ".meta", ".data-00000-of-00001"}},
+    {"a compiled TensorRT, OpenVINO or Core ML model",
+     kUseOriginal,
+     {},
+     {".engine", ".plan", ".mlmodel", ".mlpackage"}},
+    {"a single NumPy array", kSaveArrays, {"\x93NUMPY"}, {}},
+    {"a compressed file",
+     "; unpack it first",
+     {"\x1f\x8b", "\x28\xb5\x2f\xfd", "\xfd\x37zXZ", "BZh", "7z\xbc\xaf"},
+     {}},
+    {"a tar archive", "; unpack it first", {"ustar"}, {}, 257},
+    {"an index of vectors", kNoModel, {"IxFI", "IxSQ"}, {}},
+    {"an image", kNoModel, {"\x89PNG", "\xff\xd8\xff"}, {}},
+    {"a part of a checkpoint of torch.distributed",
+     "; join the folder: torch.distributed.checkpoint.format_utils.dcp_to_torch_save(folder, \"weights.pth\")",
+     {},
+     {".distcp"}},
+    {"a program of torch.export",
+     "; save its weights instead: torch.save(model.state_dict(), \"weights.pth\")",
+     {},
+     {".pt2"}},
 };
-constexpr Extension kExtensions[] = {
-    {".gguf", kGguf},
-    {".ggml", kGguf},
-    {".onnx", kOnnx},
-    {".h5", kHdf5},
-    {".hdf5", kHdf5},
-    {".keras", kHdf5},
-    {".msgpack", kMsgpack},
-    {".tflite", kTfLite},
-    {".pb", kTensorFlow},
-    {".index", kTensorFlow},
-    {".meta", kTensorFlow},
-    {".data-00000-of-00001", kTensorFlow},
-    {".engine", kTensorRt},
-    {".plan", kTensorRt},
-    {".mlmodel", kTensorRt},
-    {".mlpackage", kTensorRt},
-    {".distcp",
-     {"a part of a checkpoint of torch.distributed",
-      "; join the folder: torch.distributed.checkpoint.format_utils.dcp_to_torch_save(folder, \"weights.pth\")"}},
-    {".pt2",
-     {"a program of torch.export", "; save its weights instead: torch.save(model.state_dict(), \"weights.pth\")"}},
-};
+
+const Format* format_by_magic(std::string_view bytes) {
+  const auto fits = [&](const Format& format) {
+    return std::ranges::any_of(format.magics, [&](std::string_view magic) {
+      return bytes.size() > format.offset && bytes.substr(format.offset).starts_with(magic);
+    });
+  };
+  const auto format = std::ranges::find_if(kFormats, fits);
+  return format == std::end(kFormats) ? nullptr : format;
+}
 
 const Format* format_by_name(const std::string& name) {
-  const std::string low = lower_case(name);
-  for (const Extension& row : kExtensions) {
-    if (low.ends_with(row.text)) return &row.format;
-  }
-  return nullptr;
+  const auto fits = [low = lower_case(name)](const Format& format) {
+    return std::ranges::any_of(format.endings, [&](std::string_view ending) { return low.ends_with(ending); });
+  };
+  const auto format = std::ranges::find_if(kFormats, fits);
+  return format == std::end(kFormats) ? nullptr : format;
 }
 
 // Flax writes a map whose first key is "params" or a parameter's name; ONNX begins with its version and producer.
@@ -105,16 +84,12 @@ const Format* format_by_structure(std::string_view bytes) {
   return onnx ? &kOnnx : nullptr;
 }
 
-std::string text_of(const Format& format) { return std::string(format.what) + format.advice; }
+std::string text_of(const Format& format) { return str(format.what, format.advice); }
 
 }  // namespace
 
 std::string foreign_file(std::string_view bytes, const std::string& name) {
-  for (const Magic& magic : kMagics) {
-    if (bytes.size() > magic.offset && bytes.substr(magic.offset).starts_with(magic.bytes))
-      return text_of(magic.format);
-  }
-  if (bytes.ends_with(kTableMagic)) return text_of(kTensorFlow);
+  if (const Format* format = format_by_magic(bytes)) return text_of(*format);
   if (const Format* format = format_by_name(name)) return text_of(*format);
   const std::string begin = lower_case(std::string(bytes.substr(0, 256)));
   const size_t first = begin.find_first_not_of(" \t\r\n\xef\xbb\xbf");

@@ -132,7 +132,7 @@ void SegmentOptions::add_automatic_to(CLI::App& command) {
   add("--stability-score-thresh", automatic.stability_score_thresh, "Masks of a smaller stability are dropped; 0: none",
       CLI::Number);
   add("--stability-score-offset", automatic.stability_score_offset, "Shift of the logits that stability is about",
-      CLI::NonNegativeNumber);
+      kNonNegative);
   add("--box-nms-thresh", automatic.box_nms_thresh, "IoU of boxes above which a mask is a duplicate", unit);
   add("--crop-n-layers", automatic.crop_n_layers, "Layers of crops: layer i has 2^i × 2^i of them", CLI::Range(0, 8));
   add("--crop-nms-thresh", automatic.crop_nms_thresh, "The same as --box-nms-thresh between crops", unit);
@@ -141,10 +141,9 @@ void SegmentOptions::add_automatic_to(CLI::App& command) {
   add("--crop-n-points-downscale-factor", automatic.crop_n_points_downscale_factor,
       "Layer i has points-per-side / factor^i points per side", kPositiveInteger);
   add("--min-mask-region-area", automatic.min_mask_region_area,
-      "Holes and islands of fewer pixels are removed from the masks; 0: none", CLI::NonNegativeNumber);
-  add("--min-area", automatic.min_area, "Masks of fewer pixels are left out", CLI::NonNegativeNumber);
-  add("--max-area", automatic.max_area, "Masks of more pixels are left out", CLI::NonNegativeNumber)
-      ->default_str("none");
+      "Holes and islands of fewer pixels are removed from the masks; 0: none", kNonNegative);
+  add("--min-area", automatic.min_area, "Masks of fewer pixels are left out", kNonNegative);
+  add("--max-area", automatic.max_area, "Masks of more pixels are left out", kNonNegative)->default_str("none");
 }
 
 std::string SegmentOptions::model_path() const {

@@ -65,7 +65,7 @@ void ModelOptions::add_preprocessing_to(CLI::App& command) {
 
 void ModelOptions::add_merging_to(CLI::App& command) {
   command.add_option("--tome", tome, "Tokens merged per block (Token Merging): faster, less accurate")
-      ->check(CLI::NonNegativeNumber);
+      ->check(kNonNegative);
 }
 
 models::VisionTransformerConfig ModelOptions::config_of(const models::Architecture& row) const {

@@ -8,18 +8,20 @@
 #include <filesystem>
 #include <sstream>
 
-#include "apps/vitrail/shell/parser_messages.h"
 #include "vitrail/base/error.h"
+#include "vitrail/base/near_names_internal.h"
 
 namespace vitrail::app {
 namespace {
 
+// −1 for what is no finite number.
 template <class Number>
-bool is_positive(const std::string& text) {
+Number parsed(const std::string& text) {
   Number number{};
   const char* end = text.data() + text.size();
-  const auto parsed = std::from_chars(text.data(), end, number);
-  return parsed.ec == std::errc() && parsed.ptr == end && number > 0 && std::isfinite(static_cast<double>(number));
+  const auto result = std::from_chars(text.data(), end, number);
+  const bool fits = result.ec == std::errc() && result.ptr == end && std::isfinite(static_cast<double>(number));
+  return fits ? number : Number{-1};
 }
 
 std::vector<std::string> command_names(const CLI::App& program) {
@@ -39,7 +41,7 @@ std::vector<std::string> option_names(const CLI::App& command) {
 std::string unknown_command(const CLI::App& program) {
   for (const std::string& argument : program.remaining()) {  // what is no option with its value
     if (argument.starts_with('-')) continue;
-    return "unknown command '" + argument + "'" + suggestion(argument, command_names(program));
+    return "unknown command '" + argument + "'" + did_you_mean(argument, command_names(program));
   }
   return "";
 }
@@ -102,7 +104,7 @@ std::string unknown_option(const CLI::App& program, const std::vector<std::strin
   for (const std::string& argument : arguments) {
     const std::string name = name_in(argument);
     if (!name.starts_with("--") || name == "--" || std::find(known.begin(), known.end(), name) != known.end()) continue;
-    return "unknown option " + name + suggestion(name, known);
+    return "unknown option " + name + did_you_mean(name, known);
   }
   return "";
 }
@@ -111,15 +113,21 @@ std::string unknown_option(const CLI::App& program, const std::vector<std::strin
 
 const CLI::Validator kPositiveInteger(
     [](const std::string& text) {
-      return is_positive<int64_t>(text) ? std::string() : "expected an integer of at least 1, got '" + text + "'";
+      return parsed<int64_t>(text) > 0 ? std::string() : "expected an integer of at least 1, got '" + text + "'";
     },
     "");
 
 const CLI::Validator kPositiveNumber(
     [](const std::string& text) {
-      return is_positive<double>(text) ? std::string() : "expected a number above 0, got '" + text + "'";
+      return parsed<double>(text) > 0 ? std::string() : "expected a number above 0, got '" + text + "'";
     },
     "");
+
+const CLI::Validator kNonNegative(
+    [](const std::string& text) {
+      return parsed<double>(text) >= 0 ? std::string() : "expected a number of at least 0, got '" + text + "'";
+    },
+    "NONNEGATIVE");
 
 CLI::Validator number_in(double low, double high) {
   const auto check = [low, high](const std::string& text) {
@@ -143,8 +151,7 @@ std::string usage_error(const CLI::App& program, const std::vector<std::string>&
   const auto is = [&](CLI::ExitCodes code) { return error.get_exit_code() == static_cast<int>(code); };
   if (message.empty() && (!has_command || is(CLI::ExitCodes::ExtrasError) || is(CLI::ExitCodes::RequiredError)))
     message = unknown_option(program, arguments);
-  if (message.empty()) message = parser_message(program, error);
-  return message;
+  return message.empty() ? error.what() : message;
 }
 
 void refuse_empty_arguments(const CLI::App& command) {

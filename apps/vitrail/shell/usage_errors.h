@@ -10,6 +10,7 @@ namespace vitrail::app {
 // For an integer of at least 1.  Unlike CLI::PositiveNumber, its message does not list the range of a double.
 extern const CLI::Validator kPositiveInteger;
 extern const CLI::Validator kPositiveNumber;
+extern const CLI::Validator kNonNegative;  // a number
 
 // For a number from `low` to `high`.  Unlike CLI::Range it refuses NaN.
 CLI::Validator number_in(double low, double high);
