@@ -121,7 +121,7 @@ def opens(program, root):
             for name in "ab":
                 folder = inputs / "set" / split / name
                 folder.mkdir(parents=True)
-                for i in range(number):  # which differ by what follows the image
+                for i in range(number):  # Identical images would be a warning.
                     (folder / f"{i}.png").write_bytes(image + f"{split}{name}{i}".encode())
         model = shutil.copytree(root / "models" / "cifar10-vit", inputs / "model")
         for name, command in COMMANDS.items():

@@ -147,7 +147,7 @@ REQUESTS = [
         "/v2/models/stats", "/v2/models/sam/stats")),
 ]  # fmt: skip
 
-# What may differ between two runs of one program, and what stands there instead.
+# What may differ between two runs of one program, and its replacement.
 CHANGING = [(re.compile(pattern), text) for pattern, text in [
     (rb'"(\w*seconds\w*|\w*_ms|\w*per_s\w*|\w*_mb|ns|last_inference|data_wait|share)": ?"?[-+.\w]+"?', rb'"\1":_'),
     (rb"\b\d[\d.,]* ?(ms|s|min|h|images/s|MiB/s|GFLOP/s|MiB)\b", rb"_ \1"),
@@ -158,7 +158,7 @@ CHANGING = [(re.compile(pattern), text) for pattern, text in [
     (rb"\b[0-9a-f]{7,40}\b(?=[^.]*$)", b"COMMIT"),
 ]]  # fmt: skip
 CHANGING_COLUMNS = {"images_per_second", "data_wait", "seconds"}
-CHANGING_METADATA = {"checksum", "counters", "fingerprint"}  # of a training run's checkpoint: times and the program
+CHANGING_METADATA = {"checksum", "counters", "fingerprint"}  # Times and the program in checkpoints.
 IGNORED = re.compile(r"(^|/)(tensorboard|\.lock)(/|$)")
 
 
@@ -353,7 +353,7 @@ def results_of(program, commands, folder, environment, inputs):
     results = (
         run_commands(program, commands, folder, environment) if commands else run_server(program, folder, environment)
     )
-    for path in sorted(folder.rglob("*")):  # which does not follow links
+    for path in sorted(folder.rglob("*")):  # Links are not followed.
         name = str(path.relative_to(folder))
         if path.is_file() and name.split("/")[0] not in links and not IGNORED.search(name):
             results[name] = path.read_bytes()

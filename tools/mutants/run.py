@@ -1,71 +1,94 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that tests notice faults: applies each mutant of mutants/*.toml to a copy of the sources, builds the test
-program that should notice it, and runs it.
+"""Checks that tests notice faults: changes an operator, a constant, a statement or the order of arguments in a copy of
+the sources, builds the tests of the file's folder and runs them.
 
-    tools/mutants/run.py                  all mutants
-    tools/mutants/run.py --list
-    tools/mutants/run.py next_rate 'ema*' mutants by name or glob
-    tools/mutants/run.py --file train     those of mutants/train.toml
+    tools/mutants/run.py FILE… [--count 20] [--seed 0]
+    tools/mutants/run.py FILE… --list       the drawn mutants, without building them
 
-A mutant is killed if its test program fails or does not end.  A mutant that does not compile is an error of the list.
-Status 1 if one survives or is an error.  It takes about a minute per mutant and is no part of CI; there,
-tests/tools/mutants_test.py checks that each mutant still applies.
+A mutant is killed if its test program fails or does not end.  Mutants that do not compile are replaced by others.  It
+takes about a minute per mutant and is no part of CI.
 """
 
 import argparse
-import fnmatch
 import os
 import pathlib
+import random
+import re
 import shutil
 import subprocess
 import sys
-import tomllib
+from typing import NamedTuple
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-LISTS = pathlib.Path(__file__).resolve().parent
-FIELDS = {"name", "file", "original", "mutated", "program", "filter"}
+sys.path.insert(0, str(ROOT / "tools"))
+import check_layers  # noqa: E402
+
+# clang-format writes spaces around binary operators, but not inside the angle brackets of templates.
+PAIRS = [("<", "<="), (">", ">="), ("==", "!="), ("&&", "||"), ("+", "-"), ("*", "/"), ("+=", "-="), ("true", "false")]
+OPPOSITES = {**dict(PAIRS), **{b: a for a, b in PAIRS}}
+OPERATOR = re.compile(r"(?<= )([<>]=?|[=!]=|&&|\|\||[-+*/]|[-+]=)(?= )")
+CONSTANT = re.compile(r"\b(true|false)\b|(?<![\w.])\d+(?=\.\d|(?:LL|U)?\b(?!'))")
+# A call or an assignment in one line.
+STATEMENT = re.compile(r"(?<=\n) +(?!return|using|throw|case|else)((?:[\w.:\]\[]|->)+(?:\(| [-+*/]?= ).*;)(?=\n)")
+ARGUMENTS = re.compile(r"(?<=\w\()([a-z]\w*), ([a-z]\w*)(?=[,)])")
+LEFT_OUT = re.compile(r"^ *(#|static_assert|template).*$", re.M)
 
 
-def read_mutants(lists=LISTS):
-    """The mutants of all lists: dictionaries with FIELDS and "list", the name of the file."""
-    mutants = []
-    for path in sorted(lists.glob("*.toml")):
-        for mutant in tomllib.loads(path.read_text())["mutant"]:
-            mutants.append({"filter": "*", **mutant, "list": path.stem})
-    return mutants
+class Mutant(NamedTuple):
+    file: str
+    start: int
+    end: int
+    text: str  # Replaces the content from start to end.
+    kind: str
+
+    def line(self, content):
+        return content.count("\n", 0, self.start) + 1
+
+    def description(self, content):
+        original = " ".join(content[self.start : self.end].split())
+        return f"{self.file}:{self.line(content)}: {self.kind}: {original} → {self.text}"
 
 
-def problem_of(mutant, root=ROOT):
-    """Why a mutant cannot be applied to the sources, or an empty string."""
-    if set(mutant) - {"list"} != FIELDS:
-        return f"expected the fields {sorted(FIELDS)}, got {sorted(mutant)}"
-    path = root / mutant["file"]
-    if not path.is_file():
-        return f"{mutant['file']} does not exist"
-    count = path.read_text().count(mutant["original"])
-    if count != 1:
-        return f"expected the original text once in {mutant['file']}, got it {count} times"
-    if mutant["original"] == mutant["mutated"]:
-        return "the mutated text is the original"
-    if not list((root / "tests" / mutant["program"].removesuffix("_tests")).glob("*_test.cpp")):
-        return f"there is no test program {mutant['program']}"
-    return ""
+def mutants_of(file, content):
+    """All mutants of a file."""
+    code = LEFT_OUT.sub(lambda line: " " * len(line[0]), check_layers.without(content, literals=True))
+    found = [Mutant(file, *m.span(), OPPOSITES[m[0]], "operator") for m in OPERATOR.finditer(code)]
+    for match in CONSTANT.finditer(code):
+        text = OPPOSITES.get(match[0]) or str(int(match[0], 8 if match[0][0] == "0" else 10) + 1)
+        found.append(Mutant(file, *match.span(), text, "constant"))
+    whole = [m for m in STATEMENT.finditer(code) if m[1].count("(") == m[1].count(")")]
+    found += [Mutant(file, *m.span(1), ";", "statement") for m in whole]
+    found += [Mutant(file, *m.span(), f"{m[2]}, {m[1]}", "arguments") for m in ARGUMENTS.finditer(code) if m[1] != m[2]]
+    return found
+
+
+def drawn(files, seed, root=ROOT):
+    """The mutants of the files in an order that the seed decides."""
+    found = [mutant for file in files for mutant in mutants_of(file, (root / file).read_text())]
+    random.Random(seed).shuffle(found)
+    return found
+
+
+def mutated(mutant, content):
+    return content[: mutant.start] + mutant.text + content[mutant.end :]
+
+
+def test_program(file):
+    parts = pathlib.PurePath(file).parts
+    return ("apps" if parts[0] == "apps" else parts[1]) + "_tests"
 
 
 def copy_sources(to):
-    """Copies the files that git knows or would add; files that are equal keep their times, so that builds are short.
-    Deletes others, except in build/."""
+    """Copies the files that git knows or would add; files that are equal keep their times, so that builds are short."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     names = subprocess.run(command, cwd=ROOT, check=True, capture_output=True).stdout.split(b"\0")
     wanted = {os.fsdecode(name) for name in names if name and (ROOT / os.fsdecode(name)).is_file()}
     for name in sorted(wanted):
         source, target = ROOT / name, to / name
-        if target.is_file() and target.read_bytes() == source.read_bytes():
-            continue
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(source, target)
-        shutil.copymode(source, target)
+        if not target.is_file() or target.read_bytes() != source.read_bytes():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(source, target)
     for path in list(to.rglob("*")):
         name = str(path.relative_to(to))
         if path.is_file() and not name.startswith("build/") and name not in wanted:
@@ -73,102 +96,72 @@ def copy_sources(to):
 
 
 class Workspace:
-    def __init__(self, source, jobs, timeout, definitions):
-        # The build folder is where the preset "release" has it, so that ccache finds what was compiled elsewhere.
+    def __init__(self, source, jobs, timeout):
         self.source, self.build_folder, self.jobs, self.timeout = source, source / "build" / "release", jobs, timeout
-        self.environment = {**os.environ, "CCACHE_BASEDIR": str(self.source), "CCACHE_NOHASHDIR": "1"}
-        copy_sources(self.source)
+        self.environment = {**os.environ, "CCACHE_BASEDIR": str(source), "CCACHE_NOHASHDIR": "1"}
+        copy_sources(source)
         options = ["-G", "Ninja", "-D", "CMAKE_BUILD_TYPE=Release", "-D", "VITRAIL_EXAMPLES=OFF"]
-        options += [f"-D{definition}" for definition in definitions]
-        if shutil.which("ccache"):
-            options += ["-D", "CMAKE_CXX_COMPILER_LAUNCHER=ccache"]
-        self.run(["cmake", "-S", self.source, "-B", self.build_folder, *options], check=True)
+        self.run("cmake", "-S", source, "-B", self.build_folder, *options)
 
-    def run(self, command, check=False, timeout=None):
-        return subprocess.run(
-            [str(part) for part in command],
-            check=check,
-            timeout=timeout,
-            env=self.environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-        )
+    def run(self, *command, timeout=None):
+        """Whether the command succeeds."""
+        command = [str(part) for part in command]
+        return subprocess.run(command, timeout=timeout, env=self.environment, capture_output=True).returncode == 0
 
     def build(self, program):
-        # The program vitrail is a part of what apps_tests tests.
-        targets = [program, "vitrail"] if program == "apps_tests" else [program]
-        return self.run(["cmake", "--build", self.build_folder, "-j", self.jobs, "--target", *targets])
+        return self.run("cmake", "--build", self.build_folder, "-j", self.jobs, "--target", program)
 
-    def passes(self, program, names):
-        """Whether the tests of the program pass."""
+    def passes(self, program):
         try:
-            command = [self.build_folder / "tests" / program, f"--gtest_filter={names}", "--gtest_fail_fast"]
-            result = self.run(command, timeout=self.timeout)
+            return self.run(self.build_folder / "tests" / program, "--gtest_fail_fast", timeout=self.timeout)
         except subprocess.TimeoutExpired:
             return False
-        if "[  PASSED  ] 0 tests" in result.stdout and result.returncode == 0:
-            raise SystemExit(f"{program}: the filter {names} selects no test that runs")
-        return result.returncode == 0
 
     def state_of(self, mutant):
-        path = self.source / mutant["file"]
+        path = self.source / mutant.file
         original = path.read_text()
-        path.write_text(original.replace(mutant["original"], mutant["mutated"]))
+        path.write_text(mutated(mutant, original))
         try:
-            built = self.build(mutant["program"])
-            if built.returncode != 0:
-                return "error: does not compile\n" + built.stdout[-2000:]
-            return "survived" if self.passes(mutant["program"], mutant["filter"]) else "killed"
+            if not self.build(test_program(mutant.file)):
+                return "does not compile"
+            return "survived" if self.passes(test_program(mutant.file)) else "killed"
         finally:
             path.write_text(original)
 
 
-def check_unchanged(workspace, mutants):
-    """The tests must pass without a mutant; otherwise every mutant counts as killed."""
-    for program, names in sorted({(mutant["program"], mutant["filter"]) for mutant in mutants}):
-        built = workspace.build(program)
-        if built.returncode != 0:
-            sys.exit(f"{program} does not compile:\n{built.stdout[-4000:]}")
-        if not workspace.passes(program, names):
-            sys.exit(f"{program} --gtest_filter={names} fails without a mutant")
+def report(mutants, count, state_of, root=ROOT):
+    """Prints the state of `count` mutants that compile; returns how many were killed and how many survived."""
+    counts = {"killed": 0, "survived": 0, "does not compile": 0}
+    for mutant in mutants:
+        if counts["killed"] + counts["survived"] == count:
+            break
+        state = state_of(mutant)
+        counts[state] += 1
+        print(f"{state:16} {mutant.description((root / mutant.file).read_text())}", flush=True)
+    tried = counts["killed"] + counts["survived"]
+    print(f"{counts['killed']} of {tried} killed ({100 * counts['killed'] / max(1, tried):.0f} %)")
+    return counts["killed"], counts["survived"]
 
 
 def main():
-    parser = argparse.ArgumentParser(description="Checks that tests notice the mutants of mutants/*.toml.")
-    parser.add_argument("names", nargs="*", help="names or globs of mutants; default: all")
-    parser.add_argument("--file", help="only the mutants of this list")
+    parser = argparse.ArgumentParser(description="Checks that tests notice mutants of source files.")
+    parser.add_argument("files", nargs="+", metavar="FILE", help="sources, relative to the repository")
+    parser.add_argument("--count", type=int, default=20, help="mutants")
+    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--list", action="store_true", help="print the mutants and end")
     parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "build" / "mutants", help="the copy to build in")
-    parser.add_argument("--define", action="append", default=[], help="NAME=VALUE of CMake; repeatable")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="of the build")
     parser.add_argument("--timeout", type=int, default=600, help="seconds for a test program")
     options = parser.parse_args()
-    mutants = [
-        mutant
-        for mutant in read_mutants()
-        if (not options.names or any(fnmatch.fnmatch(mutant["name"], name) for name in options.names))
-        and options.file in (None, mutant["list"])
-    ]
+    mutants = drawn(options.files, options.seed)
     if options.list:
-        for mutant in mutants:
-            print(f"{mutant['name']:40} {mutant['file']:45} {mutant['program']} {mutant['filter']}")
+        print("\n".join(mutant.description((ROOT / mutant.file).read_text()) for mutant in mutants[: options.count]))
         return 0
-    if not mutants:
-        parser.error("no mutant has such a name")
-    for mutant in mutants:
-        if problem := problem_of(mutant):
-            sys.exit(f"{mutant['name']}: {problem}")
-    workspace = Workspace(options.folder, options.jobs, options.timeout, options.define)
-    check_unchanged(workspace, mutants)
-    states = {}
-    for mutant in mutants:
-        states[mutant["name"]] = workspace.state_of(mutant)
-        print(f"{mutant['name']:40} {states[mutant['name']]}", flush=True)
-    killed = sum(state == "killed" for state in states.values())
-    print(f"{killed} of {len(states)} killed")
-    return 0 if killed == len(states) else 1
+    workspace = Workspace(options.folder.resolve(), options.jobs, options.timeout)
+    for program in sorted({test_program(file) for file in options.files}):
+        if not workspace.build(program) or not workspace.passes(program):
+            sys.exit(f"{program} fails without a mutant")
+    return 1 if report(mutants, options.count, workspace.state_of)[1] else 0
 
 
 if __name__ == "__main__":
