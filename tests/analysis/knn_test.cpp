@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/errors.h"
 #include "tests/support/messages.h"
 #include "vitrail/base/error.h"
 
@@ -136,14 +137,11 @@ TEST(Knn, ErrorsNameWhatIsWrong) {
   const auto message = [&](const std::vector<int64_t>& labels, const KnnOptions& options) {
     return testing::error_of([&] { knn_votes(rows, labels, rows, 3, options); });
   };
-  EXPECT_EQ(message({0, 1, 1, 2}, {.k = -1}), "k-NN: expected k of at least 1, got -1");
-  EXPECT_EQ(message({0, 1, 1, 2}, {.temperature = -0.5}), "k-NN: expected a temperature above 0, got -0.5");
-  EXPECT_EQ(message({0, 1, 1, 2}, {.temperature = NAN}), "k-NN: expected a temperature above 0, got nan");
-  EXPECT_EQ(message({0, 1, 1, 2, 2}, {}), "k-NN: expected a label for each of 4 training features, got 5");
-  EXPECT_EQ(testing::error_of([&] {
-              knn_votes(Tensor::zeros({0, 2}), {}, rows, 3);
-            }),
-            "k-NN: expected a label for each of 0 training features, got 0");
+  EXPECT_ERROR(message({0, 1, 1, 2}, {.k = -1}), "k-NN", "-1");
+  EXPECT_ERROR(message({0, 1, 1, 2}, {.temperature = -0.5}), "k-NN", "-0.5");
+  EXPECT_ERROR(message({0, 1, 1, 2}, {.temperature = NAN}), "k-NN", "nan");
+  EXPECT_ERROR(message({0, 1, 1, 2, 2}, {}), "k-NN", "5");
+  EXPECT_ERROR(testing::error_of([&] { knn_votes(Tensor::zeros({0, 2}), {}, rows, 3); }), "k-NN", "0");
   EXPECT_TRUE(testing::contains(testing::error_of([] { normalized_rows(Tensor::full({}, 1)); }),
                                 "features: expected vectors [..., D], got "));
 }

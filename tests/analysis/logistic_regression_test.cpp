@@ -7,6 +7,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/errors.h"
 #include "tests/support/golden.h"
 #include "tests/support/messages.h"
 #include "tests/support/paths.h"
@@ -305,15 +306,15 @@ TEST(LogisticRegression, ErrorsNameTheValue) {
   const auto message = [&](const std::vector<int64_t>& labels, int64_t classes, double c) {
     return error_of([&] { fit_logistic_regression(x, labels, classes, {.c = c}); });
   };
-  EXPECT_EQ(message({0, 1, 1}, 2, -0.5), "logistic regression: expected C above 0, got -0.5");
-  EXPECT_EQ(message({0, 0, 0}, 1, 1), "logistic regression: expected at least two classes, got 1");
-  EXPECT_EQ(message({0, 1}, 2, 1), "logistic regression: expected a label for each of 3 rows of features, got 2");
-  EXPECT_EQ(message({0, 1, 3}, 3, 1), "logistic regression: expected labels below 3, got 3");
-  EXPECT_EQ(message({-2, 1, 0}, 3, 1), "logistic regression: expected labels below 3, got -2");
-  EXPECT_EQ(error_of([] {
-              fit_logistic_regression(Tensor::full({2, 1}, -INFINITY), {0, 1}, 2);
-            }),
-            "logistic regression: expected finite features, got NaN or infinity");
+  EXPECT_ERROR(message({0, 1, 1}, 2, -0.5), "logistic regression", "-0.5");
+  EXPECT_ERROR(message({0, 0, 0}, 1, 1), "logistic regression", "1");
+  EXPECT_ERROR(message({0, 1}, 2, 1), "logistic regression", "2");
+  EXPECT_ERROR(message({0, 1, 3}, 3, 1), "logistic regression", "3");
+  EXPECT_ERROR(message({-2, 1, 0}, 3, 1), "logistic regression", "-2");
+  EXPECT_ERROR(error_of([] {
+                 fit_logistic_regression(Tensor::full({2, 1}, -INFINITY), {0, 1}, 2);
+               }),
+               "logistic regression", "NaN or infinity");
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <limits>
 #include <map>
 
+#include "tests/support/errors.h"
 #include "tests/support/messages.h"
 #include "vitrail/analysis/knn.h"
 #include "vitrail/base/error.h"
@@ -161,23 +162,19 @@ TEST(NearestRows, ErrorsNameTheRowOrWhatIsWrong) {
   const TensorRows good(rows);
   const ThreadCount one(1);
   const auto ignore = [](int64_t, int64_t, float) {};
-  EXPECT_EQ(error_of([&] { nearest_rows(rows, TensorRows(nan), 1); }),
-            "row 270: expected finite values, got NaN or infinity");
-  EXPECT_EQ(error_of([&] { nearest_rows(rows, TensorRows(infinite), 1); }),
-            "row 511: expected finite values, got NaN or infinity");
-  EXPECT_EQ(error_of([&] { nearest_rows(infinite, good, 1); }), "search: expected finite queries, got NaN or infinity");
-  EXPECT_EQ(error_of([&] { nearest_rows(rows, good, 0); }), "search: expected k of at least 1, got 0");
-  EXPECT_EQ(error_of([&] { nearest_rows(rows, good, -3); }), "search: expected k of at least 1, got -3");
+  EXPECT_ERROR(error_of([&] { nearest_rows(rows, TensorRows(nan), 1); }), "row 270", "NaN or infinity");
+  EXPECT_ERROR(error_of([&] { nearest_rows(rows, TensorRows(infinite), 1); }), "row 511", "NaN or infinity");
+  EXPECT_ERROR(error_of([&] { nearest_rows(infinite, good, 1); }), "search", "NaN or infinity");
+  EXPECT_ERROR(error_of([&] { nearest_rows(rows, good, 0); }), "search", "0");
+  EXPECT_ERROR(error_of([&] { nearest_rows(rows, good, -3); }), "search", "-3");
   EXPECT_TRUE(testing::contains(error_of([&] {
                                   nearest_rows(Tensor::full({2, 5}, 1), good, 1);
                                 }),
                                 "search: expected queries [m, 4], got "));
   EXPECT_THROW(nearest_rows(Tensor::full({4}, 1), good, 1), Error);
   EXPECT_THROW(nearest_rows(Tensor::full({1, 2, 4}, 1), good, 1), Error);
-  EXPECT_EQ(error_of([&] { similar_pairs(TensorRows(nan), 2, ignore); }),
-            "row 270: expected finite values, got NaN or infinity");
-  EXPECT_EQ(error_of([&] { similar_pairs(TensorRows(infinite), 2, ignore); }),
-            "row 511: expected finite values, got NaN or infinity");
+  EXPECT_ERROR(error_of([&] { similar_pairs(TensorRows(nan), 2, ignore); }), "row 270", "NaN or infinity");
+  EXPECT_ERROR(error_of([&] { similar_pairs(TensorRows(infinite), 2, ignore); }), "row 511", "NaN or infinity");
   EXPECT_TRUE(testing::contains(error_of([] { TensorRows(Tensor::zeros({3})); }), "vectors: expected a tensor [n, D]"));
   EXPECT_THROW(TensorRows(Tensor::zeros({3, 1, 2})), Error);
 }

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "tests/support/errors.h"
 #include "tests/support/golden.h"
 #include "tests/support/messages.h"
 #include "tests/support/paths.h"
@@ -158,18 +159,15 @@ TEST(Pca, ErrorsNameWhatIsWrong) {
   EXPECT_TRUE(contains(error_of([] { fit_pca(Tensor::randn({9, 2}, 1), 3); }), "expected 1 to 2 components of "));
   EXPECT_TRUE(contains(error_of([] { fit_pca(Tensor::zeros({0, 2}), 1); }), "expected 1 to 0 components of "));
   EXPECT_TRUE(contains(error_of([] { fit_pca(Tensor::zeros({3}), 1); }), "pca: expected rows [n, D], got "));
-  EXPECT_EQ(error_of([] { fit_pca(Tensor::full({3, 3}, INFINITY), 1); }), "pca: expected finite features, got inf");
-  EXPECT_EQ(error_of([] { pca_maps({}); }), "pca: expected the features of at least one image, got none");
+  EXPECT_ERROR(error_of([] { fit_pca(Tensor::full({3, 3}, INFINITY), 1); }), "pca", "inf");
+  EXPECT_ERROR(error_of([] { pca_maps({}); }), "pca", "none");
   EXPECT_TRUE(contains(error_of([] {
                          pca_maps({Tensor::randn({2, 3, 5}, 1), Tensor::randn({2, 3, 6}, 1)});
                        }),
                        "pca: expected features [rows, columns, 5] of every image, got "));
   EXPECT_TRUE(contains(error_of([] { pca_maps({Tensor::randn({6, 5}, 1)}); }), "features [rows, columns, 5]"));
   const Foreground none{.kind = Foreground::Kind::threshold, .threshold = 0.999};
-  EXPECT_EQ(error_of([&] {
-              pca_maps({Tensor::randn({2, 4, 5}, 1)}, none);
-            }),
-            "pca: expected a foreground of at least 4 patches, got 1 (try another threshold)");
+  EXPECT_ERROR(error_of([&] { pca_maps({Tensor::randn({2, 4, 5}, 1)}, none); }), "pca", "1 (try another threshold)");
 }
 
 // Rows of several chunks, the last one short, by the definition of variance.

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/hub/cache_files.h"
+#include "tests/support/errors.h"
 #include "tests/support/messages.h"
 #include "tests/support/paths.h"
 #include "vitrail/base/error.h"
@@ -146,8 +147,7 @@ TEST(Layout, ACommitEndsAtWhiteSpace) {
     EXPECT_EQ(layout.commit_of("main"), kCommit) << end;
   }
   write_file(layout.ref("main"), kCommit + "x");
-  EXPECT_EQ(testing::error_of([&] { layout.commit_of("main"); }),
-            layout.ref("main").string() + ": expected a commit of 40 hexadecimal digits, got other text");
+  EXPECT_ERROR(testing::error_of([&] { layout.commit_of("main"); }), layout.ref("main").string(), "other text");
   EXPECT_FALSE(layout.commit_of(std::string(39, 'c'))) << "a branch that is absent";
   EXPECT_FALSE(layout.commit_of(std::string(40, 'C')));
 }
@@ -161,8 +161,8 @@ TEST(Layout, RefusalsNameBothPaths) {
             (cache / "link").string() + ": expected a link to a file in " + cache.string() + ", got a link to " +
                 fs::canonical(beside).string())
       << "a folder whose name begins with that of the cache";
-  EXPECT_EQ(testing::error_of([&] { require_in_cache(cache / "absent", cache); }),
-            (cache / "absent").string() + ": expected a file in the cache, got No such file or directory");
+  EXPECT_ERROR(testing::error_of([&] { require_in_cache(cache / "absent", cache); }), (cache / "absent").string(),
+               "No such file or directory");
   EXPECT_NO_THROW(require_in_cache(cache / "file", cache));
   create_folders(cache / "a/b");
   EXPECT_TRUE(fs::is_directory(cache / "a/b"));

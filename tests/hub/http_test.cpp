@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "tests/hub/hub_server.h"
+#include "tests/support/errors.h"
 #include "tests/support/messages.h"
 
 namespace vitrail::hub {
@@ -167,11 +168,9 @@ TEST_F(HubRequests, RefusalsNameTheUrlAndTheLocation) {
   const HubServer server([&](const Request&) { return Reply{302, "", {{"Location", location}}}; });
   HttpClient client(settings_for(server.url()));
   const std::string url = server.url() + "/a";
-  EXPECT_EQ(error_of([&] { client.get(url, 10); }),
-            server.url() + "/again: expected at most 10 redirections, got more");
+  EXPECT_ERROR(error_of([&] { client.get(url, 10); }), server.url() + "/again", "more");
   location = "ftp://x";
-  EXPECT_EQ(error_of([&] { client.get(url, 10); }),
-            url + ": expected a redirection to a URL with https://, got \"ftp://x\"");
+  EXPECT_ERROR(error_of([&] { client.get(url, 10); }), url, "\"ftp://x\"");
   location = std::string(201, 'x');
   EXPECT_EQ(error_of([&] { client.get(url, 10); }),
             url + ": expected a redirection to a URL with https://, got \"" + std::string(200, 'x') + "\"");

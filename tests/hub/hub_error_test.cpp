@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include "tests/support/errors.h"
 #include "tests/support/messages.h"
 #include "vitrail/hub/download_internal.h"
 
@@ -64,16 +65,12 @@ TEST(HubError, HasTheWholeSentence) {
   EXPECT_EQ(error_for(401, {}), missing + set);
   EXPECT_EQ(error_for(404, {}, "hf_x"), missing + useless);
   EXPECT_EQ(error_for(500, {{"x-error-code", "RepoNotFound"}}, "hf_x"), missing + useless);
-  EXPECT_EQ(error_for(404, {{"x-error-code", "RevisionNotFound"}}),
-            "org/m: expected a branch, tag or commit of the model, got one that it does not have: see "
-            "https://hub/org/m/commits");
-  EXPECT_EQ(error_for(404, {{"x-error-code", "EntryNotFound"}}), "org/m: expected the file on the hub, got none");
-  EXPECT_EQ(error_for(429, {}),
-            "org/m: expected a reply of the hub, got \"too many requests\": try again later; with HF_TOKEN more are "
-            "allowed");
-  EXPECT_EQ(error_for(403, {{"x-error-code", "Other"}, {"x-error-message", "why"}}),
-            "org/m: expected the status 200 of https://hub, got 403 (why)");
-  EXPECT_EQ(error_for(502, {}), "org/m: expected the status 200 of https://hub, got 502");
+  EXPECT_ERROR(error_for(404, {{"x-error-code", "RevisionNotFound"}}), "org/m",
+               "one that it does not have: see https://hub/org/m/commits");
+  EXPECT_ERROR(error_for(404, {{"x-error-code", "EntryNotFound"}}), "org/m", "none");
+  EXPECT_ERROR(error_for(429, {}), "org/m", "\"too many requests\": try again later; with HF_TOKEN more are allowed");
+  EXPECT_ERROR(error_for(403, {{"x-error-code", "Other"}, {"x-error-message", "why"}}), "org/m", "403 (why)");
+  EXPECT_ERROR(error_for(502, {}), "org/m", "502");
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // Images, views and filters: what they are by default, and what is refused.
 #include <gtest/gtest.h>
 
+#include "tests/support/errors.h"
 #include "tests/support/messages.h"
 #include "vitrail/base/error.h"
 #include "vitrail/image/color_internal.h"
@@ -28,8 +29,8 @@ TEST(CheckImage, NeedsASizeOneOrThreeChannelsAndTheirBytes) {
   EXPECT_EQ(refusal({5, 2, 2, Pixels(20)}), begin + "5×2 with 2 channels");
   EXPECT_EQ(refusal({5, 2, 4, Pixels(40)}), begin + "5×2 with 4 channels");
   EXPECT_EQ(refusal({5, 2, 0, {}}), begin + "5×2 with 0 channels");
-  EXPECT_EQ(refusal({5, 2, 3, Pixels(29)}), "crop: expected 30 bytes of pixels for 5×2, got 29");
-  EXPECT_EQ(refusal({5, 2, 3, Pixels(31)}), "crop: expected 30 bytes of pixels for 5×2, got 31");
+  EXPECT_ERROR(refusal({5, 2, 3, Pixels(29)}), "crop", "29");
+  EXPECT_ERROR(refusal({5, 2, 3, Pixels(31)}), "crop", "31");
 }
 
 TEST(Image, HasRowsOfItsWidthAndChannels) {
@@ -85,10 +86,7 @@ TEST(ImageView, OfAnImageHasItsSizeAndFormat) {
   EXPECT_EQ(ImageView(colour).height(), 2);
   EXPECT_EQ(ImageView(colour).stride(), 15);
   EXPECT_EQ(ImageView(colour).row(1), colour.row(1));
-  EXPECT_EQ(error_of([] {
-              ImageView(Image{2, 2, 3, Pixels(3)});
-            }),
-            "image: expected 12 bytes of pixels for 2×2, got 3");
+  EXPECT_ERROR(error_of([] { ImageView(Image{2, 2, 3, Pixels(3)}); }), "image", "3");
 }
 
 // The numbers are those that configurations of Hugging Face store.
@@ -99,8 +97,7 @@ TEST(Filter, HasTheNumbersAndNamesOfPillow) {
     EXPECT_STREQ(name_of(static_cast<Filter>(number)), name);
     EXPECT_EQ(static_cast<int>(filter_from_name(name)), number) << name;
   }
-  EXPECT_EQ(error_of([] { filter_from_name("Random"); }),
-            "interpolation: expected nearest, box, bilinear, hamming, bicubic or lanczos, got 'Random'");
+  EXPECT_ERROR(error_of([] { filter_from_name("Random"); }), "interpolation", "'Random'");
   EXPECT_THROW(filter_from_name(""), Error);
 }
 
@@ -133,22 +130,17 @@ TEST(FromPalette, TakesTheColoursOfTheIndices) {
 
 TEST(Crop, RefusalsSayWhatIsWrong) {
   const Image image = make_image(5, 4, 3);
-  EXPECT_EQ(error_of([&] { crop(image, {0, 0, 0, 2}); }), "crop: expected a window with pixels, got 0×2");
-  EXPECT_EQ(error_of([&] { crop(image, {0, 0, 2, -1}); }), "crop: expected a window with pixels, got 2×-1");
-  EXPECT_EQ(error_of([&] {
-              crop(Image{5, 4, 3, {}}, {0, 0, 2, 2});
-            }),
-            "crop: expected 60 bytes of pixels for 5×4, got 0");
-  EXPECT_EQ(
-      error_of([&] {
-        crop(image, {-5, 1, 5, 2}, Padding::reflect);
-      }),
-      "crop: expected reflect padding smaller than the image, got a window that reaches 5 and -1 pixels beyond 5×4");
-  EXPECT_EQ(
-      error_of([&] {
-        crop(image, {1, 1, 2, 7}, Padding::reflect);
-      }),
-      "crop: expected reflect padding smaller than the image, got a window that reaches -1 and 4 pixels beyond 5×4");
+  EXPECT_ERROR(error_of([&] { crop(image, {0, 0, 0, 2}); }), "crop", "0×2");
+  EXPECT_ERROR(error_of([&] { crop(image, {0, 0, 2, -1}); }), "crop", "2×-1");
+  EXPECT_ERROR(error_of([&] { crop(Image{5, 4, 3, {}}, {0, 0, 2, 2}); }), "crop", "0");
+  EXPECT_ERROR(error_of([&] {
+                 crop(image, {-5, 1, 5, 2}, Padding::reflect);
+               }),
+               "crop", "a window that reaches 5 and -1 pixels beyond 5×4");
+  EXPECT_ERROR(error_of([&] {
+                 crop(image, {1, 1, 2, 7}, Padding::reflect);
+               }),
+               "crop", "a window that reaches -1 and 4 pixels beyond 5×4");
   EXPECT_EQ(crop(image, {-9, -9, 3, 2}).pixels, Pixels(18, 0)) << "constant and black by default";
 }
 

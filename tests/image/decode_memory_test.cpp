@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/errors.h"
 #include "tests/support/messages.h"
 #include "vitrail/base/error.h"
 #include "vitrail/image/decode.h"
@@ -127,8 +128,7 @@ TEST_F(DecodeMemory, IsAGibibyteUntilItIsSet) {
 TEST_F(DecodeMemory, ScopesFollowEachOtherOnAThread) {
   for (int round = 0; round < 2; ++round) {
     const DecodeMemoryScope scope;
-    EXPECT_EQ(testing::error_of([] { const DecodeMemoryScope second; }),
-              "DecodeMemoryScope: expected at most one on a thread, got a second one");
+    EXPECT_ERROR(testing::error_of([] { const DecodeMemoryScope second; }), "DecodeMemoryScope", "a second one");
     std::thread([] { const DecodeMemoryScope other_thread; }).join();
   }
 }

@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "tests/image/support.h"
+#include "tests/support/errors.h"
 #include "tests/support/messages.h"
 #include "vitrail/base/error.h"
 #include "vitrail/image/codecs_internal.h"
@@ -94,9 +95,8 @@ TEST(Decode, WrongPngChecksumsAreErrorsAsInPillow) {
 
 TEST(Decode, UnknownFormatsAreErrorsThatDescribeTheFile) {
   const auto text = [](std::string_view content) { return std::vector<uint8_t>(content.begin(), content.end()); };
-  EXPECT_EQ(failure({}), "test: expected a JPEG, PNG, WebP, GIF, BMP, TIFF or PPM image, got an empty file");
-  EXPECT_EQ(failure(text("hello, world")),
-            "test: expected a JPEG, PNG, WebP, GIF, BMP, TIFF or PPM image, got an unknown format");
+  EXPECT_ERROR(failure({}), "test", "an empty file");
+  EXPECT_ERROR(failure(text("hello, world")), "test", "an unknown format");
   for (const char* magic : {"\xff\xd8\xff", "\x89PNG\r\n\x1a\n", "GIF89a", "RIFF\x10\0\0\0WEBP", "BM", "P6 ", "P1\n"}) {
     EXPECT_NE(failure(text(std::string(magic) + std::string(200, 'x'))), "") << magic;
     EXPECT_NE(failure(text(magic)), "") << magic;
@@ -245,30 +245,30 @@ TEST(Decode, AnExcessiveSizeIsRefused) {
   const uint8_t start_of_frame[] = {0xff, 0xc0};
   const auto at = std::search(jpeg.begin(), jpeg.end(), std::begin(start_of_frame), std::end(start_of_frame));
   std::fill(at + 5, at + 9, uint8_t{0xee});
-  EXPECT_EQ(failure(jpeg), "test: expected at most 178956970 pixels, got 61166×61166");
+  EXPECT_ERROR(failure(jpeg), "test", "61166×61166");
 
   // Width and height 2^31 − 1, with the matching checksum.
   std::vector<uint8_t> png = file_bytes("rgb_8.png");
   const uint8_t size[] = {0x7f, 0xff, 0xff, 0xff, 0x7f, 0xff, 0xff, 0xff}, sum[] = {0x9b, 0xab, 0x9c, 0x31};
   std::copy(std::begin(size), std::end(size), png.begin() + 16);
   std::copy(std::begin(sum), std::end(sum), png.begin() + 29);
-  EXPECT_EQ(failure(png), "test: expected at most 178956970 pixels, got 2147483647×2147483647");
+  EXPECT_ERROR(failure(png), "test", "2147483647×2147483647");
 
   std::vector<uint8_t> gif = file_bytes("plain.gif");
   std::fill(gif.begin() + 6, gif.begin() + 10, uint8_t{0xff});
-  EXPECT_EQ(failure(gif), "test: expected at most 178956970 pixels, got 65535×65535");
+  EXPECT_ERROR(failure(gif), "test", "65535×65535");
 
   std::vector<uint8_t> bmp = file_bytes("rgb_24.bmp");
   std::fill(bmp.begin() + 18, bmp.begin() + 21, uint8_t{0xff});
-  EXPECT_EQ(failure(bmp), "test: expected at most 178956970 pixels, got 16777215×19");
+  EXPECT_ERROR(failure(bmp), "test", "16777215×19");
   const std::string ppm = "P6 100000 100000 255\n";
-  EXPECT_EQ(failure({ppm.begin(), ppm.end()}), "test: expected at most 178956970 pixels, got 100000×100000");
+  EXPECT_ERROR(failure({ppm.begin(), ppm.end()}), "test", "100000×100000");
 
   DecodeOptions small;
   small.max_pixels = 29 * 19 - 1;
   for (const char* name : {"ycbcr_420.jpg", "rgb_8.png", "lossy.webp", "animated_lossless.webp", "plain.gif",
                            "rgb_24.bmp", "palette_4.bmp", "binary.ppm", "text.pbm", "tiff_lzw.tif", "cmyk.tif"}) {
-    EXPECT_EQ(failure(file_bytes(name), small), "test: expected at most 550 pixels, got 29×19") << name;
+    EXPECT_ERROR(failure(file_bytes(name), small), "test", "29×19") << name;
   }
 }
 
@@ -292,13 +292,12 @@ TEST(Decode, SizesAreAboveZeroAndAtMostTheLimit) {
   const auto refusal = [](int64_t width, int64_t height, int64_t limit) {
     return testing::error_of([&] { check_size(width, height, limit, "x"); });
   };
-  EXPECT_EQ(refusal(0, 5, 100), "x: expected an image with pixels, got 0×5");
-  EXPECT_EQ(refusal(5, 0, 100), "x: expected an image with pixels, got 5×0");
-  EXPECT_EQ(refusal(-5, -4, 100), "x: expected an image with pixels, got -5×-4");
-  EXPECT_EQ(refusal(7, 3, 20), "x: expected at most 20 pixels, got 7×3");
-  EXPECT_EQ(refusal(3, 7, 20), "x: expected at most 20 pixels, got 3×7");
-  EXPECT_EQ(refusal(int64_t{1} << 40, int64_t{1} << 40, 20),
-            "x: expected at most 20 pixels, got 1099511627776×1099511627776");
+  EXPECT_ERROR(refusal(0, 5, 100), "x", "0×5");
+  EXPECT_ERROR(refusal(5, 0, 100), "x", "5×0");
+  EXPECT_ERROR(refusal(-5, -4, 100), "x", "-5×-4");
+  EXPECT_ERROR(refusal(7, 3, 20), "x", "7×3");
+  EXPECT_ERROR(refusal(3, 7, 20), "x", "3×7");
+  EXPECT_ERROR(refusal(int64_t{1} << 40, int64_t{1} << 40, 20), "x", "1099511627776×1099511627776");
   EXPECT_NO_THROW(check_size(7, 3, 21, "x"));
   EXPECT_NO_THROW(check_size(3, 7, 22, "x"));
   EXPECT_NO_THROW(check_size(1, 1, 1, "x"));
@@ -331,8 +330,7 @@ TEST(Decode, AFileBeyondAGibibyteIsRefusedBeforeItIsRead) {
 TEST(Decode, ErrorsOfAFileBeginWithItsPath) {
   const std::filesystem::path path = testing::scratch_folder() / "x.png";
   std::ofstream(path) << "P5 1 1 255 ";
-  EXPECT_EQ(testing::error_of([&] { read_image(path); }),
-            path.string() + ": expected a complete PBM, PGM or PPM image, got the end of the file");
+  EXPECT_ERROR(testing::error_of([&] { read_image(path); }), path.string(), "the end of the file");
 }
 
 TEST(Decode, TheOrientationIsAppliedWhereAsked) {
@@ -382,9 +380,7 @@ TEST(ClampedGreyDeathTest, IsToldOnceAndOnlyWithWhitePixels) {
 
 TEST(Decode, ATruncatedPngSaysSo) {
   for (const size_t length : {20, 40, 200}) {
-    EXPECT_EQ(failure(cut(file_bytes("rgb_8.png"), length)),
-              "test: expected a complete PNG image, got the end of the file")
-        << length;
+    EXPECT_ERROR(failure(cut(file_bytes("rgb_8.png"), length)), "test", "the end of the file") << length;
   }
 }
 

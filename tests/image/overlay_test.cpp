@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "tests/image/support.h"
+#include "tests/support/errors.h"
 #include "tests/support/messages.h"
 #include "vitrail/base/error.h"
 #include "vitrail/image/colormap_internal.h"
@@ -330,30 +331,21 @@ TEST(Overlay, RefusalsSayWhatIsWrong) {
   const auto refusal = [&](std::span<const float> values, int64_t width, int64_t height) {
     return error_of([&] { overlay(image, HeatMap{values, width, height}); });
   };
-  EXPECT_EQ(refusal(six, 2, 2), "overlay: expected 2×2 values, got 6");
-  EXPECT_EQ(refusal(six, 4, 1), "overlay: expected 4×1 values, got 6");
-  EXPECT_EQ(refusal(six, 3, 3), "overlay: expected 3×3 values, got 6");
-  EXPECT_EQ(refusal(six, -2, -3), "overlay: expected -2×-3 values, got 6");
-  EXPECT_EQ(refusal(six, 7, 1), "overlay: expected 7×1 values, got 6");
-  EXPECT_EQ(refusal({}, 0, 5), "overlay: expected 0×5 values, got 0");
-  EXPECT_EQ(refusal(infinite, 2, 1), "overlay: expected finite values, got inf");
-  EXPECT_EQ(error_of([&] { overlay(image, ColorMap{six, two, 1, 1}); }), "overlay: expected 1×1 values, got 2");
-  EXPECT_EQ(error_of([&] {
-              overlay(image, ColorMap{two, two, 2, 1});
-            }),
-            "overlay: expected colours of 2 patches, got 2 values");
-  EXPECT_EQ(error_of([&] {
-              overlay(image, ColorMap{six, infinite, 2, 1});
-            }),
-            "overlay: expected finite values, got inf");
-  EXPECT_EQ(error_of([&] {
-              overlay(Image{2, 2, 3, {}}, HeatMap{six, 3, 2});
-            }),
-            "overlay: expected 12 bytes of pixels for 2×2, got 0");
-  EXPECT_EQ(error_of([&] {
-              overlay(image, HeatMap{six, 3, 2}, {.region = Region{1, 2, 3, 2}});
-            }),
-            "overlay: expected a region, got an empty one");
+  EXPECT_ERROR(refusal(six, 2, 2), "overlay", "6");
+  EXPECT_ERROR(refusal(six, 4, 1), "overlay", "6");
+  EXPECT_ERROR(refusal(six, 3, 3), "overlay", "6");
+  EXPECT_ERROR(refusal(six, -2, -3), "overlay", "6");
+  EXPECT_ERROR(refusal(six, 7, 1), "overlay", "6");
+  EXPECT_ERROR(refusal({}, 0, 5), "overlay", "0");
+  EXPECT_ERROR(refusal(infinite, 2, 1), "overlay", "inf");
+  EXPECT_ERROR(error_of([&] { overlay(image, ColorMap{six, two, 1, 1}); }), "overlay", "2");
+  EXPECT_ERROR(error_of([&] { overlay(image, ColorMap{two, two, 2, 1}); }), "overlay", "2 values");
+  EXPECT_ERROR(error_of([&] { overlay(image, ColorMap{six, infinite, 2, 1}); }), "overlay", "inf");
+  EXPECT_ERROR(error_of([&] { overlay(Image{2, 2, 3, {}}, HeatMap{six, 3, 2}); }), "overlay", "0");
+  EXPECT_ERROR(error_of([&] {
+                 overlay(image, HeatMap{six, 3, 2}, {.region = Region{1, 2, 3, 2}});
+               }),
+               "overlay", "an empty one");
 }
 
 TEST(ColorBar, IsEvenlySpacedFromTheTop) {
@@ -373,16 +365,16 @@ TEST(Grid, HasAGapOfFourByDefaultAndRefusesOtherNumbers) {
   EXPECT_EQ(all.height, 5);
   EXPECT_EQ(grid(images, 2, 0).width, 6);
   EXPECT_EQ(grid(images, 1, 7).height, 5 + 7 + 5);
-  EXPECT_EQ(error_of([&] { grid(images, -1, 2); }), "grid: expected columns and a gap of at least 0, got -1 and 2");
-  EXPECT_EQ(error_of([&] { grid(images, 1, -2); }), "grid: expected columns and a gap of at least 0, got 1 and -2");
-  EXPECT_EQ(error_of([] { grid({}); }), "grid: expected at least one image, got none");
+  EXPECT_ERROR(error_of([&] { grid(images, -1, 2); }), "grid", "-1 and 2");
+  EXPECT_ERROR(error_of([&] { grid(images, 1, -2); }), "grid", "1 and -2");
+  EXPECT_ERROR(error_of([] { grid({}); }), "grid", "none");
   std::vector<Image> others = images;
   others[1] = make_image(3, 4, 3);
-  EXPECT_EQ(error_of([&] { grid(others); }), "grid: expected images of 3×5, got 3×4");
+  EXPECT_ERROR(error_of([&] { grid(others); }), "grid", "3×4");
   others[1] = make_image(2, 5, 3);
-  EXPECT_EQ(error_of([&] { grid(others); }), "grid: expected images of 3×5, got 2×5");
+  EXPECT_ERROR(error_of([&] { grid(others); }), "grid", "2×5");
   others[1].pixels.pop_back();
-  EXPECT_EQ(error_of([&] { grid(others); }), "grid: expected 30 bytes of pixels for 2×5, got 29");
+  EXPECT_ERROR(error_of([&] { grid(others); }), "grid", "29");
 }
 
 TEST(Overlay, WhatIsNotShownIsPaleAtAnyOpacity) {

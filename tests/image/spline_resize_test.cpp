@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tests/support/errors.h"
 #include "tests/support/messages.h"
 #include "tests/support/sam_fixture.h"
 
@@ -37,10 +38,8 @@ TEST(SplineResize, KeepsWhatIsConstantAndWhatHasTheSameSize) {
 
 TEST(SplineResize, RefusalsNameTheSizeAndAlphaIsDropped) {
   const Image row{.width = 3, .height = 1, .channels = 1, .pixels = {40, 40, 40}};
-  EXPECT_EQ(testing::error_of([&] { resize_spline(row, 0, 5); }),
-            "resize: expected positive width and height, got 0×5");
-  EXPECT_EQ(testing::error_of([&] { resize_spline(row, 5, -1); }),
-            "resize: expected positive width and height, got 5×-1");
+  EXPECT_ERROR(testing::error_of([&] { resize_spline(row, 0, 5); }), "resize", "0×5");
+  EXPECT_ERROR(testing::error_of([&] { resize_spline(row, 5, -1); }), "resize", "5×-1");
   EXPECT_EQ(resize_spline(row, 1, 1).pixels.size(), 1u);
   const std::vector<uint8_t> rgba{10, 20, 30, 40, 50, 60, 70, 80};
   const Image colours = resize_spline(ImageView(rgba.data(), 2, 1, PixelFormat::rgba), 2, 1);

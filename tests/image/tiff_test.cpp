@@ -7,6 +7,7 @@
 #include <map>
 #include <string>
 
+#include "tests/support/errors.h"
 #include "tests/support/messages.h"
 #include "vitrail/base/error.h"
 #include "vitrail/image/decode.h"
@@ -242,11 +243,11 @@ TEST(Tiff, TheOrientationIsApplied) {
 
 TEST(Tiff, SizesAreCheckedBeforeMemoryIsTaken) {
   Tiff tiff = strip(1 << 20, 1 << 20, 8, 1, {1, 2, 3});
-  EXPECT_EQ(tiff_refusal(tiff), "test: expected at most 178956970 pixels, got 1048576×1048576");
+  EXPECT_ERROR(tiff_refusal(tiff), "test", "1048576×1048576");
   tiff = strip(20, 18, 8, 1, {1, 2, 3});
   tiff.tags.erase(278);
   tiff.tags[kTileWidth] = {1 << 16}, tiff.tags[kTileHeight] = {1 << 17};
-  EXPECT_EQ(tiff_refusal(tiff), "test: expected at most 178956970 pixels, got 65536×131072") << "of a tile";
+  EXPECT_ERROR(tiff_refusal(tiff), "test", "65536×131072") << "of a tile";
   tiff = strip(0, 3, 8, 1, {1, 2, 3});
   EXPECT_NE(tiff_refusal(tiff), "");
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "tests/image/support.h"
+#include "tests/support/errors.h"
 #include "tests/support/messages.h"
 #include "vitrail/base/error.h"
 #include "vitrail/image/transform_geometry_internal.h"
@@ -279,8 +280,7 @@ TEST(EvalTransform, RefusalsNameTheirLimits) {
   EvalTransform smallest;
   smallest.size = {2, 2}, smallest.crop_pct = 1e-3;
   EXPECT_EQ(resize_and_crop_of(smallest, 10, 10).resized_width, 2000);
-  EXPECT_EQ(testing::error_of([] { crop_mode_from_name("middle"); }),
-            "crop_mode: expected center, squash or border, got 'middle'");
+  EXPECT_ERROR(testing::error_of([] { crop_mode_from_name("middle"); }), "crop_mode", "'middle'");
   EXPECT_EQ(crop_mode_from_name("center"), CropMode::center);
   EXPECT_EQ(crop_mode_from_name("squash"), CropMode::squash);
   EXPECT_EQ(crop_mode_from_name("border"), CropMode::border);

@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include "tests/support/errors.h"
 #include "tests/support/messages.h"
 #include "vitrail/models/layer_configs_internal.h"
 
@@ -141,8 +142,8 @@ TEST(DerivedConfig, FieldsHaveLimits) {
     EXPECT_EQ(problem([&](Config& c) { c.attn_pool_mlp_ratio = ratio, c.global_pool = GlobalPool::map; }),
               "attn_pool_mlp_ratio" + limits);
   }
-  EXPECT_EQ(problem([](Config& c) { c.swiglu_mlp = true, c.swiglu_align_to = INT64_MAX; }),
-            "swiglu_align_to: expected a value from 0 to 1048576, got 9223372036854775807");
+  EXPECT_ERROR(problem([](Config& c) { c.swiglu_mlp = true, c.swiglu_align_to = INT64_MAX; }), "swiglu_align_to",
+               "9223372036854775807");
 }
 
 TEST(DerivedConfig, CombinationsThatNoModelHasAreErrors) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/errors.h"
 #include "tests/support/messages.h"
 
 namespace vitrail::models {
@@ -31,9 +32,8 @@ TEST(LabelFile, LinesOfAllSystemsAreNames) {
 
 // With too few names it is unclear which class has none.
 TEST(LabelFile, BlankLinesAreLeftOutUnlessNamesAreMissing) {
-  EXPECT_EQ(label_error("a\n\nb\n"), "names: expected 3 class names, one per line, got 2 and blank lines: 2");
-  EXPECT_EQ(label_error("\na\n \n\nb\n"),
-            "names: expected 3 class names, one per line, got 2 and blank lines: 1, 3, 4");
+  EXPECT_ERROR(label_error("a\n\nb\n"), "names", "2 and blank lines: 2");
+  EXPECT_ERROR(label_error("\na\n \n\nb\n"), "names", "2 and blank lines: 1, 3, 4");
   EXPECT_EQ(names("a\n\nb\n", 0), (Names{"a", "b"})) << "of any number of classes";
   EXPECT_EQ(names("a\n\nb\n", 2), (Names{"a", "b"}));
   EXPECT_EQ(names("\na\n \nb\n", 2), (Names{"a", "b"}));

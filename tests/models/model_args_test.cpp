@@ -6,6 +6,7 @@
 
 #include <functional>
 
+#include "tests/support/errors.h"
 #include "tests/support/messages.h"
 
 namespace vitrail::models {
@@ -199,12 +200,9 @@ TEST(ModelArgs, SecondNamesOfTimmAreReadAndNeverWritten) {
 TEST(ModelArgs, ArgumentsWithOneValueAreAcceptedAtThatValue) {
   EXPECT_NO_THROW(read(R"({"dynamic_img_pad": false, "fix_init": false, "embed_norm_layer": null})"));
   EXPECT_NO_THROW(read(R"({"dynamic_img_pad": null, "fix_init": null})"));
-  EXPECT_EQ(error_of([] { read(R"({"dynamic_img_pad": true})"); }),
-            "args: dynamic_img_pad: expected false (timm's default; other values are not supported), got true");
-  EXPECT_EQ(error_of([] { read(R"({"fix_init": 1})"); }),
-            "args: fix_init: expected false (timm's default; other values are not supported), got 1");
-  EXPECT_EQ(error_of([] { read(R"({"embed_norm_layer": "x"})"); }),
-            "args: embed_norm_layer: expected null (timm's default; other values are not supported), got \"x\"");
+  EXPECT_ERROR(error_of([] { read(R"({"dynamic_img_pad": true})"); }), "args: dynamic_img_pad", "true");
+  EXPECT_ERROR(error_of([] { read(R"({"fix_init": 1})"); }), "args: fix_init", "1");
+  EXPECT_ERROR(error_of([] { read(R"({"embed_norm_layer": "x"})"); }), "args: embed_norm_layer", "\"x\"");
 }
 
 TEST(ModelArgs, ChoicesNameTheirValues) {
@@ -223,9 +221,9 @@ TEST(ModelArgs, ChoicesNameTheirValues) {
     const std::string json = str("{\"", name, "\": \"other\"}");
     EXPECT_EQ(error_of([&] { read(json); }), str("args: ", name, ": expected one of ", known, ", got \"other\""));
   }
-  EXPECT_EQ(error_of([] { read(R"({"pos_interp": {"offset": 0.1, "cubic": true}})"); }),
-            "args: pos_interp: expected antialias, bilinear and offset, got \"cubic\"");
-  EXPECT_EQ(error_of([] { read(R"({"pos_interp": true})"); }), "args: pos_interp: expected a JSON object, got true");
+  EXPECT_ERROR(error_of([] { read(R"({"pos_interp": {"offset": 0.1, "cubic": true}})"); }), "args: pos_interp",
+               "\"cubic\"");
+  EXPECT_ERROR(error_of([] { read(R"({"pos_interp": true})"); }), "args: pos_interp", "true");
 }
 
 TEST(ModelArgs, UnknownKeysListTheKnownOnesAndTheCallers) {

@@ -2,6 +2,7 @@
 // Every field of OpenCLIP's open_clip_config.json, the defaults of its classes, and what is refused.
 #include <gtest/gtest.h>
 
+#include "tests/support/errors.h"
 #include "tests/support/messages.h"
 #include "vitrail/models/config_formats_internal.h"
 
@@ -84,8 +85,8 @@ TEST(OpenClipConfig, QuickGeluIsOfBothTowers) {
   EXPECT_EQ(quick.vit.act_layer, Activation::quick_gelu);
   EXPECT_EQ(quick.text->act_layer, Activation::quick_gelu);
   EXPECT_EQ(open_clip("", "", R"("quick_gelu": false, )").vit.act_layer, Activation::gelu);
-  EXPECT_EQ(error_of([] { open_clip(R"("act_kwargs": {"approximate": "tanh"})", "", R"("quick_gelu": true, )"); }),
-            "file: model_cfg: vision_cfg: act_kwargs: expected null, got {\"approximate\":\"tanh\"}");
+  EXPECT_ERROR(error_of([] { open_clip(R"("act_kwargs": {"approximate": "tanh"})", "", R"("quick_gelu": true, )"); }),
+               "file: model_cfg: vision_cfg: act_kwargs", "{\"approximate\":\"tanh\"}");
 }
 
 TEST(OpenClipConfig, TextsHaveTheirWidthAndLoss) {
@@ -100,18 +101,17 @@ TEST(OpenClipConfig, TextsHaveTheirWidthAndLoss) {
   EXPECT_EQ(text.loss, DualLoss::sigmoid);
   EXPECT_EQ(open_clip("", R"("width": 512, "proj_type": "none")").text->output_dim, 0) << "the token is the embedding";
   EXPECT_EQ(open_clip("", R"("width": 60, "proj_type": "linear")").text->output_dim, 512);
-  EXPECT_EQ(error_of([] { open_clip("", R"("width": 60, "proj_type": "none")"); }),
-            "file: model_cfg: text_cfg: width: expected 512, as embed_dim, without a projection, got 60");
-  EXPECT_EQ(error_of([] { open_clip("", R"("proj_type": "mlp")"); }),
-            "file: model_cfg: text_cfg: proj_type: expected one of \"linear\", \"none\", got \"mlp\"");
-  EXPECT_EQ(error_of([] { open_clip("", R"("pool_type": "mean")"); }),
-            "file: model_cfg: text_cfg: pool_type: expected argmax, eos or last, got \"mean\"");
+  EXPECT_ERROR(error_of([] { open_clip("", R"("width": 60, "proj_type": "none")"); }),
+               "file: model_cfg: text_cfg: width", "60");
+  EXPECT_ERROR(error_of([] { open_clip("", R"("proj_type": "mlp")"); }), "file: model_cfg: text_cfg: proj_type",
+               "\"mlp\"");
+  EXPECT_ERROR(error_of([] { open_clip("", R"("pool_type": "mean")"); }), "file: model_cfg: text_cfg: pool_type",
+               "\"mean\"");
   for (const char* clean : {"lower", "whitespace"}) {
     EXPECT_FALSE(open_clip("", str(R"("tokenizer_kwargs": {"clean": ")", clean, "\"}")).text->canonical_texts);
   }
-  EXPECT_EQ(error_of([] { open_clip("", R"("tokenizer_kwargs": {"clean": "all"})"); }),
-            "file: model_cfg: text_cfg: tokenizer_kwargs: clean: expected one of \"lower\", \"whitespace\", "
-            "\"canonicalize\", got \"all\"");
+  EXPECT_ERROR(error_of([] { open_clip("", R"("tokenizer_kwargs": {"clean": "all"})"); }),
+               "file: model_cfg: text_cfg: tokenizer_kwargs: clean", "\"all\"");
 }
 
 TEST(OpenClipConfig, OptionsThatAreNotSupportedMayHaveTheirDefaults) {
@@ -129,15 +129,14 @@ TEST(OpenClipConfig, OptionsThatAreNotSupportedMayHaveTheirDefaults) {
                                                        option, ": expected false, got true"));
     }
   }
-  EXPECT_EQ(error_of([] { open_clip("", R"("ls_init_value": 0.5)"); }),
-            "file: model_cfg: text_cfg: ls_init_value: expected null, got 0.5");
-  EXPECT_EQ(error_of([] { open_clip("", R"("final_ln_after_pool": true)"); }),
-            "file: model_cfg: text_cfg: final_ln_after_pool: expected false, got true");
-  EXPECT_EQ(error_of([] { open_clip(R"("pool_type": "argmax")"); }),
-            "file: model_cfg: vision_cfg: pool_type: expected one of \"tok\", \"avg\", got \"argmax\"");
-  EXPECT_EQ(
-      error_of([] { open_clip(R"("layers": [3, 4])"); }),
-      "file: model_cfg: vision_cfg: layers: expected the depth of a Vision Transformer, got the stages of a ResNet");
+  EXPECT_ERROR(error_of([] { open_clip("", R"("ls_init_value": 0.5)"); }), "file: model_cfg: text_cfg: ls_init_value",
+               "0.5");
+  EXPECT_ERROR(error_of([] { open_clip("", R"("final_ln_after_pool": true)"); }),
+               "file: model_cfg: text_cfg: final_ln_after_pool", "true");
+  EXPECT_ERROR(error_of([] { open_clip(R"("pool_type": "argmax")"); }), "file: model_cfg: vision_cfg: pool_type",
+               "\"argmax\"");
+  EXPECT_ERROR(error_of([] { open_clip(R"("layers": [3, 4])"); }), "file: model_cfg: vision_cfg: layers",
+               "the stages of a ResNet");
 }
 
 TEST(OpenClipConfig, AttentionalPoolsAreThoseOfCoCa) {
@@ -152,10 +151,10 @@ TEST(OpenClipConfig, AttentionalPoolsAreThoseOfCoCa) {
   EXPECT_EQ(coca.vit.attn_pool_dim, 96);
   EXPECT_EQ(open_clip(R"("attentional_pool": false)").vit.global_pool, GlobalPool::token);
   EXPECT_EQ(open_clip(R"("attentional_pool": null)").vit.global_pool, GlobalPool::token);
-  EXPECT_EQ(error_of([] { open_clip(R"("attentional_pool": true, "pool_type": "avg")"); }),
-            "file: model_cfg: vision_cfg: pool_type: expected \"tok\", got \"avg\"");
-  EXPECT_EQ(error_of([] { open_clip(R"("attentional_pool": true, "final_ln_after_pool": true)"); }),
-            "file: model_cfg: vision_cfg: final_ln_after_pool: expected false, got true");
+  EXPECT_ERROR(error_of([] { open_clip(R"("attentional_pool": true, "pool_type": "avg")"); }),
+               "file: model_cfg: vision_cfg: pool_type", "\"avg\"");
+  EXPECT_ERROR(error_of([] { open_clip(R"("attentional_pool": true, "final_ln_after_pool": true)"); }),
+               "file: model_cfg: vision_cfg: final_ln_after_pool", "true");
   const ModelConfig after = open_clip(R"("final_ln_after_pool": true)");
   EXPECT_EQ(after.vit.fc_norm, true);
   EXPECT_EQ(after.key_map, "open_clip_fc_norm");
@@ -196,27 +195,19 @@ TEST(OpenClipConfig, TowersOfTimmHaveTheirArguments) {
   };
   EXPECT_EQ(norm_of("vit_base_patch16_224"), false);
   EXPECT_EQ(norm_of("vit_base_patch16_reg4_gap_256"), true);
-  EXPECT_EQ(
-      error_of([&] { timm(R"("timm_proj": "conv")"); }),
-      "file: model_cfg: vision_cfg: timm_proj: expected one of \"\", \"linear\", \"mlp\", \"none\", got \"conv\"");
-  EXPECT_EQ(error_of([&] { timm(R"("timm_pool": "map")"); }),
-            "file: model_cfg: vision_cfg: timm_pool: expected token or avg, for an architecture without attention "
-            "pooling, got \"map\"");
-  EXPECT_EQ(error_of([&] { timm(R"("timm_pool": "rot")"); }),
-            "file: model_cfg: vision_cfg: timm_pool: expected one of \"token\", \"avg\", \"map\", got \"rot\"");
-  EXPECT_EQ(error_of([&] { timm(R"("image_size": [224, 384])"); }),
-            "file: model_cfg: vision_cfg: image_size: expected 224×224, as the architecture's, got 224×384");
+  EXPECT_ERROR(error_of([&] { timm(R"("timm_proj": "conv")"); }), "file: model_cfg: vision_cfg: timm_proj", "\"conv\"");
+  EXPECT_ERROR(error_of([&] { timm(R"("timm_pool": "map")"); }), "file: model_cfg: vision_cfg: timm_pool", "\"map\"");
+  EXPECT_ERROR(error_of([&] { timm(R"("timm_pool": "rot")"); }), "file: model_cfg: vision_cfg: timm_pool", "\"rot\"");
+  EXPECT_ERROR(error_of([&] { timm(R"("image_size": [224, 384])"); }), "file: model_cfg: vision_cfg: image_size",
+               "224×384");
 }
 
 TEST(OpenClipConfig, NeedsBothTowersAndKnownModes) {
   const auto error = [](const std::string& json) { return error_of([&] { parse_model_config(json, "", "file"); }); };
-  EXPECT_EQ(error(R"({"model_cfg": {"text_cfg": {}}})"),
-            "file: model_cfg: vision_cfg: expected the tower's options, got none");
-  EXPECT_EQ(error(R"({"model_cfg": {"vision_cfg": {}}})"),
-            "file: model_cfg: text_cfg: expected the tower's options, got none");
-  EXPECT_EQ(
-      error_of([] { open_clip("", "", "", R"("resize_mode": "stretch")"); }),
-      "file: preprocess_cfg: resize_mode: expected one of \"shortest\", \"squash\", \"longest\", got \"stretch\"");
+  EXPECT_ERROR(error(R"({"model_cfg": {"text_cfg": {}}})"), "file: model_cfg: vision_cfg", "none");
+  EXPECT_ERROR(error(R"({"model_cfg": {"vision_cfg": {}}})"), "file: model_cfg: text_cfg", "none");
+  EXPECT_ERROR(error_of([] { open_clip("", "", "", R"("resize_mode": "stretch")"); }),
+               "file: preprocess_cfg: resize_mode", "\"stretch\"");
   EXPECT_EQ(open_clip("", "", "", R"("resize_mode": "longest")").preprocessing.crop_mode, "border");
   EXPECT_EQ(open_clip("").preprocessing.rule, ResizeRule::timm);
 }
@@ -229,8 +220,8 @@ TEST(OpenClipConfig, ThePaddingHasItsOwnColour) {
   EXPECT_EQ(fill_color(R"("resize_mode": "longest")"), 0);
   EXPECT_EQ(fill_color(R"("resize_mode": "longest", "fill_color": 255)"), 255);
   EXPECT_EQ(fill_color(R"("fill_color": 255)"), std::nullopt) << "only this mode pads";
-  EXPECT_EQ(error_of([&] { fill_color(R"("resize_mode": "longest", "fill_color": 256)"); }),
-            "file: fill_color: expected a value of a pixel, 0 to 255, got 256");
+  EXPECT_ERROR(error_of([&] { fill_color(R"("resize_mode": "longest", "fill_color": 256)"); }), "file: fill_color",
+               "256");
   const ModelConfig config = open_clip("", "", "", R"("resize_mode": "longest", "fill_color": 9)");
   const ModelConfig again = parse_model_config(write_model_config(config), "", "file");
   EXPECT_EQ(again.preprocessing.crop_mode, "border");

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "tests/models/support.h"
+#include "tests/support/errors.h"
 #include "tests/support/golden.h"
 #include "tests/support/messages.h"
 #include "tests/support/models.h"
@@ -65,12 +66,10 @@ TEST(ReadConfig, TakesANameOrAFileAndAnotherSize) {
   EXPECT_TRUE(sized.vit.dynamic_img_size);
   EXPECT_EQ(sized.vit.img_size, (Pair{224, 224})) << "the grid of the model's positions";
   EXPECT_EQ(sized.preprocessing.input_size, (Pair{64, 32}));
-  EXPECT_EQ(
-      error_of([] {
-        read_config("vit_tiny_patch16_224", Pair{64, 40});
-      }),
-      "vit_tiny_patch16_224: image size: expected multiples of the patch size 16, at most 65536, got 40 (near are "
-      "32 and 48)");
+  EXPECT_ERROR(error_of([] {
+                 read_config("vit_tiny_patch16_224", Pair{64, 40});
+               }),
+               "vit_tiny_patch16_224: image size", "40 (near are 32 and 48)");
   const fs::path folder = copy_of("hf_vit");
   EXPECT_EQ(read_config((folder / "config.json").string()).preprocessing.rule, ResizeRule::huggingface)
       << "with the file beside it";
@@ -139,9 +138,7 @@ TEST(OpenModel, WithoutAConfigurationSaysHowToGiveOne) {
   const fs::path folder = copy_of("timm_token");
   fs::rename(folder / "config.json", folder / "other.json");
   const std::string file = (folder / "model.safetensors").string();
-  EXPECT_EQ(
-      error_of([&] { open_model(file); }),
-      file + ": expected a config.json beside it, or --config FILE (or a registered architecture's name), got neither");
+  EXPECT_ERROR(error_of([&] { open_model(file); }), file, "neither");
   EXPECT_EQ(open_model(file, {.config = (folder / "other.json").string()}).config.vit.embed_dim, 18);
   EXPECT_EQ(open_model(file, {.config = "vit_tiny_patch16_224"}).config.vit.embed_dim, 192);
   EXPECT_TRUE(contains(error_of([&] { build_model(open_model(file, {.config = "vit_tiny_patch16_224"})); }), file));
@@ -201,9 +198,8 @@ TEST(BuildModel, ErrorsHaveTheFileInFrontOnce) {
     EXPECT_EQ(error_of([&] { check_weights(open_model(folder)); }), message);
     return message;
   };
-  EXPECT_EQ(error_with("\"num_heads\": 2", "\"num_heads\": 4"),
-            file.string() +
-                ": blocks.0.attn: expected a width that num_heads divides (or a head_dim), got width 18 and 4 heads");
+  EXPECT_ERROR(error_with("\"num_heads\": 2", "\"num_heads\": 4"), file.string() + ": blocks.0.attn",
+               "width 18 and 4 heads");
   const std::string misshapen = error_with("\"embed_dim\": 18", "\"embed_dim\": 20");
   EXPECT_TRUE(misshapen.starts_with(file.string())) << misshapen;
   EXPECT_EQ(misshapen.find(file.string(), 1), std::string::npos) << misshapen;
@@ -217,8 +213,8 @@ TEST(TextTower, NumbersOfADualModelAreNumbers) {
     tensors.emplace_back(name, name == "logit_scale" ? Tensor::zeros({2}) : checkpoint.tensor(name));
   }
   weights::write_safetensors(folder / "model.safetensors", tensors, {});
-  EXPECT_EQ(error_of([&] { build_text_tower(open_model(folder)); }),
-            (folder / "model.safetensors").string() + ": logit_scale: expected one number, got [2]");
+  EXPECT_ERROR(error_of([&] { build_text_tower(open_model(folder)); }),
+               (folder / "model.safetensors").string() + ": logit_scale", "[2]");
 }
 
 // The folder may come from anywhere, and a pipe in it would be waited for.  A user's own --config may be one.
@@ -230,7 +226,7 @@ TEST(OpenModel, TakesNoPipeFromItsFolder) {
   EXPECT_EQ(open_model(folder).config.vit.depth, read_config(moved).vit.depth) << "a link to a file";
   fs::remove(config);
   ASSERT_EQ(::mkfifo(config.c_str(), 0600), 0);
-  EXPECT_EQ(error_of([&] { open_model(folder); }), config.string() + ": expected a regular file, got something else");
+  EXPECT_ERROR(error_of([&] { open_model(folder); }), config.string(), "something else");
   std::thread writer([&] { std::ofstream(config) << text; });
   EXPECT_EQ(read_config(config).vit.depth, read_config(moved).vit.depth);
   writer.join();

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/models/support.h"
+#include "tests/support/errors.h"
 #include "tests/support/messages.h"
 #include "vitrail/models/preprocessing.h"
 
@@ -13,30 +14,25 @@ using Numbers = std::vector<double>;
 using Pair = std::array<int64_t, 2>;
 
 TEST(Preprocessing, MessagesNameTheOptionOrTheField) {
-  EXPECT_EQ(refusal({.mean = Numbers{0.5, -0.5, 0.5}}), "--mean: expected numbers from 0 to 1, got 0.5,-0.5,0.5");
-  EXPECT_EQ(refusal({.std = Numbers{0.5, 0.5, 0}}), "--std: expected numbers above 0 and up to 1, got 0.5,0.5,0");
-  EXPECT_EQ(refusal({.mean = Numbers{2, 0, 1}}, 3, "file"),
-            "file: mean: expected numbers from 0 to 1, got 2,0,1, which is for pixels from 0 to 255: divide by 255: "
-            "0.00784314,0,0.00392157");
-  EXPECT_EQ(refusal({.mean = Numbers{256, 0, 1}}), "--mean: expected numbers from 0 to 1, got 256,0,1");
-  EXPECT_EQ(refusal({.mean = Numbers{0.5, 0.5}}), "--mean: expected 1 or 3 numbers, one per channel, got 2: 0.5,0.5");
-  EXPECT_EQ(refusal({.mean = Numbers{}}), "--mean: expected 1 or 3 numbers, one per channel, got 0");
-  EXPECT_EQ(refusal({.std = Numbers{0.5, 0.5}}, 1), "--std: expected 1 number, got 2: 0.5,0.5");
-  EXPECT_EQ(refusal({.std = Numbers{0.5, 0.5, 0.5}}, 4),
-            "--std: expected 1 or 4 numbers, one per channel, got 3: 0.5,0.5,0.5");
+  EXPECT_ERROR(refusal({.mean = Numbers{0.5, -0.5, 0.5}}), "--mean", "0.5,-0.5,0.5");
+  EXPECT_ERROR(refusal({.std = Numbers{0.5, 0.5, 0}}), "--std", "0.5,0.5,0");
+  EXPECT_ERROR(refusal({.mean = Numbers{2, 0, 1}}, 3, "file"), "file: mean",
+               "2,0,1, which is for pixels from 0 to 255: divide by 255: 0.00784314,0,0.00392157");
+  EXPECT_ERROR(refusal({.mean = Numbers{256, 0, 1}}), "--mean", "256,0,1");
+  EXPECT_ERROR(refusal({.mean = Numbers{0.5, 0.5}}), "--mean", "2: 0.5,0.5");
+  EXPECT_ERROR(refusal({.mean = Numbers{}}), "--mean", "0");
+  EXPECT_ERROR(refusal({.std = Numbers{0.5, 0.5}}, 1), "--std", "2: 0.5,0.5");
+  EXPECT_ERROR(refusal({.std = Numbers{0.5, 0.5, 0.5}}, 4), "--std", "3: 0.5,0.5,0.5");
   EXPECT_EQ(refusal({.std = Numbers(4, 0.5)}, 4), "");
-  EXPECT_EQ(refusal({.crop_pct = 90}), "--crop-pct: expected a fraction from 0.01 to 1, got 90 (90 % is 0.9)");
-  EXPECT_EQ(refusal({.crop_pct = 100}, 3, "file"),
-            "file: crop_pct: expected a fraction from 0.01 to 1, got 100 (100 % is 1)");
-  EXPECT_EQ(refusal({.crop_pct = 1.5}), "--crop-pct: expected a fraction from 0.01 to 1, got 1.5");
-  EXPECT_EQ(refusal({.crop_pct = 101}), "--crop-pct: expected a fraction from 0.01 to 1, got 101");
-  EXPECT_EQ(refusal({.crop_pct = 0}), "--crop-pct: expected a fraction from 0.01 to 1, got 0");
-  EXPECT_EQ(refusal({.input_size = {{224, 0}}}), "--image-size: expected sizes from 1 to 65536, got 0");
-  EXPECT_EQ(refusal({.resize_shortest = 65537}, 3, "file"),
-            "file: size: shortest_edge: expected sizes from 1 to 65536, got 65537");
-  EXPECT_EQ(refusal({.resize_longest = 0}, 3, "file"),
-            "file: size: longest_edge: expected sizes from 1 to 65536, got 0");
-  EXPECT_EQ(refusal({.fill_color = -1}, 3, "file"), "file: fill_color: expected a value of a pixel, 0 to 255, got -1");
+  EXPECT_ERROR(refusal({.crop_pct = 90}), "--crop-pct", "90 (90 % is 0.9)");
+  EXPECT_ERROR(refusal({.crop_pct = 100}, 3, "file"), "file: crop_pct", "100 (100 % is 1)");
+  EXPECT_ERROR(refusal({.crop_pct = 1.5}), "--crop-pct", "1.5");
+  EXPECT_ERROR(refusal({.crop_pct = 101}), "--crop-pct", "101");
+  EXPECT_ERROR(refusal({.crop_pct = 0}), "--crop-pct", "0");
+  EXPECT_ERROR(refusal({.input_size = {{224, 0}}}), "--image-size", "0");
+  EXPECT_ERROR(refusal({.resize_shortest = 65537}, 3, "file"), "file: size: shortest_edge", "65537");
+  EXPECT_ERROR(refusal({.resize_longest = 0}, 3, "file"), "file: size: longest_edge", "0");
+  EXPECT_ERROR(refusal({.fill_color = -1}, 3, "file"), "file: fill_color", "-1");
   EXPECT_EQ(refusal({.fill_color = 255}, 3, "file"), "");
 }
 
@@ -47,12 +43,12 @@ TEST(Preprocessing, TheBrightestPixelFollowsTheRescaling) {
   EXPECT_EQ(with(1.0 / 255, {1}), "");
   EXPECT_EQ(with(0.00392156862745098, {1}), "") << "with a rounding error";
   EXPECT_EQ(with(1, {255}), "");
-  EXPECT_EQ(with(1, {256}), "file: image_mean: expected numbers from 0 to 255, got 256");
+  EXPECT_ERROR(with(1, {256}), "file: image_mean", "256");
   EXPECT_EQ(with(0.5, {127.5}), "");
-  EXPECT_EQ(with(0.5, {128}), "file: image_mean: expected numbers from 0 to 127.5, got 128");
-  EXPECT_EQ(with(0, {0.5}), "file: rescale_factor: expected a number above 0 and up to 1, got 0");
-  EXPECT_EQ(with(-1, {0.5}), "file: rescale_factor: expected a number above 0 and up to 1, got -1");
-  EXPECT_EQ(with(1.5, {0.5}), "file: rescale_factor: expected a number above 0 and up to 1, got 1.5");
+  EXPECT_ERROR(with(0.5, {128}), "file: image_mean", "128");
+  EXPECT_ERROR(with(0, {0.5}), "file: rescale_factor", "0");
+  EXPECT_ERROR(with(-1, {0.5}), "file: rescale_factor", "-1");
+  EXPECT_ERROR(with(1.5, {0.5}), "file: rescale_factor", "1.5");
   EXPECT_EQ(with(0, {0.5}, ResizeRule::timm), "") << "timm has none";
   // No normalisation: mean 0 and std 1, whatever the range.
   EXPECT_EQ(refusal({.mean = Numbers{0}, .std = Numbers{1}, .rule = ResizeRule::huggingface, .rescale_factor = 1e-3}),
@@ -91,8 +87,7 @@ TEST(Preprocessing, PresetsAreThoseOfTheirDatasets) {
     EXPECT_EQ(own.crop_pct, 0.5);
   }
   Preprocessing none;
-  EXPECT_EQ(testing::error_of([&] { apply_preset("coco", none); }),
-            "--preset: expected imagenet, inception, cifar10 or mnist, got 'coco'");
+  EXPECT_ERROR(testing::error_of([&] { apply_preset("coco", none); }), "--preset", "'coco'");
 }
 
 TEST(Preprocessing, AScaledResizeIsRounded) {

@@ -2,6 +2,7 @@
 // transformers' preprocessor_config.json: each processor's defaults, its fields, and the file that is written.
 #include <gtest/gtest.h>
 
+#include "tests/support/errors.h"
 #include "tests/support/messages.h"
 #include "vitrail/models/config_formats_internal.h"
 
@@ -180,7 +181,7 @@ TEST(ProcessorConfig, StatisticsMayBeOneNumber) {
   EXPECT_EQ(got.mean, Numbers{0.5});
   EXPECT_EQ(got.std, Numbers{0.25});
   EXPECT_EQ(read_processor(R"("image_mean": 0, "image_std": 1)").mean, Numbers{0});
-  EXPECT_EQ(processor_error(R"("image_mean": "0.5")"), "file: image_mean: expected an array of numbers, got \"0.5\"");
+  EXPECT_ERROR(processor_error(R"("image_mean": "0.5")"), "file: image_mean", "\"0.5\"");
 }
 
 TEST(ProcessorConfig, ConvNextsCropIsOfItsFraction) {
@@ -197,22 +198,17 @@ TEST(ProcessorConfig, ConvNextsCropIsOfItsFraction) {
   EXPECT_EQ(read_processor(type + R"("size": {"height": 10, "width": 20})").resize_to, (Size{{10, 20}}));
   EXPECT_FALSE(read_processor(type + R"("size": {"shortest_edge": 100, "longest_edge": 120})").resize_longest)
       << "its resize ignores the limit";
-  EXPECT_EQ(processor_error(type + R"("size": 100, "crop_pct": 1.5)"), "file: crop_pct: expected 0.01 to 1, got 1.5");
-  EXPECT_EQ(processor_error(type + R"("size": 100, "crop_pct": 0)"), "file: crop_pct: expected 0.01 to 1, got 0");
+  EXPECT_ERROR(processor_error(type + R"("size": 100, "crop_pct": 1.5)"), "file: crop_pct", "1.5");
+  EXPECT_ERROR(processor_error(type + R"("size": 100, "crop_pct": 0)"), "file: crop_pct", "0");
 }
 
 TEST(ProcessorConfig, ErrorsNameTheirFields) {
-  EXPECT_EQ(processor_error(R"("image_processor_type": "Owlv2ImageProcessor")"),
-            "file: image_processor_type: expected one of ViTImageProcessor, DeiTImageProcessor, BeitImageProcessor, "
-            "SiglipImageProcessor, BlipImageProcessor, BitImageProcessor, CLIPImageProcessor, "
-            "ChineseCLIPImageProcessor, ConvNextImageProcessor, DINOv3ViTImageProcessor, Tipsv2ImageProcessor; without "
-            "the file, give --mean, --std and --interpolation, got \"Owlv2ImageProcessor\"");
+  EXPECT_ERROR(processor_error(R"("image_processor_type": "Owlv2ImageProcessor")"), "file: image_processor_type",
+               "\"Owlv2ImageProcessor\"");
   EXPECT_TRUE(processor_error(R"("feature_extractor_type": "XFeatureExtractor")")
                   .starts_with("file: feature_extractor_type: expected one of ViTImageProcessor"));
-  EXPECT_EQ(processor_error(R"("size": {"longest_edge": 5})"),
-            "file: size: expected height and width, or shortest_edge, got {\"longest_edge\":5}");
-  EXPECT_EQ(processor_error(R"("size": {"height": 5})"),
-            "file: size: expected height and width, or shortest_edge, got {\"height\":5}");
+  EXPECT_ERROR(processor_error(R"("size": {"longest_edge": 5})"), "file: size", "{\"longest_edge\":5}");
+  EXPECT_ERROR(processor_error(R"("size": {"height": 5})"), "file: size", "{\"height\":5}");
   for (const char* number : {"-1", "6"}) {
     EXPECT_EQ(processor_error(str("\"resample\": ", number)),
               str("file: resample: expected a value of Pillow's Image.Resampling, 0 to 5, got ", number));
@@ -220,18 +216,15 @@ TEST(ProcessorConfig, ErrorsNameTheirFields) {
   const std::string dinov3 = R"("image_processor_type": "DINOv3ViTImageProcessor", )";
   for (const char* fields :
        {R"("do_resize": false)", R"("size": {"shortest_edge": 5})", R"("do_center_crop": true, "crop_size": 5)"}) {
-    EXPECT_EQ(processor_error(dinov3 + fields),
-              "file: do_center_crop: expected a resize to one size without a crop, as DINOv3's processor does, got "
-              "another geometry");
+    EXPECT_ERROR(processor_error(dinov3 + fields), "file: do_center_crop", "another geometry");
   }
 }
 
 TEST(ProcessorConfig, ValuesOutOfRangeNameTheirFields) {
-  EXPECT_EQ(processor_error(R"("image_std": [0.5, 0, 0.5])"),
-            "file: image_std: expected numbers above 0 and up to 1, got 0.5,0,0.5");
-  EXPECT_EQ(processor_error(R"("image_mean": -1)"), "file: image_mean: expected numbers from 0 to 1, got -1");
-  EXPECT_EQ(processor_error(R"("size": 0)"), "file: size: expected sizes from 1 to 65536, got 0");
-  EXPECT_EQ(processor_error(R"("size": 8, "crop_size": 0)"), "file: crop_size: expected sizes from 1 to 65536, got 0");
+  EXPECT_ERROR(processor_error(R"("image_std": [0.5, 0, 0.5])"), "file: image_std", "0.5,0,0.5");
+  EXPECT_ERROR(processor_error(R"("image_mean": -1)"), "file: image_mean", "-1");
+  EXPECT_ERROR(processor_error(R"("size": 0)"), "file: size", "0");
+  EXPECT_ERROR(processor_error(R"("size": 8, "crop_size": 0)"), "file: crop_size", "0");
 }
 
 TEST(ProcessorConfig, IsWrittenWithTheseFields) {

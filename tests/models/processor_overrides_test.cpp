@@ -2,6 +2,7 @@
 // Options on a model with transformers' image processor, and what is written of it.
 #include <gtest/gtest.h>
 
+#include "tests/support/errors.h"
 #include "tests/support/messages.h"
 #include "vitrail/models/config_formats_internal.h"
 
@@ -72,8 +73,8 @@ TEST(ProcessorOverrides, MeanAndStdAreOfPixelsTo1) {
   EXPECT_EQ(std.std, Numbers{0.25});
   const std::string bytes = R"("do_rescale": false, "image_mean": 127.5, "image_std": 51)";
   EXPECT_EQ(overridden(bytes, {.mean = Numbers{0.25}}).std, Numbers{0.2});
-  EXPECT_EQ(error_of([&] { overridden(bytes, {.mean = Numbers{127.5}}); }),
-            "--mean: expected numbers from 0 to 1, got 127.5, which is for pixels from 0 to 255: divide by 255: 0.5");
+  EXPECT_ERROR(error_of([&] { overridden(bytes, {.mean = Numbers{127.5}}); }), "--mean",
+               "127.5, which is for pixels from 0 to 255: divide by 255: 0.5");
   const Preprocessing same = overridden(kFrom0To2, {.interpolation = "box"});
   EXPECT_EQ(same.mean, (Numbers{1, 1, 1})) << "without statistics nothing is converted";
   EXPECT_EQ(same.rescale_factor, 0.00784313725490196);

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/support/errors.h"
 #include "tests/support/messages.h"
 #include "vitrail/models/config_formats_internal.h"
 
@@ -67,27 +68,19 @@ TEST(TimmConfig, PretrainedCfgDeterminesWhatItsArgumentsDoNot) {
 
 TEST(TimmConfig, ErrorsNameTheirFields) {
   const std::string vit = R"({"architecture": "vit", )";
-  EXPECT_EQ(timm_error(vit + R"("input_size": [224, 224]})"),
-            "file: input_size: expected [channels, height, width], got 2 numbers");
-  EXPECT_EQ(timm_error(vit + R"("pretrained_cfg": {"input_size": [3, -1, 224]}})"),
-            "file: pretrained_cfg: input_size: expected sizes from 1 to 65536, got -1");
-  EXPECT_EQ(timm_error(vit + R"("label_names": {"a": 1}})"),
-            "file: label_names: expected an array of strings, got object");
-  EXPECT_EQ(timm_error(vit + R"("label_names": ["a", 1]})"),
-            "file: label_names: expected an array of strings, got number");
-  EXPECT_EQ(timm_error(vit + R"("int8": {"kept": [1]}})"),
-            "file: int8: kept: expected an array of strings, got number");
-  EXPECT_EQ(timm_error(vit + R"("num_classes": 2, "label_names": ["a"]})"),
-            "file: expected 2 label names, as num_classes requires, got 1");
-  EXPECT_EQ(timm_error(vit + R"("model_args": {"depth": -1}})"),
-            "file: depth: expected a value from 0 to 4096, got -1");
+  EXPECT_ERROR(timm_error(vit + R"("input_size": [224, 224]})"), "file: input_size", "2 numbers");
+  EXPECT_ERROR(timm_error(vit + R"("pretrained_cfg": {"input_size": [3, -1, 224]}})"),
+               "file: pretrained_cfg: input_size", "-1");
+  EXPECT_ERROR(timm_error(vit + R"("label_names": {"a": 1}})"), "file: label_names", "object");
+  EXPECT_ERROR(timm_error(vit + R"("label_names": ["a", 1]})"), "file: label_names", "number");
+  EXPECT_ERROR(timm_error(vit + R"("int8": {"kept": [1]}})"), "file: int8: kept", "number");
+  EXPECT_ERROR(timm_error(vit + R"("num_classes": 2, "label_names": ["a"]})"), "file", "1");
+  EXPECT_ERROR(timm_error(vit + R"("model_args": {"depth": -1}})"), "file: depth", "-1");
   EXPECT_TRUE(
       timm_error(R"({"architecture": "vit_tiny_patch16_24"})")
           .starts_with("file: architecture: expected \"vit\" or a registered name (like vit_tiny_patch16_224, "));
   EXPECT_TRUE(contains(timm_error(R"({"architecture": "vit_tiny_patch16_24"})"), ", got \"vit_tiny_patch16_24\""));
-  EXPECT_EQ(timm_error("{}"),
-            "file: expected \"architecture\" (timm), \"model_type\" (Hugging Face) or \"model_cfg\" "
-            "(OpenCLIP), got none of them");
+  EXPECT_ERROR(timm_error("{}"), "file", "none of them");
   EXPECT_TRUE(error_of([] {
                 parse_timm(R"({"architecture": "vit"})", R"({"dept": 1})");
               }).starts_with("model_args of the key map: expected one of the keys "));
@@ -117,8 +110,8 @@ TEST(TimmConfig, AConvertedModelKeepsItsProcessor) {
   EXPECT_EQ(parse_timm(R"({"architecture": "vit"})", "", processor).preprocessing.rule, ResizeRule::huggingface);
   EXPECT_EQ(parse_timm(R"({"architecture": "vit", "crop_pct": 0.5})", "", processor).preprocessing.rule,
             ResizeRule::timm);
-  EXPECT_EQ(error_of([] { parse_timm(R"({"architecture": "vit"})", "", R"({"resample": 9})"); }),
-            "file (preprocessor_config.json): resample: expected a value of Pillow's Image.Resampling, 0 to 5, got 9");
+  EXPECT_ERROR(error_of([] { parse_timm(R"({"architecture": "vit"})", "", R"({"resample": 9})"); }),
+               "file (preprocessor_config.json): resample", "9");
 }
 
 TEST(TimmConfig, ProblemTypesAreThree) {
@@ -148,25 +141,21 @@ TEST(TimmConfig, ARegressionKeepsItsValues) {
     EXPECT_FALSE(gives_sigmoid(config));
     EXPECT_EQ(nlohmann::json::parse(write_model_config(config))["problem_type"], "regression");
   }
-  EXPECT_EQ(error_of([&] { refuse_regression(config, "model"); }),
-            "model: expected a model for classification, got problem_type \"regression\"");
+  EXPECT_ERROR(error_of([&] { refuse_regression(config, "model"); }), "model", "problem_type \"regression\"");
 }
 
 TEST(TimmConfig, ClassifiersHaveAHeadOfClasses) {
   ModelConfig config;
   EXPECT_NO_THROW(require_classifier(config, "model"));
   config.vit.projection_head = true;
-  EXPECT_EQ(error_of([&] { require_classifier(config, "model"); }),
-            "model: expected a model with a classifier, got a model without a head (use embed)");
+  EXPECT_ERROR(error_of([&] { require_classifier(config, "model"); }), "model", "a model without a head (use embed)");
   config.text.emplace();
-  EXPECT_EQ(error_of([&] { require_classifier(config, "model"); }),
-            "model: expected a model with a classifier, got a model without a head (use embed, or zeroshot with the "
-            "names of the classes)");
+  EXPECT_ERROR(error_of([&] { require_classifier(config, "model"); }), "model",
+               "a model without a head (use embed, or zeroshot with the names of the classes)");
   config = {};
   config.vit.global_pool = GlobalPool::none;
-  EXPECT_EQ(error_of([&] { require_classifier(config, "model"); }),
-            "model: expected a model with a classifier of the pooled features, got logits of each token (global_pool "
-            "\"\")");
+  EXPECT_ERROR(error_of([&] { require_classifier(config, "model"); }), "model",
+               "logits of each token (global_pool \"\")");
   config = {};
   config.vit.num_classes = 0;
   EXPECT_THROW(require_classifier(config, "model"), Error);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 
+#include "tests/support/errors.h"
 #include "tests/support/golden.h"
 #include "tests/support/messages.h"
 #include "tests/support/models.h"
@@ -93,7 +94,7 @@ TEST(TextTransformer, FieldsHaveLimits) {
   }
   TextConfig config = small_text();
   config.depth = 0;
-  EXPECT_EQ(error_of([&] { tower_of(config); }), "text tower: depth: expected a value from 1 to 4096, got 0");
+  EXPECT_ERROR(error_of([&] { tower_of(config); }), "text tower: depth", "0");
 }
 
 TEST(TextTransformer, ParametersAreThoseOfItsOptions) {
@@ -173,12 +174,12 @@ TEST(TextTransformer, AClassTokenNeedsTextsOfTheWholeLength) {
   const auto error = [&](const Shape& shape) {
     return error_of([&] { tower.forward(Tensor::full(shape, 1, DType::i64)); });
   };
-  EXPECT_EQ(error({2, 4}), "text tower: expected ids [B, N] with N from 5 to 5, got [2, 4]");
-  EXPECT_EQ(error({2, 6}), "text tower: expected ids [B, N] with N from 5 to 5, got [2, 6]");
-  EXPECT_EQ(error_of([&] {
-              tower_of(small_text()).forward(Tensor::full({2, 6}, 1, DType::i64));
-            }),
-            "text tower: expected ids [B, N] with N from 1 to 5, got [2, 6]");
+  EXPECT_ERROR(error({2, 4}), "text tower", "[2, 4]");
+  EXPECT_ERROR(error({2, 6}), "text tower", "[2, 6]");
+  EXPECT_ERROR(error_of([&] {
+                 tower_of(small_text()).forward(Tensor::full({2, 6}, 1, DType::i64));
+               }),
+               "text tower", "[2, 6]");
   const Tensor rows = tower.pooled_rows(Tensor::full({3, 5}, 1, DType::i64));
   for (int64_t b = 0; b < 3; ++b) EXPECT_EQ(rows.data<int64_t>()[b], b * 6 + 5) << "behind the text";
   EXPECT_FALSE(tower_of(small_text()).padding_mask(Tensor::full({1, 5}, 0, DType::i64)).defined());
@@ -206,10 +207,10 @@ TEST(TextTransformer, NamesTheTextWithoutAnEnd) {
   TextConfig config = small_text();
   config.pool = TextPool::first_eos;
   config.eos_token_id = 6;
-  EXPECT_EQ(error_of([&] {
-              tower_of(config).pooled_rows(Tensor::from<int64_t>({2, 3}, {1, 6, 6, 1, 2, 3}));
-            }),
-            "text 1: expected the end-of-text token 6, got none");
+  EXPECT_ERROR(error_of([&] {
+                 tower_of(config).pooled_rows(Tensor::from<int64_t>({2, 3}, {1, 6, 6, 1, 2, 3}));
+               }),
+               "text 1", "none");
 }
 
 TEST(TextTower, HasTheScaleAndTheBiasOfItsFile) {
@@ -222,10 +223,8 @@ TEST(TextTower, HasTheScaleAndTheBiasOfItsFile) {
   EXPECT_EQ(build_text_tower(siglip).logit_bias, siglip.checkpoint->tensor("logit_bias").to(DType::f64).item<double>());
   EXPECT_FALSE(has_text_tower(open_model(testing::model_fixture("timm_token"))));
   const auto path = testing::model_fixture("timm_token");
-  EXPECT_EQ(error_of([&] { build_text_tower(open_model(path)); }),
-            path.string() +
-                ": expected a dual model with a text tower (CLIP, SigLIP), got an image model alone "
-                "(\"vit_tiny_patch16_224\")");
+  EXPECT_ERROR(error_of([&] { build_text_tower(open_model(path)); }), path.string(),
+               "an image model alone (\"vit_tiny_patch16_224\")");
 }
 
 }  // namespace

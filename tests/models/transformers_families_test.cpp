@@ -2,6 +2,7 @@
 // The families of transformers' config.json: fields and class names that only some of them have, and their messages.
 #include <gtest/gtest.h>
 
+#include "tests/support/errors.h"
 #include "tests/support/messages.h"
 #include "vitrail/models/huggingface_config_internal.h"
 
@@ -24,11 +25,7 @@ ModelConfig of_class(const std::string& type, const std::string& name, const std
 }
 
 TEST(TransformersFamilies, UnknownTypesListTheKnownOnes) {
-  EXPECT_EQ(error_of([] { parse_family("bert"); }),
-            "config.json: model_type: expected one of vit, vit_mae, vit_msn, ijepa, deit, dinov2, "
-            "dinov2_with_registers, dinov3_vit, clip, clip_vision_model, metaclip_2, metaclip_2_vision_model, siglip, "
-            "siglip_vision_model, beit, data2vec-vision, internvl_vision, tipsv2_vision_model, aimv2, "
-            "aimv2_vision_model, got \"bert\"");
+  EXPECT_ERROR(error_of([] { parse_family("bert"); }), "config.json: model_type", "\"bert\"");
   for (const char* type : {"vit",
                            "vit_mae",
                            "vit_msn",
@@ -162,10 +159,10 @@ TEST(TransformersFamilies, Dinov3HasRotaryPositions) {
     EXPECT_EQ(error_of([&] { parse_family("dinov3_vit", str("\"", bias, "\": false")); }),
               str("config.json: ", bias, ": expected true, got false"));
   }
-  EXPECT_EQ(error_of([] { parse_family("dinov3_vit", R"("use_gated_mlp": true)"); }),
-            "config.json: hidden_act: expected silu with use_gated_mlp (SwiGLU), got another activation");
-  EXPECT_EQ(error_of([] { parse_family("dinov3_vit", R"("query_bias": false)"); }),
-            "config.json: query_bias: expected biases of q, k and v, of q and v, or none, got another combination");
+  EXPECT_ERROR(error_of([] { parse_family("dinov3_vit", R"("use_gated_mlp": true)"); }), "config.json: hidden_act",
+               "another activation");
+  EXPECT_ERROR(error_of([] { parse_family("dinov3_vit", R"("query_bias": false)"); }), "config.json: query_bias",
+               "another combination");
 }
 
 TEST(TransformersFamilies, ClipsTowersAloneHaveNoTexts) {
@@ -266,8 +263,8 @@ TEST(TransformersFamilies, BeitPoolsByItsClass) {
   EXPECT_FALSE(of_class("data2vec-vision", "Data2VecVisionModel").vit.final_norm);
   EXPECT_TRUE(of_class("data2vec-vision", "Data2VecVisionModel", R"("use_mean_pooling": false)").vit.final_norm);
   EXPECT_EQ(of_class("beit", "BeitForImageClassification", R"("num_labels": 6)").vit.num_classes, 6);
-  EXPECT_EQ(error_of([] { parse_family("beit", R"("image_size": [224, 240], "patch_size": [16, 8])"); }),
-            "config.json: image_size: expected a square image and square patches, got 224×240 and 16×8");
+  EXPECT_ERROR(error_of([] { parse_family("beit", R"("image_size": [224, 240], "patch_size": [16, 8])"); }),
+               "config.json: image_size", "224×240 and 16×8");
 }
 
 TEST(TransformersFamilies, InternvlHasItsDefaultsAndFields) {
@@ -296,8 +293,8 @@ TEST(TransformersFamilies, InternvlHasItsDefaultsAndFields) {
   const VitConfig token = parse_family("internvl_vision", R"("use_mean_pooling": false)").vit;
   EXPECT_EQ(token.global_pool, GlobalPool::token);
   EXPECT_TRUE(token.final_norm);
-  EXPECT_EQ(error_of([] { parse_family("internvl_vision", R"("use_qk_norm": true)"); }),
-            "config.json: use_qk_norm: expected false, got true");
+  EXPECT_ERROR(error_of([] { parse_family("internvl_vision", R"("use_qk_norm": true)"); }), "config.json: use_qk_norm",
+               "true");
 }
 
 TEST(TransformersFamilies, Aimv2HasGatesNormsAndAPoolOfItsOwn) {
@@ -316,12 +313,12 @@ TEST(TransformersFamilies, Aimv2HasGatesNormsAndAPoolOfItsOwn) {
   const VitConfig biased = parse_family("aimv2_vision_model", R"("qkv_bias": true, "mlp_bias": true)").vit;
   EXPECT_TRUE(biased.qkv_bias);
   EXPECT_TRUE(biased.attn_pool_qkv_bias);
-  EXPECT_EQ(error_of([] { parse_family("aimv2_vision_model", R"("hidden_act": "gelu")"); }),
-            "config.json: hidden_act: expected silu, got \"gelu\"");
-  EXPECT_EQ(error_of([] { parse_family("aimv2_vision_model", R"("qkv_bias": true)"); }),
-            "config.json: mlp_bias: expected the value of qkv_bias, got false");
-  EXPECT_EQ(error_of([] { parse_family("aimv2", R"("vision_config": {"mlp_bias": true})"); }),
-            "config.json: vision_config: mlp_bias: expected the value of qkv_bias, got true");
+  EXPECT_ERROR(error_of([] { parse_family("aimv2_vision_model", R"("hidden_act": "gelu")"); }),
+               "config.json: hidden_act", "\"gelu\"");
+  EXPECT_ERROR(error_of([] { parse_family("aimv2_vision_model", R"("qkv_bias": true)"); }), "config.json: mlp_bias",
+               "false");
+  EXPECT_ERROR(error_of([] { parse_family("aimv2", R"("vision_config": {"mlp_bias": true})"); }),
+               "config.json: vision_config: mlp_bias", "true");
 }
 
 TEST(TransformersFamilies, ClassNamesAreThoseOfTheirIndices) {
@@ -340,17 +337,13 @@ TEST(TransformersFamilies, ClassNamesAreThoseOfTheirIndices) {
     EXPECT_TRUE(message.starts_with(str("config.json: id2label: expected ", part, " with a name each, got \"")))
         << message;
   }
-  EXPECT_EQ(error_of([&] { labels(R"({"0": "a", "7": "b"})"); }),
-            "config.json: id2label: expected class indices 0 to 1 with a name each, got \"7\"");
+  EXPECT_ERROR(error_of([&] { labels(R"({"0": "a", "7": "b"})"); }), "config.json: id2label", "\"7\"");
 }
 
 TEST(TransformersFamilies, ActivationsThatAreNotSupportedAreNamed) {
-  EXPECT_EQ(
-      error_of([] { parse_family("vit", R"("hidden_act": "mish")"); }),
-      "config.json: hidden_act: expected gelu, gelu_new, gelu_pytorch_tanh, quick_gelu, relu or silu, got \"mish\"");
-  EXPECT_EQ(error_of([] { parse_family("clip", R"("vision_config": {"hidden_act": "mish"})"); }),
-            "config.json: vision_config: hidden_act: expected gelu, gelu_new, gelu_pytorch_tanh, quick_gelu, relu or "
-            "silu, got \"mish\"");
+  EXPECT_ERROR(error_of([] { parse_family("vit", R"("hidden_act": "mish")"); }), "config.json: hidden_act", "\"mish\"");
+  EXPECT_ERROR(error_of([] { parse_family("clip", R"("vision_config": {"hidden_act": "mish"})"); }),
+               "config.json: vision_config: hidden_act", "\"mish\"");
   EXPECT_TRUE(contains(error_of([] { parse_family("clip", R"("text_config": {"hidden_act": "mish"})"); }),
                        "config.json: text_config: hidden_act: "));
 }

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "tests/nn/traced_layers.h"
+#include "tests/support/errors.h"
 #include "tests/support/golden.h"
 #include "tests/support/messages.h"
 #include "vitrail/base/error.h"
@@ -58,14 +59,10 @@ TEST(Conv2d, IsTheSumOverTheTapsOfItsKernel) {
 TEST(Conv2d, RefusesOtherMaps) {
   RandomParams params;
   const Conv2d layer({.in_chans = 3, .out_chans = 5, .kernel = 2}, ParamSource(params, "neck.0"));
-  EXPECT_EQ(testing::error_of([&] {
-              layer.forward(Tensor::zeros({1, 4, 4, 2}));
-            }),
-            "neck.0: expected a map [B, h, w, 3], got [1, 4, 4, 2]");
+  EXPECT_ERROR(testing::error_of([&] { layer.forward(Tensor::zeros({1, 4, 4, 2})); }), "neck.0", "[1, 4, 4, 2]");
   EXPECT_THROW(layer.forward(Tensor::zeros({4, 4, 3})), Error);
   for (const Shape& shape : {Shape{1, 5, 4, 3}, Shape{1, 4, 5, 3}}) {
-    EXPECT_EQ(testing::error_of([&] { layer.forward(Tensor::zeros(shape)); }),
-              "Conv2d: expected sides that the stride 2 divides, got " + shape.to_string());
+    EXPECT_ERROR(testing::error_of([&] { layer.forward(Tensor::zeros(shape)); }), "Conv2d", shape.to_string());
   }
 }
 
@@ -112,15 +109,9 @@ TEST_F(Layers, TransposedConvolutionsActivateTheirResult) {
   const Values values = traced_by([&] { out = layer.forward(x, Activation::relu); });
   EXPECT_TRUE(testing::close(out, want, 1e-6));
   EXPECT_TRUE(testing::close(values.at("up"), plain, 1e-6)) << "before the activation";
-  EXPECT_EQ(error_of([&] {
-              layer.forward(Tensor::zeros({1, 2, 3, 2}));
-            }),
-            "up: expected a map [B, h, w, 3], got [1, 2, 3, 2]");
+  EXPECT_ERROR(error_of([&] { layer.forward(Tensor::zeros({1, 2, 3, 2})); }), "up", "[1, 2, 3, 2]");
   const Conv2d conv({.in_chans = 3, .out_chans = 2}, source());
-  EXPECT_EQ(error_of([&] {
-              conv.forward(Tensor::zeros({2, 3, 3}));
-            }),
-            "Conv2d: expected a map [B, h, w, 3], got [2, 3, 3]");
+  EXPECT_ERROR(error_of([&] { conv.forward(Tensor::zeros({2, 3, 3})); }), "Conv2d", "[2, 3, 3]");
   EXPECT_TRUE(traced_by([&] { Conv2d({.in_chans = 3, .out_chans = 2}, source("neck")).forward(x); }).contains("neck"));
 }
 

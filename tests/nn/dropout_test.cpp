@@ -8,6 +8,7 @@
 #include <map>
 #include <numeric>
 
+#include "tests/support/errors.h"
 #include "tests/support/golden.h"
 #include "tests/support/messages.h"
 #include "vitrail/base/error.h"
@@ -150,9 +151,8 @@ TEST(Dropout, IsActiveInTrainingWithAProbabilityAboveZero) {
   EXPECT_EQ(DropPath(0, "p").type(), "Identity");
   EXPECT_EQ(DropPath(0.0625, "p").extra(), "drop_prob=0.062");
   EXPECT_EQ(DropPath(0, "p").extra(), "");
-  EXPECT_EQ(error_of([] { Dropout(1, ""); }), "dropout: expected a dropout probability in [0, 1), got 1.0");
-  EXPECT_EQ(error_of([] { DropPath(-0.5, "blocks.1.drop_path1"); }),
-            "blocks.1.drop_path1: expected a dropout probability in [0, 1), got -0.5");
+  EXPECT_ERROR(error_of([] { Dropout(1, ""); }), "dropout", "1.0");
+  EXPECT_ERROR(error_of([] { DropPath(-0.5, "blocks.1.drop_path1"); }), "blocks.1.drop_path1", "-0.5");
   DropPath path(0.5, "p");
   EXPECT_FALSE(path.keep(3).defined());
   path.train();

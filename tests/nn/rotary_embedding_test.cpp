@@ -8,6 +8,7 @@
 #include <numbers>
 
 #include "tests/nn/traced_layers.h"
+#include "tests/support/errors.h"
 #include "tests/support/golden.h"
 #include "tests/support/messages.h"
 #include "vitrail/base/error.h"
@@ -162,12 +163,11 @@ TEST(RotaryEmbedding, CoordinatesHaveTheirOffsetAndOrder) {
 
 TEST(RotaryEmbedding, ErrorsNameTheLayer) {
   RandomParams params(1);
-  EXPECT_EQ(error_of([&] { RotaryEmbedding({.head_dim = 6}, ParamSource(params)); }),
-            "rotary embedding: expected a head_dim that 4 divides: two axes of pairs, got 6");
-  EXPECT_EQ(error_of([&] {
-              RotaryEmbedding({.head_dim = 8, .periods = {1, 2, 3}}, ParamSource(params, "rope"));
-            }),
-            "rope: expected 2 periods, got 3");
+  EXPECT_ERROR(error_of([&] { RotaryEmbedding({.head_dim = 6}, ParamSource(params)); }), "rotary embedding", "6");
+  EXPECT_ERROR(error_of([&] {
+                 RotaryEmbedding({.head_dim = 8, .periods = {1, 2, 3}}, ParamSource(params, "rope"));
+               }),
+               "rope", "3");
 }
 
 }  // namespace

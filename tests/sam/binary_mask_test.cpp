@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "tests/support/errors.h"
 #include "tests/support/messages.h"
 #include "vitrail/base/random.h"
 #include "vitrail/sam/rle.h"
@@ -102,39 +103,25 @@ TEST(Uncrop, FitsExactlyOrIsAnError) {
 }
 
 TEST(BinaryMask, MessagesNameTheShape) {
-  EXPECT_EQ(testing::error_of([] { threshold(Tensor::zeros({4})); }),
-            "mask: expected logits [height, width] f32, got [4] f32");
-  EXPECT_EQ(testing::error_of([] {
-              stability_score(Tensor::zeros({2, 3}, DType::f64), 1);
-            }),
-            "mask: expected logits [height, width] f32, got [2, 3] f64");
-  EXPECT_EQ(testing::error_of([] {
-              uncrop({2, 1, {1, 1}}, 4, 1, 5, 3);
-            }),
-            "uncrop: expected a mask inside of 5×3, got 2×1 at 4,1");
+  EXPECT_ERROR(testing::error_of([] { threshold(Tensor::zeros({4})); }), "mask", "[4] f32");
+  EXPECT_ERROR(testing::error_of([] { stability_score(Tensor::zeros({2, 3}, DType::f64), 1); }), "mask", "[2, 3] f64");
+  EXPECT_ERROR(testing::error_of([] { uncrop({2, 1, {1, 1}}, 4, 1, 5, 3); }), "uncrop", "2×1 at 4,1");
 }
 
 TEST(Rle, MessagesNameThePlaceAndTheSize) {
   const auto refusal = [](const std::string& text) {
     return testing::error_of([&] { from_coco(text, 5, 3, "where"); });
   };
-  EXPECT_EQ(refusal("7"), "where: expected runs of 15 pixels, got 7");
-  EXPECT_EQ(refusal("`"), "where: expected a run of COCO's encoding, got the end of the text");
-  EXPECT_EQ(refusal("`0"), "where: expected runs of 15 pixels, got 16");
-  EXPECT_EQ(refusal("/"), "where: expected a run of COCO's encoding, got byte 47");
-  EXPECT_EQ(refusal("p"), "where: expected a run of COCO's encoding, got byte 112");
-  EXPECT_EQ(refusal("O"), "where: expected a run of pixels, got -1");
-  EXPECT_EQ(testing::error_of([] { decode({4, 3, {5, 6}}); }), "decode: expected runs of 12 pixels, got 11");
-  EXPECT_EQ(testing::error_of([] {
-              decode({65536, 65536, {}});
-            }),
-            "decode: expected a mask of less than 2^32 pixels, got 65536×65536");
-  EXPECT_EQ(testing::error_of([] {
-              decode({-1, 3, {}});
-            }),
-            "decode: expected a mask of less than 2^32 pixels, got -1×3");
-  EXPECT_EQ(testing::error_of([] { from_coco("0", 3, -1, "where"); }),
-            "where: expected a mask of less than 2^32 pixels, got 3×-1");
+  EXPECT_ERROR(refusal("7"), "where", "7");
+  EXPECT_ERROR(refusal("`"), "where", "the end of the text");
+  EXPECT_ERROR(refusal("`0"), "where", "16");
+  EXPECT_ERROR(refusal("/"), "where", "byte 47");
+  EXPECT_ERROR(refusal("p"), "where", "byte 112");
+  EXPECT_ERROR(refusal("O"), "where", "-1");
+  EXPECT_ERROR(testing::error_of([] { decode({4, 3, {5, 6}}); }), "decode", "11");
+  EXPECT_ERROR(testing::error_of([] { decode({65536, 65536, {}}); }), "decode", "65536×65536");
+  EXPECT_ERROR(testing::error_of([] { decode({-1, 3, {}}); }), "decode", "-1×3");
+  EXPECT_ERROR(testing::error_of([] { from_coco("0", 3, -1, "where"); }), "where", "3×-1");
   // The largest mask has 2^32 - 1 pixels, all outside.
   const Rle largest = from_coco(to_coco({65537, 65535, {4294967295}}), 65537, 65535, "where");
   EXPECT_EQ(largest.counts, (std::vector<uint32_t>{4294967295}));

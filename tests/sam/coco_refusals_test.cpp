@@ -4,6 +4,7 @@
 
 #include <fstream>
 
+#include "tests/support/errors.h"
 #include "tests/support/messages.h"
 #include "tests/support/paths.h"
 #include "vitrail/sam/instance_datasets_internal.h"
@@ -25,14 +26,14 @@ TEST(CocoRefusals, OfAFileNameWhatItLacks) {
   const auto refusal = [](const std::string& text) {
     return error_of([&] { parse_coco_instances(text, "set.json", "folder"); });
   };
-  EXPECT_EQ(refusal("[]"), "set.json: expected COCO's JSON, with the list \"images\", got none");
-  EXPECT_EQ(refusal(R"({"images": 1})"), "set.json: expected COCO's JSON, with the list \"images\", got none");
-  EXPECT_EQ(refusal(R"({"images": []})"), "set.json: expected COCO's JSON, with the list \"annotations\", got none");
+  EXPECT_ERROR(refusal("[]"), "set.json", "none");
+  EXPECT_ERROR(refusal(R"({"images": 1})"), "set.json", "none");
+  EXPECT_ERROR(refusal(R"({"images": []})"), "set.json", "none");
   const auto nested = [](int depth) {
     return R"({"images": [], "annotations": [], "x": )" + std::string(depth, '[') + std::string(depth, ']') + "}";
   };
   EXPECT_EQ(parse_coco_instances(nested(7), "set.json", "folder")->size(), 0);
-  EXPECT_EQ(refusal(nested(8)), "set.json: expected COCO's JSON, got more nesting");
+  EXPECT_ERROR(refusal(nested(8)), "set.json", "more nesting");
 }
 
 TEST(CocoRefusals, OfAnImageNameItAndItsField) {
@@ -57,8 +58,7 @@ TEST(CocoRefusals, OfAnImageNameItAndItsField) {
   }
   EXPECT_EQ(parsed(sized(1048576, 1), "")->left_out().images, 1);
   EXPECT_EQ(parsed(sized(1, 1048576), "")->left_out().images, 1);
-  EXPECT_EQ(refusal(std::string(kImage) + "," + kImage),
-            "set.json: image 7: expected one image of this id, got several");
+  EXPECT_ERROR(refusal(std::string(kImage) + "," + kImage), "set.json: image 7", "several");
 }
 
 TEST(CocoRefusals, OfAnAnnotationNameItAndItsField) {
@@ -71,23 +71,17 @@ TEST(CocoRefusals, OfAnAnnotationNameItAndItsField) {
   const auto segmented = [&](const std::string& segmentation) {
     return refusal(R"({"id": 3, "image_id": 7, "segmentation": )" + segmentation + "}");
   };
-  EXPECT_EQ(segmented("[[1, 2, 3, 4, 5, 6], 7]"), "set.json: annotation 3: expected a polygon [x, y, …], got 7");
-  EXPECT_EQ(segmented("[[1, 2, 3, 4, 5, null]]"),
-            "set.json: annotation 3: expected a polygon [x, y, …], got [1,2,3,4,5,null]");
-  EXPECT_EQ(segmented(R"({"counts": [15]})"),
-            "set.json: annotation 3: expected COCO's JSON, with the list \"size\", got none");
-  EXPECT_EQ(segmented(R"({"size": [5, 3], "counts": [15]})"),
-            "set.json: annotation 3: expected runs of the image's size [3, 5], got [5,3]");
-  EXPECT_EQ(segmented(R"({"size": [3, 5]})"),
-            "set.json: annotation 3: expected \"counts\", a list or a text, got null");
-  EXPECT_EQ(segmented(R"({"size": [3, 5], "counts": 15})"),
-            "set.json: annotation 3: expected \"counts\", a list or a text, got 15");
+  EXPECT_ERROR(segmented("[[1, 2, 3, 4, 5, 6], 7]"), "set.json: annotation 3", "7");
+  EXPECT_ERROR(segmented("[[1, 2, 3, 4, 5, null]]"), "set.json: annotation 3", "[1,2,3,4,5,null]");
+  EXPECT_ERROR(segmented(R"({"counts": [15]})"), "set.json: annotation 3", "none");
+  EXPECT_ERROR(segmented(R"({"size": [5, 3], "counts": [15]})"), "set.json: annotation 3", "[5,3]");
+  EXPECT_ERROR(segmented(R"({"size": [3, 5]})"), "set.json: annotation 3", "null");
+  EXPECT_ERROR(segmented(R"({"size": [3, 5], "counts": 15})"), "set.json: annotation 3", "15");
   for (const char* run : {"-1", "1.5", "4294967296", "\"1\""}) {
     EXPECT_EQ(segmented(str(R"({"size": [3, 5], "counts": [1, )", run, "]}")),
               str("set.json: annotation 3: expected runs of at least 0 pixels, got ", run));
   }
-  EXPECT_EQ(segmented("\"" + std::string(70, 'x') + "\""),
-            "set.json: annotation 3: expected COCO's JSON, with the list \"size\", got none");
+  EXPECT_ERROR(segmented("\"" + std::string(70, 'x') + "\""), "set.json: annotation 3", "none");
 }
 
 TEST(CocoRefusals, OfAMaskNameItsAnnotation) {
@@ -95,15 +89,11 @@ TEST(CocoRefusals, OfAMaskNameItsAnnotation) {
     const auto dataset = parsed(kImage, R"({"id": 3, "image_id": 7, "segmentation": )" + segmentation + "}");
     return error_of([&] { dataset->masks(0, 5, 3); });
   };
-  EXPECT_EQ(refusal(R"({"size": [3, 5], "counts": [4294967295]})"),
-            "set.json: annotation 3: expected runs of 15 pixels, got 4294967295");
-  EXPECT_EQ(refusal(R"({"size": [3, 5], "counts": [7, 7]})"),
-            "set.json: annotation 3: expected runs of 15 pixels, got 14");
-  EXPECT_EQ(refusal(R"({"size": [3, 5], "counts": "7"})"), "set.json: annotation 3: expected runs of 15 pixels, got 7");
-  EXPECT_EQ(refusal("[[1, 2, 3, 4]]"),
-            "set.json: annotation 3: expected a polygon x, y, … of at least 3 corners, got 4 numbers");
-  EXPECT_EQ(refusal("[[0, 0, 2, 0, 2, 2], [1, 2, 3, 4]]"),
-            "set.json: annotation 3: expected a polygon x, y, … of at least 3 corners, got 4 numbers");
+  EXPECT_ERROR(refusal(R"({"size": [3, 5], "counts": [4294967295]})"), "set.json: annotation 3", "4294967295");
+  EXPECT_ERROR(refusal(R"({"size": [3, 5], "counts": [7, 7]})"), "set.json: annotation 3", "14");
+  EXPECT_ERROR(refusal(R"({"size": [3, 5], "counts": "7"})"), "set.json: annotation 3", "7");
+  EXPECT_ERROR(refusal("[[1, 2, 3, 4]]"), "set.json: annotation 3", "4 numbers");
+  EXPECT_ERROR(refusal("[[0, 0, 2, 0, 2, 2], [1, 2, 3, 4]]"), "set.json: annotation 3", "4 numbers");
   const auto dataset = parsed(kImage, R"({"id": 3, "image_id": 7, "segmentation": [[0, 0, 2, 0, 2, 2]]})");
   for (const auto& [width, height] : {std::pair(5, 4), std::pair(4, 3), std::pair(3, 5)}) {
     EXPECT_EQ(error_of([&, w = width, h = height] { dataset->masks(0, w, h); }),

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <limits>
 
+#include "tests/support/errors.h"
 #include "tests/support/golden.h"
 #include "tests/support/messages.h"
 #include "tests/support/paths.h"
@@ -115,18 +116,15 @@ TEST(EmbeddingCache, MessagesNameModelsAndFields) {
     weights::write_safetensors(file, {{name, embedding().values}}, metadata);
     return error_of([&] { cache.find("key"); });
   };
-  EXPECT_EQ(refusal("embedding", {{"model", "qrstuvwxyz0123"}}),
-            file +
-                ": expected an embedding of this model (abcdefghijkl…), got one of another model (qrstuvwxyz01…); "
-                "each model and precision needs a cache folder of its own");
-  EXPECT_EQ(refusal("values", {{"model", "abcdefghijklmnop"}}),
-            file + ": expected a tensor \"embedding\", got none; delete the file to compute it again");
-  EXPECT_EQ(refusal("embedding", {{"model", "abcdefghijklmnop"}, {"width", "3x"}, {"height", "20"}}),
-            file + ": expected the width of an image in the metadata, got '3x'; delete the file to compute it again");
-  EXPECT_EQ(refusal("embedding", {{"model", "abcdefghijklmnop"}, {"width", "3"}, {"height", "0"}}),
-            file + ": expected the height of an image in the metadata, got '0'; delete the file to compute it again");
-  EXPECT_EQ(refusal("embedding", {{"model", "abcdefghijklmnop"}, {"width", "3"}}),
-            file + ": expected the height of an image in the metadata, got ''; delete the file to compute it again");
+  EXPECT_ERROR(refusal("embedding", {{"model", "qrstuvwxyz0123"}}), file,
+               "one of another model (qrstuvwxyz01…); each model and precision needs a cache folder of its own");
+  EXPECT_ERROR(refusal("values", {{"model", "abcdefghijklmnop"}}), file, "none; delete the file to compute it again");
+  EXPECT_ERROR(refusal("embedding", {{"model", "abcdefghijklmnop"}, {"width", "3x"}, {"height", "20"}}), file,
+               "'3x'; delete the file to compute it again");
+  EXPECT_ERROR(refusal("embedding", {{"model", "abcdefghijklmnop"}, {"width", "3"}, {"height", "0"}}), file,
+               "'0'; delete the file to compute it again");
+  EXPECT_ERROR(refusal("embedding", {{"model", "abcdefghijklmnop"}, {"width", "3"}}), file,
+               "''; delete the file to compute it again");
   weights::write_safetensors(file, {{"embedding", embedding().values}},
                              {{"model", "abcdefghijklmnop"}, {"width", "1"}, {"height", "2"}});
   EXPECT_EQ(cache.find("key")->width, 1);
@@ -143,8 +141,7 @@ TEST(EmbeddingCache, ReturnsWhatItKeeps) {
   EXPECT_EQ(added.values.shape(), (Shape{4, 3, 3}));
   ImageEmbedding other = embedding();
   other.hq_features = Tensor::full({1, 1, 1}, std::numeric_limits<float>::quiet_NaN());
-  EXPECT_EQ(error_of([&] { cache.add("nan", other); }),
-            "image embedding: expected values in the range of fp16, which the cache has, got a larger one or a NaN");
+  EXPECT_ERROR(error_of([&] { cache.add("nan", other); }), "image embedding", "a larger one or a NaN");
   EXPECT_TRUE(cache.add("largest", {Tensor::full({1, 1, 1}, 65504), 1, 1}).values.defined());
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/errors.h"
 #include "tests/support/golden.h"
 #include "tests/support/messages.h"
 #include "tests/support/paths.h"
@@ -198,15 +199,15 @@ TEST(Crops, RefusalsNameTheOption) {
   const auto refusal = [](int64_t width, int64_t height, int64_t layers, double ratio) {
     return error_of([&] { crops_of(width, height, layers, ratio); });
   };
-  EXPECT_EQ(refusal(0, 5, 0, 0), "crops: expected an image of at least one pixel, got 0×5");
-  EXPECT_EQ(refusal(5, 0, 0, 0), "crops: expected an image of at least one pixel, got 5×0");
-  EXPECT_EQ(refusal(5, 4, -1, 0), "crop_n_layers: expected 0 to 8, got -1");
-  EXPECT_EQ(refusal(5, 4, 9, 0), "crop_n_layers: expected 0 to 8, got 9");
-  EXPECT_EQ(refusal(5, 4, 1, -0.25), "crop_overlap_ratio: expected 0 to 1, got -0.25");
-  EXPECT_EQ(refusal(5, 4, 1, 1.25), "crop_overlap_ratio: expected 0 to 1, got 1.25");
-  EXPECT_EQ(refusal(5, 3, 2, 0), "crop_n_layers: expected crops of at least one pixel of 5×3, got layer 2");
+  EXPECT_ERROR(refusal(0, 5, 0, 0), "crops", "0×5");
+  EXPECT_ERROR(refusal(5, 0, 0, 0), "crops", "5×0");
+  EXPECT_ERROR(refusal(5, 4, -1, 0), "crop_n_layers", "-1");
+  EXPECT_ERROR(refusal(5, 4, 9, 0), "crop_n_layers", "9");
+  EXPECT_ERROR(refusal(5, 4, 1, -0.25), "crop_overlap_ratio", "-0.25");
+  EXPECT_ERROR(refusal(5, 4, 1, 1.25), "crop_overlap_ratio", "1.25");
+  EXPECT_ERROR(refusal(5, 3, 2, 0), "crop_n_layers", "layer 2");
   EXPECT_EQ(crops_of(256, 512, 8, 0).size(), 87381u) << "1 + 4 + 16 + … + 65536";
-  EXPECT_EQ(error_of([] { point_grid(0); }), "point grid: expected at least one point per side, got 0");
+  EXPECT_ERROR(error_of([] { point_grid(0); }), "point grid", "0");
   EXPECT_EQ(point_grid(1), (std::vector<std::array<double, 2>>{{0.5, 0.5}}));
   EXPECT_EQ(point_grid(2),
             (std::vector<std::array<double, 2>>{{0.25, 0.25}, {0.75, 0.25}, {0.25, 0.75}, {0.75, 0.75}}));

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "tests/support/errors.h"
 #include "tests/support/messages.h"
 #include "vitrail/sam/prompt_text.h"
 
@@ -107,42 +108,27 @@ TEST(Prompt, AMaskHasLogitsOfTheModelsSize) {
 }
 
 TEST(PromptText, MessagesQuoteTheText) {
-  EXPECT_EQ(error_of([] { parse_point("1,2,3", "--point"); }),
-            "--point: expected X,Y or X,Y,LABEL in pixels, with the label 1 (in the object) or 0 (outside it), got "
-            "'1,2,3'");
-  EXPECT_EQ(error_of([] { parse_box("1,2,3", "--box"); }),
-            "--box: expected X0,Y0,X1,Y1 in pixels, the upper left and the lower right corner, got '1,2,3'");
-  EXPECT_EQ(error_of([] {
-              mask_of_image({3, 1, 1, {1, 2, 2}}, "m");
-            }),
-            "m: expected a mask with two values, 0 outside the object, got an image of several values");
-  EXPECT_EQ(error_of([] {
-              mask_of_image({1, 1, 1, {0}}, "m");
-            }),
-            "m: expected a mask with pixels in the object, got none");
+  EXPECT_ERROR(error_of([] { parse_point("1,2,3", "--point"); }), "--point", "'1,2,3'");
+  EXPECT_ERROR(error_of([] { parse_box("1,2,3", "--box"); }), "--box", "'1,2,3'");
+  EXPECT_ERROR(error_of([] { mask_of_image({3, 1, 1, {1, 2, 2}}, "m"); }), "m", "an image of several values");
+  EXPECT_ERROR(error_of([] { mask_of_image({1, 1, 1, {0}}, "m"); }), "m", "none");
   const BinaryMask mask = mask_of_image({3, 1, 1, {9, 0, 9}}, "m");
   EXPECT_EQ(mask.width, 3);
   EXPECT_EQ(mask.height, 1);
   EXPECT_EQ(mask.pixels, (std::vector<uint8_t>{1, 0, 1}));
-  EXPECT_EQ(error_of([&] { logits_of_image_mask(mask, 1, 3, 8); }), "mask: expected the image's size 1×3, got 3×1");
+  EXPECT_ERROR(error_of([&] { logits_of_image_mask(mask, 1, 3, 8); }), "mask", "3×1");
 }
 
 TEST(Prompt, MessagesNameThePromptAndTheValue) {
-  EXPECT_EQ(problem_of({}), "prompt: expected points, a box or a mask, got none");
-  EXPECT_EQ(problem_of({.points = {{1, 2}, {20.5, 3}}}),
-            "prompt: expected coordinates in the image of 20×10, got (20.5, 3)");
-  EXPECT_EQ(problem_of({.points = {{1, 2, 7}}}),
-            "prompt: expected the label 1 (in the object) or 0 (outside it), got 7");
-  EXPECT_EQ(problem_of({.box = Box{1, 2, 30, 4}}), "prompt: expected coordinates in the image of 20×10, got (30, 4)");
-  EXPECT_EQ(problem_of({.box = Box{1, 20, 3, 4}}), "prompt: expected coordinates in the image of 20×10, got (1, 20)");
-  EXPECT_EQ(problem_of({.box = Box{4, 3, 2, 1}}),
-            "prompt: expected a box x0, y0, x1, y1 with x0 < x1 and y0 < y1, got 4, 3, 2, 1");
-  EXPECT_EQ(problem_of({.mask_logits = Tensor::zeros({2, 3})}),
-            "prompt: expected mask logits [2, 2] in f32, got f32 [2, 3]");
-  EXPECT_EQ(problem_of({.mask_logits = Tensor::full({2, 2}, std::nanf(""))}),
-            "prompt: expected finite mask logits, got a NaN or infinity");
-  EXPECT_EQ(problem_of({.mask_logits = Tensor::zeros({2, 2})}),
-            "prompt: expected mask logits, negative outside the object, got a binary mask");
+  EXPECT_ERROR(problem_of({}), "prompt", "none");
+  EXPECT_ERROR(problem_of({.points = {{1, 2}, {20.5, 3}}}), "prompt", "(20.5, 3)");
+  EXPECT_ERROR(problem_of({.points = {{1, 2, 7}}}), "prompt", "7");
+  EXPECT_ERROR(problem_of({.box = Box{1, 2, 30, 4}}), "prompt", "(30, 4)");
+  EXPECT_ERROR(problem_of({.box = Box{1, 20, 3, 4}}), "prompt", "(1, 20)");
+  EXPECT_ERROR(problem_of({.box = Box{4, 3, 2, 1}}), "prompt", "4, 3, 2, 1");
+  EXPECT_ERROR(problem_of({.mask_logits = Tensor::zeros({2, 3})}), "prompt", "f32 [2, 3]");
+  EXPECT_ERROR(problem_of({.mask_logits = Tensor::full({2, 2}, std::nanf(""))}), "prompt", "a NaN or infinity");
+  EXPECT_ERROR(problem_of({.mask_logits = Tensor::zeros({2, 2})}), "prompt", "a binary mask");
   // A valid point does not excuse the box beside it.
   EXPECT_EQ(problem_of({.points = {{1, 2}}, .box = Box{4, 3, 2, 1}}).substr(0, 22), "prompt: expected a box");
   EXPECT_EQ(problem_of({.points = {{1, 2}}, .mask_logits = Tensor::zeros({2, 2})}).substr(0, 29),

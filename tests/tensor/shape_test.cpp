@@ -5,6 +5,7 @@
 
 #include <array>
 
+#include "tests/support/errors.h"
 #include "tests/support/messages.h"
 
 namespace vitrail {
@@ -50,10 +51,7 @@ TEST(BroadcastShapes, FollowsNumPysRule) {
       }
     }
   }
-  EXPECT_EQ(testing::error_of([] {
-              broadcast_shapes({2, 3}, {4}, "add");
-            }),
-            "add: expected shapes that broadcast, got [2, 3] and [4]");
+  EXPECT_ERROR(testing::error_of([] { broadcast_shapes({2, 3}, {4}, "add"); }), "add", "[2, 3] and [4]");
 }
 
 TEST(Shape, CountsElementsAndStridesOfTheLastAxisFirst) {

@@ -10,6 +10,7 @@
 #include <random>
 #include <set>
 
+#include "tests/support/errors.h"
 #include "tests/support/messages.h"
 #include "tests/support/paths.h"
 #include "vitrail/text/tokenizer.h"
@@ -145,11 +146,11 @@ TEST(VocabAndMerges, RefusalsNameTheirFile) {
   const auto refusal = [&] {
     return error_of([&] { read_vocab_and_merges(folder / "vocab.json", folder / "merges.txt"); });
   };
-  EXPECT_EQ(refusal(), (folder / "merges.txt").string() + ": expected two tokens in each merge, got \"a\"");
+  EXPECT_ERROR(refusal(), (folder / "merges.txt").string(), "\"a\"");
   std::ofstream(folder / "vocab.json") << R"({"a": 1.5})";
-  EXPECT_EQ(refusal(), (folder / "vocab.json").string() + ": expected an integer id for each token, got \"a\"");
+  EXPECT_ERROR(refusal(), (folder / "vocab.json").string(), "\"a\"");
   std::ofstream(folder / "vocab.json") << "[]";
-  EXPECT_EQ(refusal(), (folder / "vocab.json").string() + ": expected an object of tokens with their ids, got array");
+  EXPECT_ERROR(refusal(), (folder / "vocab.json").string(), "array");
 }
 
 // The content of OpenAI's file: with gzip and without, with the line of its name and without.
@@ -182,8 +183,8 @@ TEST(SimpleVocab, MayBeCompressedAndWithoutItsFirstLine) {
     }
   }
   std::ofstream(folder / "bpe_simple_vocab_16e6.txt") << "t h e\n";
-  EXPECT_EQ(error_of([&] { read_simple_vocab(folder / "bpe_simple_vocab_16e6.txt"); }),
-            (folder / "bpe_simple_vocab_16e6.txt").string() + ": expected two tokens in each merge, got \"t h e\"");
+  EXPECT_ERROR(error_of([&] { read_simple_vocab(folder / "bpe_simple_vocab_16e6.txt"); }),
+               (folder / "bpe_simple_vocab_16e6.txt").string(), "\"t h e\"");
 }
 
 TEST(TokenizerJson, OfBpeHasDefaultsAndNamesItsParts) {
@@ -202,20 +203,18 @@ TEST(TokenizerJson, OfBpeHasDefaultsAndNamesItsParts) {
     return error_of([&] { read_tokenizer_json(changed, "where"); });
   };
   const std::string pairs = "\"left right\" or [left, right]";
-  EXPECT_EQ(refusal("/model/type", "WordPiece"), "where: model: expected type BPE or Unigram, got \"WordPiece\"");
-  EXPECT_EQ(refusal("/model/vocab", 1), "where: model.vocab: expected an object of tokens with their ids, got number");
+  EXPECT_ERROR(refusal("/model/type", "WordPiece"), "where: model", "\"WordPiece\"");
+  EXPECT_ERROR(refusal("/model/vocab", 1), "where: model.vocab", "number");
   EXPECT_EQ(refusal("/model/merges", Json::array({1})), "where: model.merges: expected " + pairs + ", got number");
   EXPECT_EQ(refusal("/model/merges", Json::array({Json::array({"a", "b", "c"})})),
             "where: model.merges: expected " + pairs + ", got array");
   EXPECT_EQ(refusal("/model/merges", Json::array({Json::array({1, "b"})})),
             "where: model.merges: expected " + pairs + ", got array");
-  EXPECT_EQ(refusal("/added_tokens/0/id", 2), "where: expected one id for each token, got 1 and 2 for \"b\"");
-  EXPECT_EQ(refusal("/added_tokens/0/id", "2"),
-            "where: added_tokens: expected content and id of each token, got another");
+  EXPECT_ERROR(refusal("/added_tokens/0/id", 2), "where", "1 and 2 for \"b\"");
+  EXPECT_ERROR(refusal("/added_tokens/0/id", "2"), "where: added_tokens", "another");
   Json without_list = json;
   without_list["model"] = {{"type", "BPE"}, {"vocab", Json::object()}, {"merges", "a b"}};
-  EXPECT_EQ(error_of([&] { read_tokenizer_json(without_list, "where"); }),
-            "where: model.merges: expected a list of merges, got string");
+  EXPECT_ERROR(error_of([&] { read_tokenizer_json(without_list, "where"); }), "where: model.merges", "string");
 }
 
 TEST(TokenizerJson, HasMembersOrNull) {

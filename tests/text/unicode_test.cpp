@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/errors.h"
 #include "tests/support/messages.h"
 #include "vitrail/base/error.h"
 #include "vitrail/text/canonical_text_internal.h"
@@ -113,7 +114,7 @@ TEST(LowerText, ASigmaBelongsToAWordOverCaseIgnorableCharacters) {
 }
 
 TEST(CodePoints, AnErrorNamesTheByte) {
-  EXPECT_EQ(testing::error_of([] { code_points("a\u00e9\xff"); }), "text: expected UTF-8, got another byte at 3");
+  EXPECT_ERROR(testing::error_of([] { code_points("a\u00e9\xff"); }), "text", "another byte at 3");
 }
 
 TEST(WhiteSpace, IsTwentyFiveCharacters) {

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/errors.h"
 #include "tests/support/messages.h"
 #include "tests/support/paths.h"
 #include "tests/support/torch_save.h"
@@ -50,12 +51,8 @@ TEST(Checkpoint, OfSeveralFilesHasTheTensorsOfAll) {
   EXPECT_EQ(testing::error_of([&] { checkpoint.tensor("f"); }), none);
   EXPECT_EQ(testing::error_of([&] { checkpoint.info("f"); }), none);
   written(two, {{"x", 1}, {"c", 2}});
-  EXPECT_EQ(testing::error_of([&] {
-              Checkpoint::open(std::vector{one, two});
-            }),
-            one.string() + ": expected each tensor once, got \"c\" twice");
-  EXPECT_EQ(testing::error_of([] { Checkpoint::open(std::vector<fs::path>{}); }),
-            "checkpoint: expected at least one file, got none");
+  EXPECT_ERROR(testing::error_of([&] { Checkpoint::open(std::vector{one, two}); }), one.string(), "\"c\" twice");
+  EXPECT_ERROR(testing::error_of([] { Checkpoint::open(std::vector<fs::path>{}); }), "checkpoint", "none");
 }
 
 TEST(Checkpoint, WrappersAroundAllFilesAreRemoved) {
@@ -71,17 +68,16 @@ TEST(Checkpoint, WrappersAroundAllFilesAreRemoved) {
 
 TEST(Checkpoint, AFileOfAnotherKindIsAnErrorThatSaysWhatItIs) {
   const std::string known = "file: expected a safetensors file, a PyTorch archive or an .npz, got ";
-  EXPECT_EQ(open_error(""), "file: expected a weights file, got an empty file");
+  EXPECT_ERROR(open_error(""), "file", "an empty file");
   EXPECT_EQ(open_error("hello"), known + "an unknown format or a damaged file (5 bytes)");
   EXPECT_EQ(open_error("12345678"), known + "an unknown format or a damaged file (8 bytes)");
   EXPECT_EQ(open_error("1234567{"), known + "an unknown format or a damaged file (8 bytes)");
-  EXPECT_EQ(open_error("12345678{"),
-            "file: expected a safetensors header of at most 100000000 bytes, got 4050765991979987505");
+  EXPECT_ERROR(open_error("12345678{"), "file", "4050765991979987505");
   EXPECT_EQ(open_error("GGUF5678{").substr(0, known.size()), known);
-  EXPECT_EQ(open_error("version https://git-lfs.github.com/spec/v1\n"),
-            "file: expected a weights file, got a Git LFS pointer: fetch the file itself with `git lfs pull`");
+  EXPECT_ERROR(open_error("version https://git-lfs.github.com/spec/v1\n"), "file",
+               "a Git LFS pointer: fetch the file itself with `git lfs pull`");
   EXPECT_EQ(open_error("%PDF-1.4"), known + "a PDF document, not a model");
-  EXPECT_EQ(open_error("PK and no archive"), "file: expected a zip archive, got a file of 17 bytes");
+  EXPECT_ERROR(open_error("PK and no archive"), "file", "a file of 17 bytes");
   EXPECT_EQ(open_error("\x80\x02.....").substr(0, 19), "file: pickle, byte ");
 }
 

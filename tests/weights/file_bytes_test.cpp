@@ -7,6 +7,7 @@
 #include <fstream>
 #include <limits>
 
+#include "tests/support/errors.h"
 #include "tests/support/messages.h"
 #include "tests/support/paths.h"
 
@@ -49,16 +50,12 @@ std::vector<std::byte> rising(size_t count) {
 
 TEST(FileBytes, ATensorThatDoesNotFitIsAnErrorThatTellsItsPlace) {
   const FileBytes file = FileBytes::hold(std::vector<std::byte>(16), "w.bin");
-  EXPECT_EQ(testing::error_of([&] { file.tensor(9, DType::f64, {1}); }),
-            "w.bin: expected a tensor of shape [1] inside the file's 16 bytes, got one that begins at byte 9");
-  EXPECT_EQ(testing::error_of([&] {
-              file.tensor(17, DType::u8, {0, 3});
-            }),
-            "w.bin: expected a tensor of shape [0, 3] inside the file's 16 bytes, got one that begins at byte 17");
-  EXPECT_EQ(testing::error_of([&] {
-              file.tensor(0, DType::u8, {int64_t{1} << 40, int64_t{1} << 40});
-            }),
-            "w.bin: expected fewer than 2^63 elements, got a larger shape");
+  EXPECT_ERROR(testing::error_of([&] { file.tensor(9, DType::f64, {1}); }), "w.bin", "one that begins at byte 9");
+  EXPECT_ERROR(testing::error_of([&] { file.tensor(17, DType::u8, {0, 3}); }), "w.bin", "one that begins at byte 17");
+  EXPECT_ERROR(testing::error_of([&] {
+                 file.tensor(0, DType::u8, {int64_t{1} << 40, int64_t{1} << 40});
+               }),
+               "w.bin", "a larger shape");
   EXPECT_EQ(file.tensor(8, DType::f64, {1}).numel(), 1);
   EXPECT_EQ(file.tensor(1, DType::u8, {3, 5}).numel(), 15);
 }

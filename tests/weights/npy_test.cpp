@@ -6,6 +6,7 @@
 
 #include <cstring>
 
+#include "tests/support/errors.h"
 #include "tests/support/messages.h"
 
 namespace vitrail::weights {
@@ -181,8 +182,7 @@ TEST(Npy, TheLimitOfAHeaderIs64KiB) {
   const std::string dictionary = of_shape("(1,)");
   const auto of_size = [&](size_t size) { return header(dictionary + std::string(size - dictionary.size(), ' '), 2); };
   EXPECT_EQ(parse(of_size(65524)).data_offset, 65536u);
-  EXPECT_EQ(error_of([&] { parse(of_size(65525)); }),
-            "a.npy: expected a .npy header inside the file, got a header of 65525 bytes");
+  EXPECT_ERROR(error_of([&] { parse(of_size(65525)); }), "a.npy", "a header of 65525 bytes");
 }
 
 TEST(Npy, ElementsOfEachTypeHaveTheirSize) {
@@ -206,8 +206,7 @@ TEST(Npy, ElementsOfEachTypeHaveTheirSize) {
     EXPECT_EQ(error_of([&] { read_npy(FileBytes::hold({}, "a.npy"), 0, 5, read); }),
               str("a.npy: expected 3 elements of ", name_of(read.dtype), " for shape [3, 1], got 0 bytes"));
   }
-  EXPECT_EQ(error_of([] { array(of_shape("(2,)", ">f4"), 2); }),
-            "a.npy: expected f64, f32, f16, i64, i32, i8, u8 or bool in little-endian order, got >f4");
+  EXPECT_ERROR(error_of([] { array(of_shape("(2,)", ">f4"), 2); }), "a.npy", ">f4");
 }
 
 }  // namespace

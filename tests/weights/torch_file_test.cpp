@@ -5,6 +5,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "tests/support/errors.h"
 #include "tests/support/messages.h"
 #include "tests/support/paths.h"
 #include "vitrail/base/error.h"
@@ -278,9 +279,7 @@ TEST(NpzFile, NamesAreThoseOfTheEntriesWithoutTheirEnding) {
   EXPECT_EQ(checkpoint.tensor("").item<uint8_t>(), 10);
   EXPECT_EQ(checkpoint.info("big").unsupported_dtype, ">i2");
   EXPECT_EQ(checkpoint.info("a.npy").dtype, DType::u8);
-  EXPECT_EQ(
-      testing::error_of([&] { checkpoint.tensor("big"); }),
-      path.string() + ": big.npy: expected f64, f32, f16, i64, i32, i8, u8 or bool in little-endian order, got >i2");
+  EXPECT_ERROR(testing::error_of([&] { checkpoint.tensor("big"); }), path.string() + ": big.npy", ">i2");
 }
 
 TEST(NpzFile, TheErrorNamesTheEntry) {
@@ -289,10 +288,9 @@ TEST(NpzFile, TheErrorNamesTheEntry) {
     const std::string text = testing::error_of([&] { Checkpoint::open(path).tensor("x"); });
     return text.substr(path.string().size());
   };
-  EXPECT_EQ(error({{"x.npy", npy_of("(3,)", "12")}}), ": x.npy: expected 3 elements of u8 for shape [3], got 2 bytes");
-  EXPECT_EQ(error({{"x.npy", "no array"}}), ": x.npy: expected a .npy array, got another file of 8 bytes");
-  EXPECT_EQ(error({{"x.npy", npy_of("()", "1")}, {"y.npz", ""}}),
-            ": y.npz: expected only .npy arrays in an .npz, got another file");
+  EXPECT_ERROR(error({{"x.npy", npy_of("(3,)", "12")}}), ": x.npy", "2 bytes");
+  EXPECT_ERROR(error({{"x.npy", "no array"}}), ": x.npy", "another file of 8 bytes");
+  EXPECT_ERROR(error({{"x.npy", npy_of("()", "1")}, {"y.npz", ""}}), ": y.npz", "another file");
 }
 
 }  // namespace

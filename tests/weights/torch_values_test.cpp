@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "tests/support/errors.h"
 #include "tests/support/messages.h"
 #include "tests/support/paths.h"
 #include "tests/support/torch_save.h"
@@ -391,10 +392,8 @@ TEST(TorchStream, StoragesFollowInTheOrderOfTheirKeys) {
   EXPECT_EQ(checkpoint.tensor("e").strides(), Shape{0});
   EXPECT_EQ(checkpoint.tensor("e").contiguous().data<uint8_t>()[2], 5);
   EXPECT_EQ(checkpoint.info("b").unsupported_dtype, "int16");
-  EXPECT_EQ(testing::error_of([&] { checkpoint.tensor("b"); }),
-            "file.pth: b: expected f64, f32, f16, bf16, i64, i32, i8, u8 or bool, got int16");
-  EXPECT_EQ(testing::error_of([&] { checkpoint.tensor("f"); }),
-            "file.pth: f: expected its storage in the file, got none");
+  EXPECT_ERROR(testing::error_of([&] { checkpoint.tensor("b"); }), "file.pth: b", "int16");
+  EXPECT_ERROR(testing::error_of([&] { checkpoint.tensor("f"); }), "file.pth: f", "none");
 }
 
 TEST(TorchStream, AStorageMustHaveWhatItsTensorsNeed) {
@@ -406,14 +405,13 @@ TEST(TorchStream, AStorageMustHaveWhatItsTensorsNeed) {
                        little(static_cast<uint64_t>(stored)) + std::string(static_cast<size_t>(4 * stored), '\0')));
     return testing::error_of([&] { checkpoint.tensor("a"); });
   };
-  EXPECT_EQ(error(3, 2), "file.pth: a: expected 3 elements of 4 bytes in a storage, got 8 bytes");
+  EXPECT_ERROR(error(3, 2), "file.pth: a", "8 bytes");
   const std::string view = pickled_dict(
       {{"a", tensor_of(storage_of("IntStorage", "0", 9, tuple_of(pickled_text("v") + number(2) + number(2))), 0,
                        number(1), number(1))}});
   const Checkpoint checkpoint =
       open(stream_of(view, "](" + pickled_text("0") + "e", little(3) + std::string(12, '\0')));
-  EXPECT_EQ(testing::error_of([&] { checkpoint.tensor("a"); }),
-            "file.pth: a: expected 4 elements of 4 bytes in a storage, got 12 bytes");
+  EXPECT_ERROR(testing::error_of([&] { checkpoint.tensor("a"); }), "file.pth: a", "12 bytes");
 }
 
 TEST(TorchStream, TheErrorSaysWhatIsWrong) {
@@ -484,10 +482,8 @@ TEST(TorchValues, ADictOfTensorsWinsByItsKeyAndThenByItsSize) {
   EXPECT_TRUE(contains(
       torch_error(without.file(pickled_dict({{"lr", "K\x01"}}))),
       "file.pth: expected a dict of tensors, or one under a key such as \"state_dict\" or \"model\", got a dict"));
-  EXPECT_EQ(
-      torch_error(without.file(pickled_call("mine", "Net"))),
-      "file.pth: expected a dict of tensors, or one under a key such as \"state_dict\" or \"model\", got an object of "
-      "mine.Net; save its weights instead: torch.save(model.state_dict(), \"weights.pth\")");
+  EXPECT_ERROR(torch_error(without.file(pickled_call("mine", "Net"))), "file.pth",
+               "an object of mine.Net; save its weights instead: torch.save(model.state_dict(), \"weights.pth\")");
   EXPECT_TRUE(warnings.messages.empty());
 }
 
@@ -562,8 +558,7 @@ TEST(TorchArchive, StoragesAreTheEntriesOfTheirKeys) {
     EXPECT_EQ(checkpoint.tensor("n").dtype(), DType::i64);
     EXPECT_EQ(testing::error_of([&] { checkpoint.tensor("b"); }),
               path.string() + ": b: expected its storage in the archive, got no entry \"" + folder + "data/gone\"");
-    EXPECT_EQ(testing::error_of([&] { checkpoint.tensor("c"); }),
-              path.string() + ": c: expected 5 elements of 1 bytes in a storage, got 4 bytes");
+    EXPECT_ERROR(testing::error_of([&] { checkpoint.tensor("c"); }), path.string() + ": c", "4 bytes");
   }
 }
 
