@@ -13,6 +13,7 @@
 #include "tests/apps/cli_fixture.h"
 #include "tests/apps/option_effects.h"
 #include "tests/apps/shell.h"
+#include "tests/support/errors.h"
 #include "tests/support/golden.h"
 #include "vitrail/analysis/flat_index.h"
 #include "vitrail/base/digest_internal.h"
@@ -296,8 +297,8 @@ TEST(EmbedShards, RecordsTellSizeAndDigestOfEachImage) {
 TEST(EmbedShards, OfOneNameOrOfOtherDataAreErrors) {
   const fs::path one = image_folder(1), two = image_folder(1), out = scratch_folder() / "features";
   const std::string first = tar_of(one, "x.tar", "a.png"), second = tar_of(two, "x.tar", "a.png");
-  EXPECT_EQ(refusal({"embed", "-m", small_model(), first, second, "-o", out}),
-            "vitrail: error: INPUT: expected shards of different names, got " + first + " and " + second + "\n");
+  EXPECT_ERROR(refusal({"embed", "-m", small_model(), first, second, "-o", out}), "vitrail: error: INPUT",
+               first + " and " + second + "\n");
   std::ofstream(one / "y.tar") << "no archive";
   EXPECT_EQ(refusal({"embed", "-m", small_model(), one / "y.tar", "-o", out}),
             "vitrail: error: " + (one / "y.tar").string() + ": expected a tar archive, got other data\n");
@@ -537,10 +538,9 @@ TEST(Pca, WithoutAnImageTellsWhy) {
   std::ofstream(broken) << "no image";
   const ProgramResult unreadable = run_program({"pca", "-m", small_model(), broken, "-o", folder / "out"});
   EXPECT_EQ(unreadable.status, 1);
-  EXPECT_EQ(lines_of(unreadable.err).back(),
-            "vitrail: error: pca: expected at least one image, got none that is readable");
+  EXPECT_ERROR(lines_of(unreadable.err).back(), "vitrail: error: pca", "none that is readable");
   const ProgramResult none = run_program({"pca", "-m", small_model(), "-", "-o", folder / "out"});
-  EXPECT_EQ(lines_of(none.err).back(), "vitrail: error: pca: expected at least one image, got none");
+  EXPECT_ERROR(lines_of(none.err).back(), "vitrail: error: pca", "none");
   const ProgramResult file = run_program({"pca", "-m", small_model(), noise_folder(), "-o", broken / "out"});
   EXPECT_TRUE(contains(file.err, (broken / "out").string() + ": expected a folder for the overlays, got ")) << file.err;
 }

@@ -9,6 +9,7 @@
 #include "tests/apps/cli_fixture.h"
 #include "tests/apps/option_effects.h"
 #include "tests/apps/shell.h"
+#include "tests/support/errors.h"
 
 namespace vitrail::testing {
 namespace {
@@ -390,8 +391,7 @@ TEST(UsageErrors, LookAtTheArgumentsInTheirOrder) {
   EXPECT_EQ(shell("cd '" + folder.string() + "' && $V classify -m $M -- -x.png 2>err"), 1) << "it is no image";
   EXPECT_TRUE(contains(content_of(folder / "err"), "-x.png: "));
   EXPECT_EQ(shell("cd '" + folder.string() + "' && $V embed -x.png -o y.npy 2>err"), 2);
-  EXPECT_EQ(lines_of(content_of(folder / "err")).at(0),
-            "vitrail: error: expected options, got the file '-x.png'; write ./-x.png");
+  EXPECT_ERROR(lines_of(content_of(folder / "err")).at(0), "vitrail: error", "the file '-x.png'; write ./-x.png");
   expect_refused({{{"--threads=2", "imspect"}, "unknown command 'imspect'; did you mean inspect?"},
                   {{"classify", "x", "--labls=y"}, "unknown option --labls; did you mean --labels?"},
                   {{"classify", "x", "--quit"}, "unknown option --quit; did you mean --quiet?"},

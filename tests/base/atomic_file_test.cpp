@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "tests/base/contents.h"
+#include "tests/support/errors.h"
 #include "tests/support/full_disk.h"
 #include "tests/support/messages.h"
 #include "tests/support/paths.h"
@@ -250,7 +251,7 @@ TEST(AtomicFile, ADescriptorOfTheProcessIsWritten) {
 TEST(AtomicFile, TheErrorNamesThePathAndTheReason) {
   const fs::path folder = testing::scratch_folder();
   const auto error = [](const fs::path& path) { return testing::error_of([&] { AtomicFile{path}; }); };
-  EXPECT_EQ(error(folder), folder.string() + ": expected a file to write, got a folder");
+  EXPECT_ERROR(error(folder), folder.string(), "a folder");
   EXPECT_EQ(error(folder / "absent" / "file"),
             (folder / "absent/file").string() + ": cannot be written: No such file or directory");
   std::ofstream(folder / "text") << "x";

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <limits>
+#include "tests/support/errors.h"
 #include "tests/support/messages.h"
 
 namespace vitrail {
@@ -44,13 +45,11 @@ TEST(Cholesky, ReadsTheLowerTriangleAlone) {
   const double none = std::numeric_limits<double>::quiet_NaN();
   const std::vector<double> lower{4, none, none, 6, 10, none, -2, 1, 11};
   // L Lᵀ = [[4, 6, −2], [6, 10, 1], [−2, 1, 1 + 16 + p²]]: p² is 11 − 17 < 0, then 26 − 17.
-  EXPECT_EQ(testing::error_of([&] { cholesky(lower, 3); }),
-            "cholesky: expected a positive definite matrix, got a pivot of -6 in row 2");
+  EXPECT_ERROR(testing::error_of([&] { cholesky(lower, 3); }), "cholesky", "a pivot of -6 in row 2");
   const std::vector<double> definite{4, none, none, 6, 10, none, -2, 1, 26};
   EXPECT_EQ(cholesky(definite, 3), (std::vector<double>{2, 0, 0, 3, 1, 0, -1, 4, 3}));
   EXPECT_TRUE(cholesky({}, 0).empty());
-  EXPECT_EQ(testing::error_of([] { cholesky({0}, 1); }),
-            "cholesky: expected a positive definite matrix, got a pivot of 0 in row 0");
+  EXPECT_ERROR(testing::error_of([] { cholesky({0}, 1); }), "cholesky", "a pivot of 0 in row 0");
 }
 
 }  // namespace

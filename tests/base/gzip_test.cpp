@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/deflate.h"
+#include "tests/support/errors.h"
 #include "tests/support/messages.h"
 #include "tests/support/paths.h"
 #include "vitrail/base/error.h"
@@ -128,20 +129,19 @@ TEST(Gzip, TheErrorSaysWhatIsWrongAndWhere) {
   const auto error = [](std::vector<std::byte> file, uint64_t max_size) {
     return testing::error_of([&] { gunzip(file, max_size, "a.gz"); });
   };
-  EXPECT_EQ(error({}, 100), "a.gz: expected a gzip file, got a file of another kind");
+  EXPECT_ERROR(error({}, 100), "a.gz", "a file of another kind");
   auto changed = bytes;
   changed[1] = std::byte{0x8c};
-  EXPECT_EQ(error(changed, 100), "a.gz: expected a gzip file, got a file of another kind");
-  EXPECT_EQ(error({bytes.begin(), bytes.begin() + 10}, 100),
-            "a.gz: expected gzip data, got truncated data after 0 bytes");
+  EXPECT_ERROR(error(changed, 100), "a.gz", "a file of another kind");
+  EXPECT_ERROR(error({bytes.begin(), bytes.begin() + 10}, 100), "a.gz", "truncated data after 0 bytes");
   changed = bytes;
   changed[2] = std::byte{9};  // the method
-  EXPECT_EQ(error(changed, 100), "a.gz: expected gzip data, got damaged data after 0 bytes");
+  EXPECT_ERROR(error(changed, 100), "a.gz", "damaged data after 0 bytes");
   changed = bytes;
   changed.insert(changed.end(), {std::byte{0}, std::byte{7}, std::byte{0}});
-  EXPECT_EQ(error(changed, 100), "a.gz: expected nothing after the gzip data, got 3 bytes");
-  EXPECT_EQ(error(bytes, 15), "a.gz: expected at most 15 bytes of content, got more");
-  EXPECT_EQ(error(bytes, 5), "a.gz: expected at most 5 bytes of content, got more");
+  EXPECT_ERROR(error(changed, 100), "a.gz", "3 bytes");
+  EXPECT_ERROR(error(bytes, 15), "a.gz", "more");
+  EXPECT_ERROR(error(bytes, 5), "a.gz", "more");
   EXPECT_EQ(gunzip(bytes, 16, "a.gz").size(), 16u);
   EXPECT_EQ(gunzip(bytes, UINT64_MAX, "a.gz").size(), 16u);
 }
@@ -151,17 +151,16 @@ TEST(InflateAll, TheErrorSaysWhatIsWrongAndWhere) {
   const auto error = [](std::vector<std::byte> file, uint64_t max_size) {
     return testing::error_of([&] { inflate_all(file, max_size, "body"); });
   };
-  EXPECT_EQ(error({}, 100), "body: expected deflated data, got truncated data after 0 bytes");
-  EXPECT_EQ(error({bytes.begin(), bytes.end() - 1}, 100),
-            "body: expected deflated data, got truncated data after 16 bytes");
+  EXPECT_ERROR(error({}, 100), "body", "truncated data after 0 bytes");
+  EXPECT_ERROR(error({bytes.begin(), bytes.end() - 1}, 100), "body", "truncated data after 16 bytes");
   auto changed = bytes;
   changed.push_back(std::byte{5});
   changed.push_back(std::byte{0});
-  EXPECT_EQ(error(changed, 100), "body: expected nothing after the deflated data, got 2 bytes");
+  EXPECT_ERROR(error(changed, 100), "body", "2 bytes");
   changed.resize(bytes.size());
   changed.back() ^= std::byte{1};
-  EXPECT_EQ(error(changed, 100), "body: expected deflated data, got damaged data after 16 bytes");
-  EXPECT_EQ(error(bytes, 15), "body: expected at most 15 bytes of content, got more");
+  EXPECT_ERROR(error(changed, 100), "body", "damaged data after 16 bytes");
+  EXPECT_ERROR(error(bytes, 15), "body", "more");
   EXPECT_EQ(inflate_all(bytes, UINT64_MAX, "body").size(), 16u);
 }
 

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/errors.h"
 #include "tests/support/messages.h"
 #include "tests/support/paths.h"
 #include "vitrail/base/error.h"
@@ -196,8 +197,8 @@ TEST(MappedFile, KnowsItsPathAndSaysWhatItCannotOpen) {
   EXPECT_EQ(MappedFile(path).path(), path);
   EXPECT_EQ(open_error(folder / "absent"),
             (folder / "absent").string() + ": cannot be opened: No such file or directory");
-  EXPECT_EQ(open_error(folder), folder.string() + ": expected a regular file, got a folder");
-  EXPECT_EQ(open_error("/dev/null"), "/dev/null: expected a regular file, got something else");
+  EXPECT_ERROR(open_error(folder), folder.string(), "a folder");
+  EXPECT_ERROR(open_error("/dev/null"), "/dev/null", "something else");
 }
 
 TEST(FileGuard, TheErrorNamesTheChangedFile) {

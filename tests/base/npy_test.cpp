@@ -10,6 +10,7 @@
 #include <span>
 
 #include "tests/base/contents.h"
+#include "tests/support/errors.h"
 #include "tests/support/messages.h"
 #include "tests/support/paths.h"
 #include "vitrail/base/error.h"
@@ -312,8 +313,7 @@ TEST(Npy, HeadersOfOneRankHaveTheSameLength) {
   EXPECT_EQ(header({}).substr(10, 55), "{'descr': '<f4', 'fortran_order': False, 'shape': (), }");
   EXPECT_EQ(header({2, 3, 4}).substr(10, 63), "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3, 4), } ");
   for (size_t rank = 0; rank < 40; ++rank) EXPECT_EQ(header(std::vector<int64_t>(rank, 3)).size() % 64, 0u) << rank;
-  EXPECT_EQ(testing::error_of([&] { header(std::vector<int64_t>(30000, 1)); }),
-            "a.npy: expected fewer axes, got 30000");
+  EXPECT_ERROR(testing::error_of([&] { header(std::vector<int64_t>(30000, 1)); }), "a.npy", "30000");
   EXPECT_STREQ(npy_descr(DType::f32), "<f4");
   EXPECT_STREQ(npy_descr(DType::f16), "<f2");
   EXPECT_STREQ(npy_descr(DType::i64), "<i8");
@@ -360,12 +360,11 @@ TEST(NpyWriter, TheErrorSaysWhatIsWrong) {
 TEST(NpyRows, TheErrorSaysWhatIsWrong) {
   const auto error = [](const std::filesystem::path& path) { return testing::error_of([&] { NpyRows{path}; }); };
   const auto scalar = fixture("data/scalar.npy"), integers = fixture("data/int64_3x2.npy");
-  EXPECT_EQ(error(scalar), scalar.string() + ": expected rows of floating-point values, got a scalar");
-  EXPECT_EQ(error(integers), integers.string() + ": expected rows of floating-point values, got integers");
+  EXPECT_ERROR(error(scalar), scalar.string(), "a scalar");
+  EXPECT_ERROR(error(integers), integers.string(), "integers");
   const auto damaged = npy_file_with("text");
-  EXPECT_EQ(error(damaged), damaged.string() + ": expected an .npy file, got another format");
-  EXPECT_EQ(testing::error_of([&] { read_npy(damaged); }),
-            damaged.string() + ": expected an .npy file, got another format");
+  EXPECT_ERROR(error(damaged), damaged.string(), "another format");
+  EXPECT_ERROR(testing::error_of([&] { read_npy(damaged); }), damaged.string(), "another format");
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/errors.h"
 #include "tests/support/messages.h"
 #include "vitrail/base/cgroup_internal.h"
 #include "vitrail/base/error.h"
@@ -390,8 +391,8 @@ TEST(ThreadCount, GoesFromOneTo1024) {
     const ThreadCount count(n);
     EXPECT_EQ(num_threads(), n);
   }
-  EXPECT_EQ(testing::error_of([] { ThreadCount(0); }), "threads: expected a count from 1 to 1024, got 0");
-  EXPECT_EQ(testing::error_of([] { ThreadCount(1025); }), "threads: expected a count from 1 to 1024, got 1025");
+  EXPECT_ERROR(testing::error_of([] { ThreadCount(0); }), "threads", "0");
+  EXPECT_ERROR(testing::error_of([] { ThreadCount(1025); }), "threads", "1025");
 }
 
 TEST(AvailableThreads, AreTheCoresThatAffinityAndQuotaAllow) {
@@ -426,7 +427,7 @@ TEST(ComputeTeam, OfOneThreadDoesNotWait) {
     threads = num_threads();
   }).join();
   EXPECT_EQ(threads, 1);
-  EXPECT_EQ(testing::error_of([] { ComputeTeam(0); }), "threads: expected a count from 1 to 1024, got 0");
+  EXPECT_ERROR(testing::error_of([] { ComputeTeam(0); }), "threads", "0");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "tests/data/support.h"
+#include "tests/support/errors.h"
 
 namespace vitrail::data {
 namespace {
@@ -69,15 +70,9 @@ TEST(MultiLabelReport, WithoutImagesEverythingIsZero) {
 
 TEST(MultiLabelReport, WrongImagesAreErrorsAndNotCounted) {
   MultiLabelReport report(2);
-  EXPECT_EQ(error_of([&] {
-              report.add(std::vector<float>{0, NAN}, {0}, "a.png");
-            }),
-            "a.png: expected finite logits, got nan for class 1");
-  EXPECT_EQ(error_of([&] {
-              report.add(std::vector<float>{0, 1}, {2}, "a.png");
-            }),
-            "a.png: expected a class index below 2, got 2");
-  EXPECT_EQ(error_of([&] { report.add(std::vector<float>{0}, {0}, "a.png"); }), "a.png: expected 2 logits, got 1");
+  EXPECT_ERROR(error_of([&] { report.add(std::vector<float>{0, NAN}, {0}, "a.png"); }), "a.png", "nan for class 1");
+  EXPECT_ERROR(error_of([&] { report.add(std::vector<float>{0, 1}, {2}, "a.png"); }), "a.png", "2");
+  EXPECT_ERROR(error_of([&] { report.add(std::vector<float>{0}, {0}, "a.png"); }), "a.png", "1");
   EXPECT_EQ(report.images(), 0);
 }
 

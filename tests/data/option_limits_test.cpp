@@ -7,6 +7,7 @@
 #include "tests/data/augment_testing.h"
 #include "tests/data/noise_dataset.h"
 #include "tests/data/support.h"
+#include "tests/support/errors.h"
 #include "vitrail/data/augment/augment_checks_internal.h"
 #include "vitrail/data/augment/auto_augment_internal.h"
 #include "vitrail/data/augment/mixup.h"
@@ -109,11 +110,11 @@ TEST(AugmentChecks, NameWhatTheTransformLacks) {
     change(changed);
     return error_of([&] { check({}, changed); });
   };
-  EXPECT_EQ(refusal([](auto& t) { t.mean = {}; }), "augment.mean: expected 1 or 3 values, got 0");
-  EXPECT_EQ(refusal([](auto& t) { t.mean = {1, 2}; }), "augment.mean: expected 1 or 3 values, got 2");
-  EXPECT_EQ(refusal([](auto& t) { t.mean = {1, 2, 3, 4}; }), "augment.mean: expected 1 or 3 values, got 4");
-  EXPECT_EQ(refusal([](auto& t) { t.size = {0, 5}; }), "augment.size: expected 1 to 65536, got 0");
-  EXPECT_EQ(refusal([](auto& t) { t.size = {5, 65537}; }), "augment.size: expected 1 to 65536, got 65537");
+  EXPECT_ERROR(refusal([](auto& t) { t.mean = {}; }), "augment.mean", "0");
+  EXPECT_ERROR(refusal([](auto& t) { t.mean = {1, 2}; }), "augment.mean", "2");
+  EXPECT_ERROR(refusal([](auto& t) { t.mean = {1, 2, 3, 4}; }), "augment.mean", "4");
+  EXPECT_ERROR(refusal([](auto& t) { t.size = {0, 5}; }), "augment.size", "0");
+  EXPECT_ERROR(refusal([](auto& t) { t.size = {5, 65537}; }), "augment.size", "65537");
   image::EvalTransform large = transform(8), processor = transform(8);
   large.size = {65536, 1};
   EXPECT_NO_THROW(check({}, large));
@@ -123,30 +124,26 @@ TEST(AugmentChecks, NameWhatTheTransformLacks) {
     AugmentOptions options;
     if (padded) options.padded_crop.emplace();
     if (!padded) options.random_resized_crop.emplace();
-    EXPECT_EQ(error_of([&] { check(options, processor); }),
-              "augment: expected a timm transform (size, mean, std) for random crops, got a Hugging Face processor");
+    EXPECT_ERROR(error_of([&] { check(options, processor); }), "augment", "a Hugging Face processor");
   }
 }
 
 TEST(PolicyNames, RefusalsSayWhatIsWrong) {
   const auto refusal = [](const std::string& name) { return error_of([&] { policy_from_name(name); }); };
-  EXPECT_EQ(refusal("augmix"),
-            "policy: expected rand-…, randaugment-…, trivialaugment, autoaugment-cifar10 or autoaugment-imagenet "
-            "(docs/augmentation.md), got 'augmix'");
-  EXPECT_EQ(refusal("rand-m9-x3"), "policy rand-m9-x3: expected the sections m, n, p, mstd, mmax, inc, got 'x3'");
-  EXPECT_EQ(refusal("rand-m9-q"), "policy rand-m9-q: expected sections like m9, got 'q'");
-  EXPECT_EQ(refusal("rand-m9-n2-m8"), "policy rand-m9-n2-m8: expected each section once, got m twice");
-  EXPECT_EQ(refusal("rand-m1.5"), "policy rand-m1.5: expected an integer from 0 to 1000 for m, got 1.5");
-  EXPECT_EQ(refusal("rand-n101"), "policy rand-n101: expected an integer from 1 to 100 for n, got 101");
-  EXPECT_EQ(refusal("rand-n16-tweights"), "policy rand-n16-tweights: expected an integer from 1 to 15 for n, got 16");
-  EXPECT_EQ(refusal("rand-mmax0"), "policy rand-mmax0: expected an integer from 1 to 1000 for mmax, got 0");
-  EXPECT_EQ(refusal("rand-inc2"), "policy rand-inc2: expected an integer from 0 to 1 for inc, got 2");
-  EXPECT_EQ(refusal("rand-p1.5"), "policy rand-p1.5: expected a probability p of at most 1, got 1.5");
-  EXPECT_EQ(refusal("randaugment-q1"), "policy randaugment-q1: expected the sections n, m, b, got 'q1'");
-  EXPECT_EQ(refusal("randaugment-m31"), "policy randaugment-m31: expected an integer from 0 to 30 for m, got 31");
-  EXPECT_EQ(refusal("randaugment-b1001"),
-            "policy randaugment-b1001: expected an integer from 2 to 1000 for b, got 1001");
-  EXPECT_EQ(refusal("trivialaugment-n1"), "policy trivialaugment-n1: expected the sections b, got 'n1'");
+  EXPECT_ERROR(refusal("augmix"), "policy", "'augmix'");
+  EXPECT_ERROR(refusal("rand-m9-x3"), "policy rand-m9-x3", "'x3'");
+  EXPECT_ERROR(refusal("rand-m9-q"), "policy rand-m9-q", "'q'");
+  EXPECT_ERROR(refusal("rand-m9-n2-m8"), "policy rand-m9-n2-m8", "m twice");
+  EXPECT_ERROR(refusal("rand-m1.5"), "policy rand-m1.5", "1.5");
+  EXPECT_ERROR(refusal("rand-n101"), "policy rand-n101", "101");
+  EXPECT_ERROR(refusal("rand-n16-tweights"), "policy rand-n16-tweights", "16");
+  EXPECT_ERROR(refusal("rand-mmax0"), "policy rand-mmax0", "0");
+  EXPECT_ERROR(refusal("rand-inc2"), "policy rand-inc2", "2");
+  EXPECT_ERROR(refusal("rand-p1.5"), "policy rand-p1.5", "1.5");
+  EXPECT_ERROR(refusal("randaugment-q1"), "policy randaugment-q1", "'q1'");
+  EXPECT_ERROR(refusal("randaugment-m31"), "policy randaugment-m31", "31");
+  EXPECT_ERROR(refusal("randaugment-b1001"), "policy randaugment-b1001", "1001");
+  EXPECT_ERROR(refusal("trivialaugment-n1"), "policy trivialaugment-n1", "'n1'");
   for (const Filter filter : {Filter::box, Filter::hamming, Filter::lanczos}) {
     EXPECT_EQ(error_of([&] {
                 policy_from_name("rand", {Filter::nearest, filter});
@@ -243,7 +240,7 @@ TEST(LoaderChecks, NameTheOptionItsRangeAndTheValue) {
   }
   LoaderOptions mixed;
   mixed.mix.probability = 7;
-  EXPECT_EQ(error_of([&] { check(mixed); }), "mix.probability: expected 0 to 1, got 7");
+  EXPECT_ERROR(error_of([&] { check(mixed); }), "mix.probability", "7");
 }
 
 TEST(LoaderChecks, NameTheSampleThatDoesNotFit) {
@@ -255,13 +252,12 @@ TEST(LoaderChecks, NameTheSampleThatDoesNotFit) {
     return error_of([&] { check(options, samples, dataset); });
   };
   const auto nothing = [](LoaderOptions&) {};
-  EXPECT_EQ(refusal(nothing, {0, 1, 20}), "loader.subset: expected samples below 20, got 20");
-  EXPECT_EQ(refusal(nothing, {0, 1, -2}), "loader.subset: expected samples below 20, got -2");
-  EXPECT_EQ(refusal(nothing, {4, 5}), "loader.batch_size: expected at most the 2 samples of the dataset, got 3");
-  EXPECT_EQ(refusal([](auto& o) { o.ranks = 2, o.batch_size = 2; }, {1, 2, 3}),
-            "loader.batch_size: expected at most the 3 samples of the dataset, over all ranks, got 4");
-  EXPECT_EQ(refusal([](auto& o) { o.mix = {.mixup_alpha = 1, .classes = 3}; }, {0, 1, 3}),
-            "loader.mix.classes: expected more than the label 3 of noise/3, got 3");
+  EXPECT_ERROR(refusal(nothing, {0, 1, 20}), "loader.subset", "20");
+  EXPECT_ERROR(refusal(nothing, {0, 1, -2}), "loader.subset", "-2");
+  EXPECT_ERROR(refusal(nothing, {4, 5}), "loader.batch_size", "3");
+  EXPECT_ERROR(refusal([](auto& o) { o.ranks = 2, o.batch_size = 2; }, {1, 2, 3}), "loader.batch_size", "4");
+  EXPECT_ERROR(refusal([](auto& o) { o.mix = {.mixup_alpha = 1, .classes = 3}; }, {0, 1, 3}), "loader.mix.classes",
+               "3");
   LoaderOptions options;
   options.batch_size = 3;
   EXPECT_NO_THROW(check(options, {0, 19, 5}, dataset));

@@ -8,6 +8,7 @@
 #include <future>
 #include <string>
 
+#include "tests/support/errors.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
 
@@ -170,9 +171,9 @@ TEST(OrderedPrefetch, RefusalsNameTheOption) {
     }
     return "";
   };
-  EXPECT_EQ(refusal({.threads = 0}), "prefetch: expected at least 1 thread, got 0");
-  EXPECT_EQ(refusal({.threads = -3}), "prefetch: expected at least 1 thread, got -3");
-  EXPECT_EQ(refusal({.threads = 1, .in_flight = 0}), "prefetch: expected at least 1 item in flight, got 0");
+  EXPECT_ERROR(refusal({.threads = 0}), "prefetch", "0");
+  EXPECT_ERROR(refusal({.threads = -3}), "prefetch", "-3");
+  EXPECT_ERROR(refusal({.threads = 1, .in_flight = 0}), "prefetch", "0");
   EXPECT_EQ(PrefetchOptions().threads, 1);
   EXPECT_EQ(PrefetchOptions().in_flight, 16u);
 }

@@ -172,8 +172,7 @@ TEST_F(HubRequests, RefusalsNameTheUrlAndTheLocation) {
   location = "ftp://x";
   EXPECT_ERROR(error_of([&] { client.get(url, 10); }), url, "\"ftp://x\"");
   location = std::string(201, 'x');
-  EXPECT_EQ(error_of([&] { client.get(url, 10); }),
-            url + ": expected a redirection to a URL with https://, got \"" + std::string(200, 'x') + "\"");
+  EXPECT_ERROR(error_of([&] { client.get(url, 10); }), url, "\"" + std::string(200, 'x') + "\"");
 }
 
 TEST_F(HubRequests, NineRedirectionsAreFollowedToTheEnd) {

@@ -119,8 +119,7 @@ TEST_F(DecodeMemory, IsAGibibyteUntilItIsSet) {
   set_decode_memory(1);
   EXPECT_EQ(decode_memory(), 1);
   for (const int64_t bytes : {int64_t{0}, int64_t{-1}, std::numeric_limits<int64_t>::min()}) {
-    EXPECT_EQ(testing::error_of([&] { set_decode_memory(bytes); }),
-              "decode memory: expected at least 1 byte, got " + std::to_string(bytes));
+    EXPECT_ERROR(testing::error_of([&] { set_decode_memory(bytes); }), "decode memory", std::to_string(bytes));
   }
   EXPECT_EQ(decode_memory(), 1) << "the limit stays";
 }

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <limits>
 
+#include "tests/support/errors.h"
 #include "tests/support/messages.h"
 #include "tests/support/onnx_file.h"
 #include "tests/support/paths.h"
@@ -191,7 +192,7 @@ TEST(GraphBuilder, LargeWeightsAreAlignedInAFileBesideIt) {
 TEST(GraphBuilder, OtherTypesAreErrors) {
   GraphBuilder graph = with_input();
   graph.add_output("x", {"y", DType::f64, {3}});
-  EXPECT_EQ(testing::error_of([&] { written(graph); }), "ONNX tensor: expected f32, u8, i8 or i64, got f64");
+  EXPECT_ERROR(testing::error_of([&] { written(graph); }), "ONNX tensor", "f64");
   EXPECT_THROW(graph.cast("x", DType::bf16), Error);
 }
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/serve/serve_fixture.h"
+#include "tests/support/errors.h"
 #include "vitrail/serve/call_internal.h"
 #include "vitrail/serve/http_error.h"
 
@@ -45,7 +46,7 @@ TEST(Failure, OfTheServerHasAStatusAndKeepsItsMessageFromClients) {
     const Failure of = failure_of(error, "m");
     return str(of.status, " ", of.error);
   };
-  EXPECT_EQ(failure(Error("x.png", "an image", "text")), "0 x.png: expected an image, got text");
+  EXPECT_ERROR(failure(Error("x.png", "an image", "text")), "0 x.png", "text");
   EXPECT_EQ(failure(HttpError(413, "too much")), "413 too much");
   EXPECT_EQ(failure(std::bad_alloc()), "503 out of memory");
   EXPECT_TRUE(warnings.messages.empty());

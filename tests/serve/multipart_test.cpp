@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include "tests/support/errors.h"
 #include "tests/support/messages.h"
 #include "vitrail/serve/multipart_internal.h"
 
@@ -90,8 +91,7 @@ TEST(Multipart, RefusalsSayWhatIsDamaged) {
   EXPECT_EQ(refusal("--XX abc", kType), damaged + "other characters after a boundary");
   EXPECT_EQ(refusal("--XX\r\na: b\r\n\r\n\r\n--XX--", kType), damaged + "a part without Content-Disposition");
   EXPECT_EQ(refusal("--XX\r\nabc\r\n--XX--", kType), damaged + "a part without headers");
-  EXPECT_EQ(refusal(part("", "a") + part("", "b") + "--XX--", kType, 1),
-            "multipart: expected at most 1 parts, got more");
+  EXPECT_ERROR(refusal(part("", "a") + part("", "b") + "--XX--", kType, 1), "multipart", "more");
 }
 
 TEST(Multipart, ParametersMayFollowEachOtherWithSpaces) {

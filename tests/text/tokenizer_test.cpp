@@ -316,8 +316,8 @@ TEST(Tokenizer, AWarningShowsTheBeginningOfALongText) {
     EXPECT_EQ(warnings.messages[0], str(shown, ": cut to the model's context of 3 tokens, from ", ids));
   }
   EXPECT_ERROR(testing::error_of([&] { tokenizer->encode("a", 0); }), "text", "0");
-  EXPECT_EQ(testing::error_of([&] { tokenizer->encode(std::string(79, 'a') + "\xff" + "b", 9); }),
-            "text: expected UTF-8, got \"" + std::string(79, 'a') + "\\xFF\"");
+  EXPECT_ERROR(testing::error_of([&] { tokenizer->encode(std::string(79, 'a') + "\xff" + "b", 9); }), "text",
+               "\"" + std::string(79, 'a') + "\\xFF\"");
 }
 
 TEST(Tokenizer, HasTheSpecialTokensOfItsModel) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <set>
 
+#include "tests/support/errors.h"
 #include "tests/train/training_fixture.h"
 #include "vitrail/train/trainer.h"
 
@@ -275,8 +276,7 @@ TEST(RunData, ATestSplitIsForValidationOnlyIfTheRecipeSaysSo) {
 TEST(RunData, AValidationSplitWithoutImagesIsAnError) {
   const fs::path images = make_images(3, 1);
   fs::create_directories(images / "val/red");
-  EXPECT_EQ(error_of([&] { open_sets(recipe_for(images, images), 3); }),
-            images.string() + ": expected images that can be read in the split val, got none");
+  EXPECT_ERROR(error_of([&] { open_sets(recipe_for(images, images), 3); }), images.string(), "none");
 }
 
 TEST(RunData, AHoldOutLeavesAnImage) {
@@ -285,8 +285,7 @@ TEST(RunData, AHoldOutLeavesAnImage) {
   recipe.holdout = 11;
   EXPECT_EQ(open_sets(recipe, 3).train.size(), 1);
   recipe.holdout = 12;
-  EXPECT_EQ(error_of([&] { open_sets(recipe, 3); }),
-            "data.holdout: expected fewer than the 12 training images, got 12");
+  EXPECT_ERROR(error_of([&] { open_sets(recipe, 3); }), "data.holdout", "12");
 }
 
 TEST(RunData, ChannelsAndTheCacheAreTheRecipes) {

@@ -2,6 +2,7 @@
 // A run replaces no other: what is in its folder decides whether it may begin.
 #include "vitrail/train/run/run_files_internal.h"
 
+#include "tests/support/errors.h"
 #include "tests/support/models.h"
 #include "tests/train/training_runs.h"
 
@@ -65,10 +66,8 @@ TEST(RunFiles, WhatAKilledRunLeavesResumes) {
        {"recipe.json", "metrics.csv", "checkpoints/best.safetensors", "model/config.json", "report.html"}) {
     place(folder, {file});
     EXPECT_NO_THROW(require_startable(folder, true)) << file;
-    EXPECT_EQ(error_of([&] { require_startable(folder, false); }),
-              folder.string() +
-                  ": expected a folder without a run, or --resume to continue its run, got a folder with " +
-                  find_run_file(folder));
+    EXPECT_ERROR(error_of([&] { require_startable(folder, false); }), folder.string(),
+                 "a folder with " + find_run_file(folder));
   }
   write_file(folder / "summary.json", "{\"finished\": false}");
   EXPECT_NO_THROW(require_startable(folder, true));
@@ -88,13 +87,10 @@ TEST(RunFiles, AFinishedRunWithoutItsCheckpointsStays) {
   train_to(run, recipe);
   fs::remove_all(run / "checkpoints");
   const std::string model = read_text(run / "model/model.safetensors"), metrics = read_text(run / "metrics.csv");
-  EXPECT_EQ(error_of([&] { train_to(run, other); }),
-            run.string() + ": expected a folder without a run, got a folder with summary.json");
+  EXPECT_ERROR(error_of([&] { train_to(run, other); }), run.string(), "a folder with summary.json");
   for (const Recipe& resumed : {recipe, other}) {
-    EXPECT_EQ(error_of([&] { train_to(run, resumed, true); }),
-              run.string() +
-                  ": expected a run with a checkpoint to continue from, or a folder without a run, "
-                  "got results (summary.json) without a checkpoint");
+    EXPECT_ERROR(error_of([&] { train_to(run, resumed, true); }), run.string(),
+                 "results (summary.json) without a checkpoint");
   }
   fs::remove(run / "summary.json");
   EXPECT_TRUE(contains(error_of([&] { train_to(run, recipe, true); }), "got results (model) without a checkpoint"));

@@ -559,7 +559,7 @@ TEST(KeyPattern, TheLimitsOfPatternsAndKeysAreReached) {
   EXPECT_ERROR(error("a(?!b)"), "rule 7", "\"a(?!b)\"");
   std::string groups;
   for (int i = 0; i < 17; ++i) groups += "(a)";
-  EXPECT_EQ(error(groups), "rule 7: expected at most 16 groups; (?:…) is not counted, got \"" + groups + "\"");
+  EXPECT_ERROR(error(groups), "rule 7", "\"" + groups + "\"");
   EXPECT_TRUE(error("(a").starts_with("rule 7: expected a regular expression, got \"(a\" ("));
 }
 

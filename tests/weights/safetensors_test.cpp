@@ -245,10 +245,8 @@ TEST(Safetensors, TheErrorSaysWhatIsWrong) {
   EXPECT_ERROR(of("{\"a\":{\"dtype\":\"U8\",\"shape\":[1]}}"), ": a", "{\"dtype\":\"U8\",\"shape\":[1]}");
   EXPECT_ERROR(of("{\"a\":{\"dtype\":\"U8\",\"data_offsets\":[0,1]}}"), ": a",
                "{\"data_offsets\":[0,1],\"dtype\":\"U8\"}");
-  EXPECT_EQ(of("{\"a\":\"" + std::string(90, 'x') + "\"}"),
-            ": a: expected an object with dtype, shape and data_offsets, got \"" + std::string(76, 'x') + "...");
-  EXPECT_EQ(of("{\"a\":\"" + std::string(78, 'x') + "\"}"),
-            ": a: expected an object with dtype, shape and data_offsets, got \"" + std::string(78, 'x') + "\"");
+  EXPECT_ERROR(of("{\"a\":\"" + std::string(90, 'x') + "\"}"), ": a", "\"" + std::string(76, 'x') + "...");
+  EXPECT_ERROR(of("{\"a\":\"" + std::string(78, 'x') + "\"}"), ": a", "\"" + std::string(78, 'x') + "\"");
   EXPECT_ERROR(a("f32", "[1]", "[0,4]"), ": a", "\"f32\"");
   EXPECT_ERROR(of("{\"a\":{\"dtype\":7,\"shape\":[1],\"data_offsets\":[0,4]}}", 4), ": a", "7");
   EXPECT_ERROR(a("F32", "3", "[0,4]"), ": a", "3");

@@ -556,8 +556,8 @@ TEST(TorchArchive, StoragesAreTheEntriesOfTheirKeys) {
     EXPECT_EQ(a.data<uint8_t>()[1], 4) << folder;
     EXPECT_EQ(checkpoint.tensor("n").shape(), (Shape{0, 3}));
     EXPECT_EQ(checkpoint.tensor("n").dtype(), DType::i64);
-    EXPECT_EQ(testing::error_of([&] { checkpoint.tensor("b"); }),
-              path.string() + ": b: expected its storage in the archive, got no entry \"" + folder + "data/gone\"");
+    EXPECT_ERROR(testing::error_of([&] { checkpoint.tensor("b"); }), path.string() + ": b",
+                 "no entry \"" + folder + "data/gone\"");
     EXPECT_ERROR(testing::error_of([&] { checkpoint.tensor("c"); }), path.string() + ": c", "4 bytes");
   }
 }
