@@ -17,11 +17,11 @@ function(vitrail_embed_files FUNCTION NAMESPACE HEADER FOLDER)
 #include "@HEADER@"
 
 namespace @NAMESPACE@ {
-namespace {
-constexpr EmbeddedFile kFiles[] = {
+std::span<const EmbeddedFile> @FUNCTION@() {
+  static constexpr EmbeddedFile kFiles[] = {
 @TABLE@};
-}  // namespace
-std::span<const EmbeddedFile> @FUNCTION@() { return kFiles; }
+  return kFiles;
+}
 }  // namespace @NAMESPACE@
 ]])
   target_sources(vitrail_lib PRIVATE ${source})
