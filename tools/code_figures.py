@@ -31,14 +31,14 @@ STRUCT = re.compile(r"^( *)(?:typedef )?struct (\w+)[^;{]*\{(.*?)^\1\}", re.M | 
 WORDING = re.compile(r"\b(expected|got|found|cannot|unknown|missing|must)\b|\bno such\b")
 INSTALLED = re.compile(r"(?<!-inl)(?<!_internal)\.h$")
 COMMANDS = {
-    "classify": "classify {inputs}/set/test/a -m {model}",
+    "classify": "classify {inputs}/set/test/cat -m {model}",
     "eval": "eval {inputs}/set -m {model}",
     "train": "train {inputs}/set -o {inputs}/run -m {model} --epochs 1",
     "knn": "knn {inputs}/set {inputs}/set -m {model}",
 }
 
 # Files whose opens are counted.
-KINDS = {"weights": r"safetensors$", "config.json": r"config\.json$", "class folder": r"/[ab]$", "image": r"png$"}
+KINDS = {"weights": r"safetensors$", "config.json": r"config\.json$", "class folder": r"/(cat|dog)$", "image": r"png$"}
 
 
 def sources(folder, suffixes=CODE):
@@ -118,7 +118,7 @@ def opens(program, root):
         inputs = pathlib.Path(temporary)
         image = (root / "examples" / "photographs" / "chelsea.png").read_bytes()
         for split, number in (("train", 4), ("val", 2), ("test", 2)):
-            for name in "ab":
+            for name in ("cat", "dog"):
                 folder = inputs / "set" / split / name
                 folder.mkdir(parents=True)
                 for i in range(number):  # Identical images would be a warning.
