@@ -155,7 +155,7 @@ CHANGING = [(re.compile(pattern), text) for pattern, text in [
     (rb"\b\d+(:\d\d)+\b", b"_"),
     (rb"127\.0\.0\.1:\d+", b"ADDRESS"),
     (rb"(?m)^(vitrail_\w+(\{[^}]*\})?) [-+.\w]+$", rb"\1 _"),
-    (rb"\b[0-9a-f]{7,40}\b(?=[^.]*$)", b"COMMIT"),
+    (rb"(commit +)[0-9a-f]{7,40}", rb"\1_"),
 ]]  # fmt: skip
 CHANGING_COLUMNS = {"images_per_second", "data_wait", "seconds"}
 CHANGING_METADATA = {"checksum", "counters", "fingerprint"}  # Times and the program in checkpoints.
