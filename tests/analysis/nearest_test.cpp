@@ -14,6 +14,7 @@
 #include "vitrail/analysis/knn.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
+#include "vitrail/kernels/rowwise/l2_normalize.h"
 
 namespace vitrail::analysis {
 namespace {
@@ -146,11 +147,11 @@ TEST(TensorRows, AreReadFromAnyRowInFloat) {
 
 TEST(NormalizeRow, GivesTheNormAndLeavesZeros) {
   std::vector<float> row{3, 0, -4}, zeros(3), tiny{1e-30f, 0, 0};
-  EXPECT_DOUBLE_EQ(normalize_row(row.data(), 3), 5);
+  EXPECT_DOUBLE_EQ(kernels::normalize_row(row.data(), 3), 5);
   EXPECT_FLOAT_EQ(row[2], -0.8f);
-  EXPECT_EQ(normalize_row(zeros.data(), 3), 0);
+  EXPECT_EQ(kernels::normalize_row(zeros.data(), 3), 0);
   EXPECT_EQ(zeros, std::vector<float>(3));
-  EXPECT_NEAR(normalize_row(tiny.data(), 3), 1e-30, 1e-36);
+  EXPECT_NEAR(kernels::normalize_row(tiny.data(), 3), 1e-30, 1e-36);
   EXPECT_TRUE(std::isfinite(tiny[0]));
 }
 
@@ -240,14 +241,14 @@ TEST(SimilarPairs, HaveTheirScoresInAndBetweenBlocks) {
 TEST(NormalizeRow, NormsBelowTheLimitCountAsIt) {
   for (const auto& [value, want] : {std::pair(2e-12F, 1.0), std::pair(1e-13F, 0.1), std::pair(-5e-13F, -0.5)}) {
     std::vector<float> row{0, value};
-    EXPECT_NEAR(normalize_row(row.data(), 2), std::abs(value), 1e-18);
+    EXPECT_NEAR(kernels::normalize_row(row.data(), 2), std::abs(value), 1e-18);
     EXPECT_EQ(row[0], 0);
     EXPECT_NEAR(row[1], want, 1e-6) << value;
   }
   std::vector<float> row{3, 4, 12};
-  EXPECT_DOUBLE_EQ(normalize_row(row.data(), 2), 5) << "the third value is not of the row";
+  EXPECT_DOUBLE_EQ(kernels::normalize_row(row.data(), 2), 5) << "the third value is not of the row";
   EXPECT_EQ(row[2], 12);
-  EXPECT_EQ(normalize_row(nullptr, 0), 0);
+  EXPECT_EQ(kernels::normalize_row(nullptr, 0), 0);
 }
 
 }  // namespace

@@ -147,7 +147,9 @@ const std::map<std::string, Tokens> kTokens{
 
 void check_tokens() {
   for (const auto& [name, tokens] : kTokens) {
-    EXPECT_EQ(embedded({"--tokens", name}).f32, library_values({.output = Output::features, .tokens = tokens})) << name;
+    EXPECT_EQ(embedded({"--tokens", name}).f32,
+              library_values({.output = Output::features, .features = {.tokens = tokens}}))
+        << name;
   }
   EXPECT_EQ(embedded({}).f32, embedded({"--tokens", "pooled"}).f32);
   EXPECT_EQ(embedded({"--tokens", "patch"}).shape, (std::vector<int64_t>{2, 4, 4, 18}));
@@ -155,18 +157,20 @@ void check_tokens() {
 
 void check_layer_of_embed() {
   for (const int layer : {0, 1, -1, -2}) {
-    const Values want = library_values({.output = Output::features, .tokens = Tokens::all, .layer = layer});
+    const Values want =
+        library_values({.output = Output::features, .features = {.tokens = Tokens::all, .layers = {layer}}});
     EXPECT_EQ(embedded({"--tokens", "all", "--layer", std::to_string(layer)}).f32, want) << layer;
   }
   EXPECT_NE(embedded({"--layer", "0"}).f32, embedded({}).f32);
   const NpyArray both = embedded({"--tokens", "patch", "--layer", "-1,0"});
   EXPECT_EQ(both.shape, (std::vector<int64_t>{2, 2, 4, 4, 18}));
-  EXPECT_EQ(both.f32, library_values({.output = Output::features, .tokens = Tokens::patch, .layers = {-1, 0}}));
+  EXPECT_EQ(both.f32,
+            library_values({.output = Output::features, .features = {.tokens = Tokens::patch, .layers = {-1, 0}}}));
 }
 
 void check_no_norm() {
   for (const auto& [name, tokens] : kTokens) {
-    const Request request{.output = Output::features, .tokens = tokens, .normalize = false};
+    const Request request{.output = Output::features, .features = {.tokens = tokens, .final_norm = false}};
     EXPECT_EQ(embedded({"--tokens", name, "--no-norm"}).f32, library_values(request)) << name;
     EXPECT_NE(embedded({"--tokens", name}).f32, library_values(request)) << name;
   }
@@ -327,7 +331,7 @@ void expect_scores(const NpyArray& got, const analysis::PcaMaps& want) {
   }
 }
 
-constexpr Request kGrid{.output = Output::features, .tokens = Tokens::grid};
+const Request kGrid{.output = Output::features, .features = {.tokens = Tokens::grid}};
 
 // Overlays have the size of their images.  Images of one name have numbers.
 void check_output_of_pca() {
@@ -341,14 +345,14 @@ void check_output_of_pca() {
 void check_layer_of_pca() {
   for (const int layer : {0, -1}) {
     Request request = kGrid;
-    request.layer = layer;
+    request.features.layers = {layer};
     expect_scores(pca_scores_of("b.npy", {"--layer", std::to_string(layer)}), library_maps(request)[1]);
   }
 }
 
 void check_no_norm_of_pca() {
   Request request = kGrid;
-  request.normalize = false;
+  request.features.final_norm = false;
   expect_scores(pca_scores_of("a.npy", {"--no-norm"}), library_maps(request)[0]);
   EXPECT_NE(pca_scores_of("a.npy", {"--no-norm"}).f32, pca_scores_of("a.npy", {}).f32);
 }

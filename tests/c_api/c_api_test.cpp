@@ -41,7 +41,7 @@ TEST(CApi, GivesTheResultsOfModelBitForBit) {
   EXPECT_OK(vitrail_embed(handle, in.handles.data(), 2, &options, &grid));
   expect_same(
       grid,
-      model.embed(in.views, {.tokens = infer::Tokens::grid, .layer = 0, .final_norm = false, .l2_normalize = true}));
+      model.embed(in.views, {.tokens = infer::Tokens::grid, .layers = {0}, .final_norm = false, .l2_normalize = true}));
   vitrail_attention_options attention = VITRAIL_ATTENTION_OPTIONS_INIT;
   attention.head = 0;
   EXPECT_OK(vitrail_attention(handle, in.a, &attention, &map));

@@ -103,8 +103,8 @@ TEST(Session, KeepsTheListsOfLayersOfItsProgramsOnly) {
   const Tensor images = Tensor::randn({1, 3, 16, 16}, 1);
   const auto run = [&](unsigned first, unsigned last) {  // a list of ten blocks, 0 or 1, for each number
     for (unsigned bits = first; bits < last; ++bits) {
-      Request request{.output = Output::features};
-      for (int i = 0; i < 10; ++i) request.layers.push_back(bits >> i & 1);
+      Request request{.output = Output::features, .features = {.layers = {}}};
+      for (int i = 0; i < 10; ++i) request.features.layers.push_back(bits >> i & 1);
       session.run(images, request);
     }
   };

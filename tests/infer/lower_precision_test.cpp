@@ -49,7 +49,7 @@ double relative_error(const models::VisionTransformerConfig& config, kernels::Pr
 
 // The rotation keeps the length of queries and keys and is computed in fp32 in every precision.
 TEST(LowerPrecision, OfRotaryModelsIsAsAccurateAsOfPlainOnes) {
-  const Request tokens{.output = Output::features, .tokens = Tokens::all};
+  const Request tokens{.output = Output::features, .features = {.tokens = Tokens::all}};
   models::VisionTransformerConfig eva = plain_config(), dinov3 = plain_config();
   eva.use_rot_pos_emb = dinov3.use_rot_pos_emb = true;
   dinov3.rope_type = nn::RotaryType::dinov3;

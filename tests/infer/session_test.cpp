@@ -13,6 +13,7 @@
 #include "tests/support/paths.h"
 #include "vitrail/base/error.h"
 #include "vitrail/kernels/isa/isa.h"
+#include "vitrail/kernels/rowwise/l2_normalize.h"
 #include "vitrail/models/flops.h"
 #include "vitrail/models/load.h"
 
@@ -41,7 +42,7 @@ TEST_P(SessionOfFixture, EqualsTheReferenceAndTheEagerModel) {
     if (golden.has("logits" + suffix)) {
       EXPECT_TRUE(testing::close(logits, golden["logits" + suffix], tolerance, tolerance)) << suffix;
     }
-    const Request tokens{.output = Output::features, .tokens = Tokens::all};
+    const Request tokens{.output = Output::features, .features = {.tokens = Tokens::all}};
     EXPECT_TRUE(testing::close(session.run(input, tokens)[0], golden["tokens" + suffix], tolerance, tolerance))
         << suffix;
   }
@@ -65,8 +66,8 @@ TEST_P(DeadTokens, TheirEliminationKeepsTheClsFeatures) {
   const Session session(model_of("timm_token"), {.precision = GetParam()});
   const auto& config = session.config();
   const Tensor images = Tensor::randn({3, config.in_chans, config.img_size[0], config.img_size[1]}, 5);
-  const Request cls{.output = Output::features, .tokens = Tokens::cls};
-  const Tensor all = session.run(images, {.output = Output::features, .tokens = Tokens::all})[0];
+  const Request cls{.output = Output::features, .features = {.tokens = Tokens::cls}};
+  const Tensor all = session.run(images, {.output = Output::features, .features = {.tokens = Tokens::all}})[0];
   EXPECT_TRUE(testing::close(session.run(images, cls)[0], all.narrow(1, 0, 1).contiguous().view({3, all.size(2)}),
                              kEagerTolerance, kEagerTolerance));
 
@@ -91,7 +92,7 @@ TEST(Session, ABatchLargerThanTheCacheRunsInSeveralPasses) {
   while (batch % session.images_per_pass(shape(batch)) == 0) ++batch;
   const int64_t per_pass = session.images_per_pass(shape(batch));
   const Tensor images = Tensor::randn(shape(batch), 1);
-  for (const Request& request : {Request{}, Request{.output = Output::features, .tokens = Tokens::all}}) {
+  for (const Request& request : {Request{}, Request{.output = Output::features, .features = {.tokens = Tokens::all}}}) {
     const Tensor batched = session.run(images, request)[0];
     ASSERT_EQ(batched.size(0), batch);
     for (const int64_t i : {int64_t{0}, per_pass - 1, per_pass, batch - 1}) {
@@ -134,7 +135,7 @@ double half_limit() {
 TEST_P(SessionOfFixture, LowerPrecisionHasASmallError) {
   const auto folder = testing::model_fixture(GetParam()).parent_path();
   const Tensor input = testing::read_golden(folder / "golden.safetensors")["input"];
-  const Request tokens{.output = Output::features, .tokens = Tokens::all};
+  const Request tokens{.output = Output::features, .features = {.tokens = Tokens::all}};
   const Tensor exact = Session(model_of(GetParam(), input)).run(input, tokens)[0];
   for (const auto& [precision, limit] :
        {std::pair{kernels::Precision::half, half_limit()}, std::pair{kernels::Precision::int8, 0.06}}) {
@@ -206,12 +207,13 @@ TEST(Session, ConcurrentRunsOfSeveralBatchSizesEqualSingleRuns) {
 TEST(Session, LayersCountFromBothEnds) {
   const Session session(model_of("timm_token"));
   const Tensor input = images(1, 4);
-  const Request first{.output = Output::features, .tokens = Tokens::all, .layer = 0, .normalize = false};
+  const Request first{.output = Output::features,
+                      .features = {.tokens = Tokens::all, .layers = {0}, .final_norm = false}};
   Request from_end = first;
-  from_end.layer = -2;  // the model has two blocks
+  from_end.features.layers = {-2};  // the model has two blocks
   EXPECT_TRUE(testing::close(session.run(input, from_end)[0], session.run(input, first)[0], 0));
   Request beyond = first;
-  beyond.layer = 2;
+  beyond.features.layers = {2};
   EXPECT_THROW(session.run(input, beyond), Error);
 }
 
@@ -219,28 +221,51 @@ TEST(Session, LayersCountFromBothEnds) {
 TEST(Session, SeveralLayersAreComputedInOnePass) {
   const Session session(model_of("timm_reg_tokens"));
   const Tensor input = images(2, 3);
-  const std::vector<std::vector<int64_t>> lists{{-1, 0}, {0, 1, 0}, {-2}, {-1, 0}};
+  const std::vector<std::vector<int64_t>> lists{{-1, 0}, {0, 1, 0}, {-1, 0}};
   for (const Tokens tokens : {Tokens::pooled, Tokens::cls, Tokens::patch, Tokens::grid, Tokens::all}) {
     for (const bool normalize : {true, false}) {
       for (const std::vector<int64_t>& layers : lists) {
-        Request request{.output = Output::features, .tokens = tokens, .normalize = normalize, .layers = layers};
+        const Request request{.output = Output::features,
+                              .features = {.tokens = tokens, .layers = layers, .final_norm = normalize}};
         const Tensor together = session.run(input, request)[0];
         ASSERT_EQ(together.size(1), static_cast<int64_t>(layers.size()));
         for (size_t i = 0; i < layers.size(); ++i) {
-          Request single{.output = Output::features, .tokens = tokens, .layer = layers[i], .normalize = normalize};
+          Request single = request;
+          single.features.layers = {layers[i]};
           EXPECT_TRUE(testing::close(together.select(1, static_cast<int64_t>(i)), session.run(input, single)[0], 1e-6));
         }
       }
     }
   }
-  EXPECT_THROW(session.run(input, {.output = Output::features, .layers = {0, 2}}), Error) << "two blocks";
+  EXPECT_THROW(session.run(input, {.output = Output::features, .features = {.layers = {0, 2}}}), Error) << "two blocks";
+}
+
+// The scaling is that of normalize_row(), after the pass.
+TEST(Session, FeaturesHaveLengthOneIfAsked) {
+  const Session session(model_of("timm_reg_tokens"));
+  const Tensor input = images(2, 3);
+  for (const Output output : {Output::features, Output::logits_and_features, Output::logits}) {
+    Request request{.output = output, .features = {.tokens = Tokens::all}};
+    const std::vector<Tensor> plain = session.run(input, request);
+    request.features.l2_normalize = true;
+    const std::vector<Tensor> scaled = session.run(input, request);
+    const Tensor want = plain.back();
+    kernels::normalize_rows(want.data<float>(), want.numel() / want.size(-1), want.size(-1));
+    EXPECT_TRUE(testing::close(scaled.back(), want, 0));
+    EXPECT_TRUE(plain.size() == 1 || testing::close(scaled[0], plain[0], 0)) << "not the logits beside them";
+    session.run_into(input, request, plain);
+    EXPECT_TRUE(testing::close(plain.back(), want, 0));
+  }
+  const Request attention{.output = Output::attention, .features = {.l2_normalize = true}};
+  EXPECT_TRUE(
+      testing::close(session.run(input, attention)[0], session.run(input, {.output = Output::attention})[0], 0));
 }
 
 TEST(Session, TheGridHasThePatchesInRows) {
   const Session session(model_of("timm_non_square"));
   const Tensor input = Tensor::randn({2, 3, 24, 16}, 5);
-  const Tensor patches = session.run(input, {.output = Output::features, .tokens = Tokens::patch})[0];
-  const Tensor grid = session.run(input, {.output = Output::features, .tokens = Tokens::grid})[0];
+  const Tensor patches = session.run(input, {.output = Output::features, .features = {.tokens = Tokens::patch}})[0];
+  const Tensor grid = session.run(input, {.output = Output::features, .features = {.tokens = Tokens::grid}})[0];
   EXPECT_EQ(grid.shape(), (Shape{2, 6, 2, 18}));
   EXPECT_TRUE(testing::close(grid.view({2, 12, 18}), patches, 0));
 }
@@ -270,10 +295,11 @@ TEST(Session, FeaturesOfTheClassTokenNeedOne) {
   ASSERT_FALSE(session.config().class_token);
   const auto& config = session.config();
   const Tensor input = Tensor::randn({1, config.in_chans, config.img_size[0], config.img_size[1]}, 1);
-  for (const std::vector<int64_t>& layers : {std::vector<int64_t>{}, {0}, {0, -1}}) {
-    const Request request{.output = Output::features, .tokens = Tokens::cls, .layers = layers};
+  for (const std::vector<int64_t>& layers : {std::vector<int64_t>{0}, {0, -1}}) {
+    const Request request{.output = Output::features, .features = {.tokens = Tokens::cls, .layers = layers}};
     EXPECT_TRUE(testing::contains(testing::error_of([&] { session.run(input, request); }), "no class token"));
-    EXPECT_NO_THROW(session.run(input, {.output = Output::features, .tokens = Tokens::pooled, .layers = layers}));
+    EXPECT_NO_THROW(
+        session.run(input, {.output = Output::features, .features = {.tokens = Tokens::pooled, .layers = layers}}));
   }
 }
 
@@ -283,17 +309,18 @@ TEST(Session, LogitsAndFeaturesAreThoseOfSingleRequests) {
     const Tensor input = testing::input_of(fixture);
     for (const Tokens tokens : {Tokens::pooled, Tokens::patch, Tokens::all}) {
       for (const int64_t layer : {int64_t{-1}, session.config().depth - 1}) {
-        const Request both{.output = Output::logits_and_features, .tokens = tokens, .layer = layer};
+        const Request both{.output = Output::logits_and_features, .features = {.tokens = tokens, .layers = {layer}}};
         const std::vector<Tensor> got = session.run(input, both);
         ASSERT_EQ(got.size(), 2u);
         EXPECT_TRUE(testing::close(got[0], session.logits(input), 1e-5, 1e-5)) << fixture;
-        EXPECT_TRUE(
-            testing::close(got[1], session.run(input, {.output = Output::features, .tokens = tokens})[0], 1e-5, 1e-5))
+        EXPECT_TRUE(testing::close(
+            got[1], session.run(input, {.output = Output::features, .features = {.tokens = tokens}})[0], 1e-5, 1e-5))
             << fixture;
       }
     }
     const auto other = [&](int64_t layer, bool normalize) {
-      session.run(input, {.output = Output::logits_and_features, .layer = layer, .normalize = normalize});
+      session.run(input,
+                  {.output = Output::logits_and_features, .features = {.layers = {layer}, .final_norm = normalize}});
     };
     EXPECT_THROW(other(0, true), Error) << "the head reads the last block";
     EXPECT_THROW(other(-1, false), Error) << "the head reads normalised tokens";
@@ -348,16 +375,17 @@ TEST(Session, RequestsThatDifferHaveOtherPrograms) {
                                 {.output = Output::attention, .layer = 0},
                                 {.output = Output::attention, .all_layers = true},
                                 {.output = Output::logits_and_features},
-                                {.output = Output::logits_and_features, .tokens = Tokens::all},
-                                {.output = Output::features, .layers = {0}},
-                                {.output = Output::features, .layers = {1}},
-                                {.output = Output::features, .layers = {0, 1}},
-                                {.output = Output::features, .normalize = false, .layers = {0, 1}},
-                                {.output = Output::features, .tokens = Tokens::all, .layers = {0, 1}}};
+                                {.output = Output::logits_and_features, .features = {.tokens = Tokens::all}},
+                                {.output = Output::features, .features = {.layers = {0}}},
+                                {.output = Output::features, .features = {.layers = {1}}},
+                                {.output = Output::features, .features = {.layers = {0, 1}}},
+                                {.output = Output::features, .features = {.layers = {0, 1}, .final_norm = false}},
+                                {.output = Output::features, .features = {.tokens = Tokens::all, .layers = {0, 1}}}};
   for (const Tokens tokens : {Tokens::pooled, Tokens::cls, Tokens::patch, Tokens::grid, Tokens::all}) {
     for (const int64_t layer : {-2, -1, 0, 1}) {
       for (const bool normalize : {false, true}) {
-        requests.push_back({.output = Output::features, .tokens = tokens, .layer = layer, .normalize = normalize});
+        requests.push_back(
+            {.output = Output::features, .features = {.tokens = tokens, .layers = {layer}, .final_norm = normalize}});
       }
     }
   }
@@ -378,10 +406,10 @@ TEST(Session, FeaturesAreThoseOfTheEagerModel) {
   ASSERT_GT(prefix, 1);
   for (const int64_t layer : {-2, -1, 0, 1}) {
     for (const bool normalize : {false, true}) {
-      const Tensor all = eager.intermediate(input, {.layer = layer, .normalize = normalize});
+      const Tensor all = eager.intermediate(input, {.layer = layer, .final_norm = normalize});
       const auto got = [&](Tokens tokens) {
-        return session.run(input,
-                           {.output = Output::features, .tokens = tokens, .layer = layer, .normalize = normalize})[0];
+        return session.run(input, {.output = Output::features,
+                                   .features = {.tokens = tokens, .layers = {layer}, .final_norm = normalize}})[0];
       };
       EXPECT_TRUE(testing::close(got(Tokens::all), all, kEagerTolerance, kEagerTolerance)) << layer;
       EXPECT_TRUE(testing::close(got(Tokens::cls), all.select(1, 0).contiguous(), kEagerTolerance, kEagerTolerance))
@@ -409,9 +437,11 @@ TEST(Session, ErrorsNameTheRequest) {
   EXPECT_EQ(message(session, Tensor::zeros({3, 32, 32}), {}), "session: expected images [B, C, H, W], got [3, 32, 32]");
   EXPECT_EQ(message(session, Tensor::zeros({0, 3, 32, 32}), {}),
             "session: expected at least one image, got an empty batch");
-  EXPECT_EQ(message(session, input, {.output = Output::logits_and_features, .layer = 0}),
+  EXPECT_EQ(message(session, input, {.output = Output::logits_and_features, .features = {.layers = {0}}}),
             "session: expected features of the last block with the final norm, as the head reads them, got block 0");
-  EXPECT_EQ(message(session, input, {.output = Output::logits_and_features, .normalize = false}),
+  EXPECT_EQ(message(session, input, {.output = Output::logits_and_features, .features = {.layers = {0, -1}}}),
+            "session: expected features of the last block with the final norm, as the head reads them, got 2 blocks");
+  EXPECT_EQ(message(session, input, {.output = Output::logits_and_features, .features = {.final_norm = false}}),
             "session: expected features of the last block with the final norm, as the head reads them, got block -1 "
             "without the norm");
   EXPECT_EQ(message(merging, input, {.output = Output::attention}),
@@ -419,7 +449,7 @@ TEST(Session, ErrorsNameTheRequest) {
             "tokens per block");
   const auto& config = no_class.config();
   const Tensor other = Tensor::randn({1, config.in_chans, config.img_size[0], config.img_size[1]}, 1);
-  EXPECT_EQ(message(no_class, other, {.output = Output::features, .tokens = Tokens::cls}),
+  EXPECT_EQ(message(no_class, other, {.output = Output::features, .features = {.tokens = Tokens::cls}}),
             "tokens: expected patch, pooled or all (the model has no class token), got cls");
   EXPECT_EQ(testing::error_of([] { Session(model_of("timm_token"), {.merged_per_block = -1}); }),
             "session: expected 0 or more merged tokens, got -1");
@@ -449,12 +479,13 @@ TEST(Session, TheLastBlockComputesTheTokensThatARequestReads) {
     return std::stoll(last.substr(result + 4));
   };
   EXPECT_EQ(rows({}), 2) << "the class and the distillation token";
-  EXPECT_EQ(rows({.output = Output::features, .tokens = Tokens::pooled}), 2);
-  EXPECT_EQ(rows({.output = Output::features, .tokens = Tokens::cls}), 1);
-  EXPECT_EQ(rows({.output = Output::logits_and_features, .tokens = Tokens::cls}), 2) << "the heads read both";
-  EXPECT_EQ(rows({.output = Output::features, .tokens = Tokens::all}), 18);
-  EXPECT_EQ(rows({.output = Output::features, .tokens = Tokens::patch}), 18);
-  EXPECT_EQ(rows({.output = Output::logits_and_features, .tokens = Tokens::patch}), 18);
+  EXPECT_EQ(rows({.output = Output::features, .features = {.tokens = Tokens::pooled}}), 2);
+  EXPECT_EQ(rows({.output = Output::features, .features = {.tokens = Tokens::cls}}), 1);
+  EXPECT_EQ(rows({.output = Output::logits_and_features, .features = {.tokens = Tokens::cls}}), 2)
+      << "the heads read both";
+  EXPECT_EQ(rows({.output = Output::features, .features = {.tokens = Tokens::all}}), 18);
+  EXPECT_EQ(rows({.output = Output::features, .features = {.tokens = Tokens::patch}}), 18);
+  EXPECT_EQ(rows({.output = Output::logits_and_features, .features = {.tokens = Tokens::patch}}), 18);
 }
 
 // The arithmetic of the linear layers, in the order of the program: patch embedding, two blocks, head.
@@ -503,9 +534,11 @@ TEST(Session, StatesItsOptions) {
   EXPECT_EQ(defaults.threads, 0);
   const Request request;
   EXPECT_EQ(request.output, Output::logits);
-  EXPECT_EQ(request.tokens, Tokens::pooled);
+  EXPECT_EQ(request.features.tokens, Tokens::pooled);
+  EXPECT_EQ(request.features.layers, std::vector<int64_t>{-1});
+  EXPECT_TRUE(request.features.final_norm);
+  EXPECT_FALSE(request.features.l2_normalize);
   EXPECT_EQ(request.layer, -1);
-  EXPECT_TRUE(request.normalize);
   EXPECT_FALSE(request.all_layers);
 }
 

@@ -49,7 +49,8 @@ TEST(TokenMerging, TheLastBlockMergesNothingWhereTheHeadReadsPrefixTokens) {
     return config.depth - with_merging;
   };
   EXPECT_EQ(blocks_without_merging("timm_token", {}), 1);
-  EXPECT_EQ(blocks_without_merging("timm_token", {.output = Output::features, .tokens = Tokens::pooled}), 1);
+  EXPECT_EQ(blocks_without_merging("timm_token", {.output = Output::features, .features = {.tokens = Tokens::pooled}}),
+            1);
   EXPECT_EQ(blocks_without_merging("timm_distilled", {}), 1);
   EXPECT_EQ(blocks_without_merging("timm_avg", {}), 0) << "the head reads all tokens";
 }
@@ -61,7 +62,7 @@ TEST(TokenMerging, TokensDisappearBlockByBlock) {
   model.merge_tokens(3);
   const Tensor input = input_of("timm_distilled");
   Tensor shares;
-  EXPECT_EQ(model.intermediate(input, {.layer = 0, .normalize = false}, &shares).size(1), 2 + 16 - 3);
+  EXPECT_EQ(model.intermediate(input, {.layer = 0, .final_norm = false}, &shares).size(1), 2 + 16 - 3);
   EXPECT_EQ(shares.size(1), 15);
   EXPECT_EQ(model.forward_features(input, &shares).size(1), 2 + 16 - 6);
   double patches = 0;
@@ -87,13 +88,13 @@ TEST(TokenMerging, RequestsForSinglePatchesAreErrors) {
     EXPECT_TRUE(testing::contains(message, "a model without token merging")) << message;
   };
   for (const Tokens tokens : {Tokens::patch, Tokens::grid, Tokens::all}) {
-    expect_refused({.output = Output::features, .tokens = tokens});
-    expect_refused({.output = Output::logits_and_features, .tokens = tokens});
+    expect_refused({.output = Output::features, .features = {.tokens = tokens}});
+    expect_refused({.output = Output::logits_and_features, .features = {.tokens = tokens}});
   }
-  expect_refused({.output = Output::features, .tokens = Tokens::pooled, .layers = {0, 1}});
+  expect_refused({.output = Output::features, .features = {.layers = {0, 1}}});
   expect_refused({.output = Output::attention});
   expect_refused({.output = Output::attention, .all_layers = true});
-  EXPECT_EQ(session.run(input, {.output = Output::features, .tokens = Tokens::cls})[0].size(1), 18);
+  EXPECT_EQ(session.run(input, {.output = Output::features, .features = {.tokens = Tokens::cls}})[0].size(1), 18);
   EXPECT_THROW(Session(model_of("timm_token"), {.merged_per_block = -1}), Error);
   EXPECT_THROW(Session(model_of("timm_map"), {.merged_per_block = 1}), Error) << "attention pooling";
   EXPECT_THROW(Session(model_of("timm_beit"), {.merged_per_block = 1}), Error) << "relative position bias";

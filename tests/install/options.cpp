@@ -23,7 +23,6 @@ auto options_with_one_field() {
   return std::tuple{
       ModelOptions{.threads = 2},
       ModelOptions{.labels = "labels.txt"},
-      EmbedOptions{.l2_normalize = true},
       AttentionMapOptions{.rollout = true},
       Prediction{.index = 1},
       analysis::KnnOptions{.k = 5},
@@ -39,6 +38,7 @@ auto options_with_one_field() {
       image::OverlayOptions{.opacity = 0.5},
       image::ProcessorSteps{.rescale = 1},
       infer::FunctionOptions{.threads = 2},
+      infer::FeatureOptions{.l2_normalize = true},
       infer::Request{.layer = 3},
       infer::SessionOptions{.threads = 2},
       models::LoadOptions{.config = "vit_tiny_patch16_224"},

@@ -290,10 +290,10 @@ TEST(VisionTransformer, IntermediateTokensAreThoseOfTheirBlocks) {
   const Values values = traced_by(model);
   const auto block = [&](int64_t i) { return values.at(str("blocks.", i)); };
   for (const auto& [layer, index] : {std::pair<int64_t, int64_t>{0, 0}, {1, 1}, {2, 2}, {-1, 2}, {-3, 0}}) {
-    EXPECT_TRUE(close(model.intermediate(images(), {.layer = layer, .normalize = false}), block(index), 1e-10));
+    EXPECT_TRUE(close(model.intermediate(images(), {.layer = layer, .final_norm = false}), block(index), 1e-10));
     EXPECT_TRUE(close(model.intermediate(images(), {.layer = layer}), normed(model, "norm", block(index)), 1e-9));
   }
-  EXPECT_TRUE(close(model.intermediate(images(), {.layer = 1, .normalize = false, .num_tokens = 2}),
+  EXPECT_TRUE(close(model.intermediate(images(), {.layer = 1, .final_norm = false, .num_tokens = 2}),
                     block(1).narrow(1, 0, 2), 1e-10));
   EXPECT_TRUE(close(model.forward_features(images()), normed(model, "norm", block(2)), 1e-9));
   const std::vector<Tensor> several = model.intermediates(images(), {2, -3, 2}, false);

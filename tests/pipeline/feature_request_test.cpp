@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/pipeline/feature_request.h"
-
 #include <gtest/gtest.h>
 
 #include "tests/apps/cli_fixture.h"
+#include "vitrail/pipeline/model.h"
+#include "vitrail/pipeline/token_names.h"
 
 namespace vitrail::pipeline {
 namespace {
@@ -11,46 +11,38 @@ namespace {
 using infer::Output;
 using infer::Tokens;
 
-TEST(FeatureRequest, TokensHaveTheNamesOfTheCommandLine) {
-  const Model model(testing::small_model());
+TEST(TokenNames, AreThoseOfTheCommandLine) {
   for (const auto& [name, tokens] : {std::pair("pooled", Tokens::pooled), std::pair("cls", Tokens::cls),
                                      std::pair("patch", Tokens::grid), std::pair("all", Tokens::all)}) {
-    EXPECT_EQ(feature_request(model, {.tokens = name}).tokens, tokens) << name;
-    EXPECT_EQ(feature_request(model, {.tokens = name, .layers = {0, 1}}).tokens, tokens) << name;
+    EXPECT_EQ(tokens_from_name(name), tokens);
+    EXPECT_EQ(token_name(tokens), name);
   }
-  for (const char* name : {"", "grid", "Pooled"}) EXPECT_THROW(feature_request(model, {.tokens = name}), Error) << name;
-  EXPECT_THROW(feature_request(model, {.layers = {}}), Error);
+  for (const char* name : {"", "grid", "Pooled"}) EXPECT_THROW(tokens_from_name(name), Error) << name;
 }
 
-TEST(FeatureRequest, LayersAndTheNormAreThoseOfTheOptions) {
+TEST(FeatureRequest, HasTheOptions) {
   const Model model(testing::small_model());
-  for (const bool norm : {false, true}) {
-    const infer::Request one = feature_request(model, {.layers = {0}, .final_norm = norm});
-    EXPECT_EQ(one.output, Output::features);
-    EXPECT_EQ(one.layer, 0);
-    EXPECT_EQ(one.normalize, norm);
-    EXPECT_TRUE(one.layers.empty());
-    const infer::Request two = feature_request(model, {.layers = {1, 0}, .final_norm = norm});
-    EXPECT_EQ(two.output, Output::features);
-    EXPECT_EQ(two.layers, (std::vector<int64_t>{1, 0}));
-    EXPECT_EQ(two.normalize, norm);
-  }
+  const infer::FeatureOptions options{
+      .tokens = Tokens::all, .layers = {1, 0}, .final_norm = false, .l2_normalize = true};
+  EXPECT_EQ(model.request_of(options), (infer::Request{.output = Output::features, .features = options}));
+  EXPECT_THROW(model.request_of({.layers = {}}), Error);
 }
 
 // The pooled features of a projection's last block are projected, those of others and without the norm are not.
 TEST(FeatureRequest, OnlyTheLastPooledFeaturesOfAProjectionAreProjected) {
   const Model model(testing::fixture("models/hf_clip"));
   const int64_t depth = model.config().vit.depth;
-  const auto projected = [&](const FeatureOptions& options) {
-    return feature_request(model, options).output == Output::logits;
+  const auto projected = [&](const infer::FeatureOptions& options) {
+    return model.request_of(options).output == Output::logits;
   };
   EXPECT_TRUE(projected({}));
+  EXPECT_TRUE(model.request_of({.l2_normalize = true}).features.l2_normalize);
   EXPECT_TRUE(projected({.layers = {depth - 1}}));
   EXPECT_FALSE(projected({.layers = {0}}));
   EXPECT_FALSE(projected({.layers = {-depth}}));
   EXPECT_FALSE(projected({.final_norm = false}));
-  EXPECT_FALSE(projected({.tokens = "cls"}));
-  EXPECT_FALSE(projected({.layers = {0, -1}}));
+  EXPECT_FALSE(projected({.tokens = Tokens::cls}));
+  EXPECT_FALSE(projected({.layers = {-1, -1}}));
 }
 
 }  // namespace

@@ -112,7 +112,7 @@ TEST(Model, ItsFeaturesEqualTheProgramsBitForBit) {
   const Model model(path);
   const Images images(model, folder, 3);
   EXPECT_EQ(values(model.embed(images.views)), array_of("embed", path, folder, "-o"));
-  EXPECT_EQ(values(model.embed(images.views, {.tokens = infer::Tokens::patch, .layer = 0, .final_norm = false})),
+  EXPECT_EQ(values(model.embed(images.views, {.tokens = infer::Tokens::patch, .layers = {0}, .final_norm = false})),
             array_of("embed", path, folder, "-o", {"--tokens", "patch", "--layer", "0", "--no-norm"}));
   const Tensor normalized = model.embed(images.views, {.l2_normalize = true});
   EXPECT_EQ(values(normalized), array_of("embed", path, folder, "-o", {"--normalize"}));
@@ -146,7 +146,7 @@ TEST(Model, OnePassGivesLogitsAndFeatures) {
     const auto [logits, features] = model.logits_and_features(images.views);
     EXPECT_EQ(values(logits), values(model.logits(images.views))) << name;
     EXPECT_EQ(values(features), values(model.embed(images.views))) << name;
-    const infer::Request first_block{.output = infer::Output::logits_and_features, .layer = 0};
+    const infer::Request first_block{.output = infer::Output::logits_and_features, .features = {.layers = {0}}};
     EXPECT_THROW(model.run(images.views, first_block), Error);  // the head does not read that block
   }
 }

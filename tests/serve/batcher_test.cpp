@@ -91,9 +91,9 @@ TEST_F(ServeBatcher, OtherRequestsAreOtherBatchesAndThoseWithoutClientsAreLeftOu
   Batcher batcher(options(8));
   const infer::Request features{.output = infer::Output::features};
   infer::Request layer = features, plain = features, tokens = features;
-  layer.layer = 0;
-  plain.normalize = false;
-  tokens.tokens = infer::Tokens::all;
+  layer.features.layers = {0};
+  plain.features.final_norm = false;
+  tokens.features.tokens = infer::Tokens::all;
   const infer::Request attention{.output = infer::Output::attention},
       all{.output = infer::Output::attention, .all_layers = true};
   {
@@ -202,8 +202,8 @@ TEST_F(ServeBatcher, AnInputThatTheModelCannotTakeIsItsError) {
 TEST_F(ServeBatcher, TheKindOfTheOldestImageIsFirst) {
   const auto other_model =
       std::make_shared<const ServedModel>(ModelSource{"small", testing::small_model()}, ModelOptions{.threads = 1});
-  const infer::Request first{.output = infer::Output::features, .layers = {0}},
-      second{.output = infer::Output::features, .layers = {1}};
+  const infer::Request first{.output = infer::Output::features, .features = {.layers = {0}}},
+      second{.output = infer::Output::features, .features = {.layers = {1}}};
   std::vector<std::future<BatchResult>> futures;
   Batcher batcher(options(8));
   {

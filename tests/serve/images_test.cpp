@@ -108,7 +108,7 @@ TEST(Serve, EmbedGivesTheLibrarysFeatures) {
   const Model model(small_model());
   const image::Image photo = noise_image(5);
   const std::string png = png_of(photo);
-  const auto check = [&](const std::string& query, const EmbedOptions& options) {
+  const auto check = [&](const std::string& query, const infer::FeatureOptions& options) {
     const HttpReply reply = server.post("/v1/embed" + query, png);
     ASSERT_EQ(reply.status, 200) << reply.body;
     const json object = json::parse(reply.body);
@@ -117,10 +117,11 @@ TEST(Serve, EmbedGivesTheLibrarysFeatures) {
     EXPECT_EQ(object["shape"].size(), static_cast<size_t>(want.rank())) << query;
   };
   check("", {});
-  check("?tokens=cls&layer=0", {.tokens = infer::Tokens::cls, .layer = 0});
+  check("?tokens=cls&layer=0", {.tokens = infer::Tokens::cls, .layers = {0}});
   check("?tokens=patch&no-norm", {.tokens = infer::Tokens::grid, .final_norm = false});
   check("?normalize=true", {.l2_normalize = true});
-  check("?tokens=all&layer=-2", {.tokens = infer::Tokens::all, .layer = -2});
+  check("?layer=0,-1", {.layers = {0, -1}});
+  check("?tokens=all&layer=-2", {.tokens = infer::Tokens::all, .layers = {-2}});
 }
 
 // Clients may try again: what they sent is in order.

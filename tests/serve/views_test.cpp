@@ -61,7 +61,8 @@ TEST(ServeViews, PrincipalComponentsAreTheLibrarysAndTheOverlayTheCommandLines) 
   for (const uint64_t seed : {1, 2}) {
     const image::Image photo = noise_image(seed);
     grids.push_back(
-        model.run({{photo}}, {.output = infer::Output::features, .tokens = infer::Tokens::grid})[0].select(0, 0));
+        model.run({{photo}}, {.output = infer::Output::features, .features = {.tokens = infer::Tokens::grid}})[0]
+            .select(0, 0));
     files.push_back(png_of(photo));
   }
   const std::vector<analysis::PcaMaps> want = analysis::pca_maps(grids, {});

@@ -7,6 +7,7 @@
 #include "vitrail/analysis/nearest.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
+#include "vitrail/kernels/rowwise/l2_normalize.h"
 
 namespace vitrail::analysis {
 
@@ -14,11 +15,7 @@ Tensor normalized_rows(const Tensor& features) {
   if (features.rank() < 1) throw Error("features", "vectors [..., D]", features.shape().to_string());
   const Tensor result = features.to(DType::f32).clone();
   const int64_t width = result.size(-1), count = width > 0 ? result.numel() / width : 0;
-  parallel_for(0, count, 64, [&](int64_t first, int64_t last) {
-    for (int64_t r = first; r < last; ++r) {
-      normalize_row(result.data<float>() + r * width, width);
-    }
-  });
+  kernels::normalize_rows(result.data<float>(), count, width);
   return result;
 }
 

@@ -29,7 +29,4 @@ class TensorRows : public VectorRows {
   Tensor rows_;
 };
 
-// Scales a vector to unit L2 norm.  A norm below 1e-12 counts as 1e-12.  Returns the norm that it had.
-double normalize_row(float* row, int64_t width);
-
 }  // namespace vitrail::analysis

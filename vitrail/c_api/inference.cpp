@@ -24,10 +24,10 @@ infer::Tokens tokens_of(vitrail_tokens tokens) {
   throw Error("tokens", "a vitrail_tokens", str(static_cast<int>(tokens)));
 }
 
-EmbedOptions embed_options(const vitrail_embed_options* given) {
+infer::FeatureOptions feature_options(const vitrail_embed_options* given) {
   const vitrail_embed_options options = options_or(given, VITRAIL_EMBED_OPTIONS_INIT, "vitrail_embed_options");
   return {.tokens = tokens_of(options.tokens),
-          .layer = options.layer,
+          .layers = {options.layer},
           .final_norm = options.skip_norm == 0,
           .l2_normalize = options.l2_normalize != 0};
 }
@@ -74,7 +74,7 @@ vitrail_status* vitrail_embed(const vitrail_model* model, const vitrail_image* c
                               const vitrail_embed_options* options, vitrail_tensor** features) {
   return guarded([&] {
     vitrail_tensor*& result = required(features, "features");
-    result = new_tensor(required(model, "model").images().embed(views_of(images, count), embed_options(options)));
+    result = new_tensor(required(model, "model").images().embed(views_of(images, count), feature_options(options)));
   });
 }
 

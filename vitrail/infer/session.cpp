@@ -5,6 +5,7 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/infer/executor_internal.h"
+#include "vitrail/kernels/rowwise/l2_normalize.h"
 #include "vitrail/ops/tokens.h"
 
 namespace vitrail::infer {
@@ -13,19 +14,19 @@ namespace {
 // Allocates nothing: the request, which has the list of layers, outlives the variant.
 Variant variant_of(const Request& request) {
   return {.number = static_cast<uint64_t>(static_cast<uint32_t>(request.layer)) << 32 |
-                    static_cast<uint64_t>(request.output) << 16 | static_cast<uint64_t>(request.tokens) << 8 |
-                    static_cast<uint64_t>(request.normalize) << 1 | static_cast<uint64_t>(request.all_layers),
-          .layers = request.layers};
+                    static_cast<uint64_t>(request.output) << 16 | static_cast<uint64_t>(request.features.tokens) << 8 |
+                    static_cast<uint64_t>(request.features.final_norm) << 1 | static_cast<uint64_t>(request.all_layers),
+          .layers = request.features.layers};
 }
 
 Request request_of(const Variant& variant) {
   const uint64_t number = variant.number;
   return {.output = static_cast<Output>(number >> 16 & 0xff),
-          .tokens = static_cast<Tokens>(number >> 8 & 0xff),
+          .features = {.tokens = static_cast<Tokens>(number >> 8 & 0xff),
+                       .layers = {variant.layers.begin(), variant.layers.end()},
+                       .final_norm = (number >> 1 & 1) != 0},
           .layer = static_cast<int32_t>(number >> 32),
-          .normalize = (number >> 1 & 1) != 0,
-          .all_layers = (number & 1) != 0,
-          .layers = {variant.layers.begin(), variant.layers.end()}};
+          .all_layers = (number & 1) != 0};
 }
 
 std::array<TensorSpec, 1> specs_of(const Shape& images) {
@@ -35,13 +36,14 @@ std::array<TensorSpec, 1> specs_of(const Shape& images) {
 
 // The number of leading tokens that a request reads; 0: all.
 int64_t num_tokens_read(const models::VisionTransformer& model, const Request& request) {
-  if (request.tokens == Tokens::cls && request.output == Output::features) return 1;
-  const bool few = request.tokens == Tokens::cls || request.tokens == Tokens::pooled;
+  const Tokens tokens = request.features.tokens;
+  if (tokens == Tokens::cls && request.output == Output::features) return 1;
+  const bool few = tokens == Tokens::cls || tokens == Tokens::pooled;
   return few ? model.num_head_tokens() : 0;
 }
 
-void check_class_token(const models::VisionTransformer& model, const Request& request) {
-  if (request.tokens == Tokens::cls && !model.config().class_token) {
+void check_class_token(const models::VisionTransformer& model, Tokens tokens) {
+  if (tokens == Tokens::cls && !model.config().class_token) {
     throw Error("tokens", "patch, pooled or all (the model has no class token)", "cls");
   }
 }
@@ -49,10 +51,13 @@ void check_class_token(const models::VisionTransformer& model, const Request& re
 // The tokens of a block.  select_tokens() and the heads read some of them.
 Tensor computed_tokens(const models::VisionTransformer& model, const Tensor& images, const Request& request,
                        Tensor& shares) {
-  check_class_token(model, request);
-  return model.intermediate(
-      images, {.layer = request.layer, .normalize = request.normalize, .num_tokens = num_tokens_read(model, request)},
-      &shares);
+  const FeatureOptions& features = request.features;
+  check_class_token(model, features.tokens);
+  return model.intermediate(images,
+                            {.layer = features.layers.front(),
+                             .final_norm = features.final_norm,
+                             .num_tokens = num_tokens_read(model, request)},
+                            &shares);
 }
 
 Tensor select_tokens(const models::VisionTransformer& model, const Tensor& tokens, const Tensor& shares,
@@ -75,12 +80,13 @@ Tensor select_tokens(const models::VisionTransformer& model, const Tensor& token
 }
 
 // The selected tokens of several blocks, [B, layers, …].
-Tensor features_of_layers(const models::VisionTransformer& model, const Tensor& images, const Request& request) {
-  check_class_token(model, request);
+Tensor features_of_layers(const models::VisionTransformer& model, const Tensor& images,
+                          const FeatureOptions& features) {
+  check_class_token(model, features.tokens);
   std::vector<Tensor> layers;
-  for (const Tensor& tokens : model.intermediates(images, request.layers, request.normalize)) {
+  for (const Tensor& tokens : model.intermediates(images, features.layers, features.final_norm)) {
     const std::array<int64_t, 2> grid = model.grid_of(images.size(2), images.size(3));
-    layers.push_back(select_tokens(model, tokens, {}, request.tokens, grid).unsqueeze(1));
+    layers.push_back(select_tokens(model, tokens, {}, features.tokens, grid).unsqueeze(1));
   }
   return ops::cat(layers, 1);
 }
@@ -88,16 +94,26 @@ Tensor features_of_layers(const models::VisionTransformer& model, const Tensor& 
 // True if the request needs one token per patch, which token merging does not keep.
 bool needs_patch_tokens(const Request& request) {
   if (request.output == Output::logits) return false;
-  return request.output == Output::attention || !request.layers.empty() || request.tokens == Tokens::patch ||
-         request.tokens == Tokens::grid || request.tokens == Tokens::all;
+  const auto& [tokens, layers, final_norm, l2_normalize] = request.features;
+  return request.output == Output::attention || layers.size() > 1 ||
+         (tokens != Tokens::pooled && tokens != Tokens::cls);
 }
 
 // The head reads the normalised tokens of the last block.
-void check_heads_layer(const models::VisionTransformer& model, const Request& request) {
-  const bool last = request.layer == -1 || request.layer == model.config().depth - 1;
-  if (last && request.normalize) return;
+void check_heads_layer(const models::VisionTransformer& model, const FeatureOptions& features) {
+  const auto& layers = features.layers;
+  const bool last = layers.size() == 1 && (layers[0] == -1 || layers[0] == model.config().depth - 1);
+  if (last && features.final_norm) return;
+  const std::string blocks = layers.size() == 1 ? str("block ", layers[0]) : str(layers.size(), " blocks");
   throw Error("session", "features of the last block with the final norm, as the head reads them",
-              str("block ", request.layer, request.normalize ? "" : " without the norm"));
+              blocks + (features.final_norm ? "" : " without the norm"));
+}
+
+// What the program leaves to be done: the scaling of each vector to length 1.
+void finish(const Request& request, const Tensor& features) {
+  if (!request.features.l2_normalize || request.output == Output::attention) return;
+  const int64_t width = features.size(-1);
+  kernels::normalize_rows(features.data<float>(), width > 0 ? features.numel() / width : 0, width);
 }
 
 Tensor checked(const Tensor& images) {
@@ -155,16 +171,16 @@ std::vector<Tensor> Session::trace(const Tensor& images, const Request& request)
       return {model_.attention_maps(images, request.layer).at(0)};
     }
     case Output::logits_and_features:
-      check_heads_layer(model_, request);
+      check_heads_layer(model_, request.features);
       break;
     case Output::features:
-      if (!request.layers.empty()) return {features_of_layers(model_, images, request)};
+      if (request.features.layers.size() != 1) return {features_of_layers(model_, images, request.features)};
       break;
   }
   Tensor shares;
   const Tensor tokens = computed_tokens(model_, images, request, shares);
   const Tensor features =
-      select_tokens(model_, tokens, shares, request.tokens, model_.grid_of(images.size(2), images.size(3)));
+      select_tokens(model_, tokens, shares, request.features.tokens, model_.grid_of(images.size(2), images.size(3)));
   if (request.output == Output::features) return {features};
   return {model_.forward_head(tokens, shares), features};
 }
@@ -182,13 +198,16 @@ int Session::threads_at_work(const Shape& images) const { return images[0] >= th
 std::vector<Tensor> Session::run(const Tensor& images, const Request& request) const {
   const Tensor input = checked(images);
   const auto plan = executor_->plan(variant_of(request), specs_of(input.shape()));
-  return executor_->run(*plan, {&input, 1});
+  std::vector<Tensor> results = executor_->run(*plan, {&input, 1});
+  finish(request, results.back());
+  return results;
 }
 
 void Session::run_into(const Tensor& images, const Request& request, const std::vector<Tensor>& results) const {
   const Tensor input = checked(images);
   const auto plan = executor_->plan(variant_of(request), specs_of(input.shape()));
   executor_->run_into(*plan, {&input, 1}, results);
+  finish(request, results.back());
 }
 
 void Session::profile(const Tensor& images, const std::function<void(size_t, double)>& after_step) const {

@@ -19,15 +19,22 @@ enum class Output : uint8_t { logits, features, attention, logits_and_features }
 // all [B, prefix + N, D].
 enum class Tokens : uint8_t { pooled, cls, patch, grid, all };
 
+// The features of an image that are computed.  Negative indices of blocks count from the end.
+struct FeatureOptions {
+  Tokens tokens = Tokens::pooled;
+  std::vector<int64_t> layers{-1};  // indices of blocks, at least one; several are computed in one pass: [B, layers, …]
+  bool final_norm = true;           // apply the model's final norm
+  bool l2_normalize = false;        // scale each vector to length 1; a norm below 1e-12 counts as 1e-12
+  bool operator==(const FeatureOptions&) const = default;
+};
+
 // The output of a run.  The fields after `output` apply to the outputs that their comments name.
 struct Request {
   Output output = Output::logits;
-  Tokens tokens = Tokens::pooled;  // features, logits_and_features
-  int64_t layer = -1;              // features, attention: index of a block; negative indices count from the end
-  bool normalize = true;           // features: apply the model's final norm
-  bool all_layers = false;         // attention: the weights of every block instead of those of `layer`
-  // features: the tokens of these blocks instead of those of `layer`, in one pass: [B, layers, …].
-  std::vector<int64_t> layers = {};
+  FeatureOptions features = {};  // features, logits_and_features; logits: l2_normalize alone
+  int64_t layer = -1;            // attention: index of a block
+  bool all_layers = false;       // attention: the weights of every block instead of those of `layer`
+  bool operator==(const Request&) const = default;
 };
 
 struct SessionOptions {

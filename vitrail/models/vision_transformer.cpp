@@ -235,11 +235,11 @@ Tensor VisionTransformer::forward_or_pass(const std::optional<nn::LayerNorm>& la
 Tensor VisionTransformer::intermediate(const Tensor& images, const IntermediateOptions& options, Tensor* shares) const {
   const int64_t last = config_.depth == 0 ? -1 : block_index(options.layer);
   const Tensor x = run_blocks(images, last, nn::tracing() ? 0 : options.num_tokens, shares);
-  return options.normalize ? forward_or_pass(norm_, "norm", x) : x;
+  return options.final_norm ? forward_or_pass(norm_, "norm", x) : x;
 }
 
 std::vector<Tensor> VisionTransformer::intermediates(const Tensor& images, const std::vector<int64_t>& layers,
-                                                     bool normalize) const {
+                                                     bool final_norm) const {
   std::vector<int64_t> wanted;
   for (const int64_t layer : layers) wanted.push_back(block_index(layer));
   if (wanted.empty()) throw Error("layers", "at least one block", "none");
@@ -249,7 +249,7 @@ std::vector<Tensor> VisionTransformer::intermediates(const Tensor& images, const
   for (int64_t i = 0; i <= *std::max_element(wanted.begin(), wanted.end()); ++i) {
     x = run_block(blocks_[i], x, embedded.options_of(i));
     for (size_t at = 0; at < wanted.size(); ++at) {
-      if (wanted[at] == i) results[at] = normalize ? forward_or_pass(norm_, "norm", x) : x;
+      if (wanted[at] == i) results[at] = final_norm ? forward_or_pass(norm_, "norm", x) : x;
     }
   }
   return results;

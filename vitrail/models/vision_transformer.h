@@ -43,14 +43,14 @@ class VisionTransformer : public nn::Module {
   // The tokens after a block [B, tokens, D]; shares as in forward_features.
   struct IntermediateOptions {
     int64_t layer = -1;      // index of the block; negative indices count from the end
-    bool normalize = true;   // apply the final norm
+    bool final_norm = true;  // apply the final norm
     int64_t num_tokens = 0;  // compute only the first tokens, which must be prefix tokens; 0: all tokens
   };
   Tensor intermediate(const Tensor& images, const IntermediateOptions& options, Tensor* shares = nullptr) const;
 
   // The tokens after each of `layers` in one pass, in their order, [B, tokens, D] each; as timm's
   // forward_intermediates.
-  std::vector<Tensor> intermediates(const Tensor& images, const std::vector<int64_t>& layers, bool normalize) const;
+  std::vector<Tensor> intermediates(const Tensor& images, const std::vector<int64_t>& layers, bool final_norm) const;
 
   // The attention weights of every block, or of block `only` (negative indices count from the end), [B, H, N, N] each.
   std::vector<Tensor> attention_maps(const Tensor& images, std::optional<int64_t> only = std::nullopt) const;

@@ -5,7 +5,6 @@
 #include <optional>
 
 #include "vitrail/analysis/attention_map.h"
-#include "vitrail/analysis/knn.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
 #include "vitrail/data/metrics/metrics.h"
@@ -157,23 +156,21 @@ std::vector<std::vector<Prediction>> Model::classify(Images images, int64_t top)
   return results;
 }
 
-Tensor Model::embed(const ImageView& image, const EmbedOptions& options) const {
+Tensor Model::embed(const ImageView& image, const infer::FeatureOptions& options) const {
   return embed(Images(&image, 1), options).select(0, 0);
 }
 
-infer::Request Model::request_of(const EmbedOptions& options) const {
-  const bool last = options.layer == -1 || options.layer == config_.vit.depth - 1;
+infer::Request Model::request_of(const infer::FeatureOptions& options) const {
+  if (options.layers.empty()) throw Error("layer", "at least one index of a block", "none");
+  const int64_t layer = options.layers.front();
+  const bool last = options.layers.size() == 1 && (layer == -1 || layer == config_.vit.depth - 1);
   const bool projects = config_.vit.projection_head && options.tokens == infer::Tokens::pooled && last;
-  if (projects && options.final_norm) return {.output = infer::Output::logits};
-  return {.output = infer::Output::features,
-          .tokens = options.tokens,
-          .layer = options.layer,
-          .normalize = options.final_norm};
+  if (projects && options.final_norm) return {.features = {.l2_normalize = options.l2_normalize}};
+  return {.output = infer::Output::features, .features = options};
 }
 
-Tensor Model::embed(Images images, const EmbedOptions& options) const {
-  const Tensor features = run(images, request_of(options))[0];
-  return options.l2_normalize ? analysis::normalized_rows(features) : features;
+Tensor Model::embed(Images images, const infer::FeatureOptions& options) const {
+  return run(images, request_of(options))[0];
 }
 
 std::array<int64_t, 2> Model::patch_at(std::array<int64_t, 2> pixel, int64_t width, int64_t height) const {

@@ -36,13 +36,6 @@ struct Prediction {
   float probability = 0;
 };
 
-struct EmbedOptions {
-  infer::Tokens tokens = infer::Tokens::pooled;
-  int64_t layer = -1;         // index of a block; negative indices count from the end
-  bool final_norm = true;     // apply the model's final norm
-  bool l2_normalize = false;  // scale each vector to length 1
-};
-
 struct AttentionMapOptions {
   int64_t layer = -1;                // index of a block; negative indices count from the end
   std::optional<int64_t> head = {};  // default: the mean over all heads
@@ -68,10 +61,11 @@ class Model {
   std::vector<Prediction> classify(const image::ImageView& image, int64_t top = 5) const;
   std::vector<std::vector<Prediction>> classify(std::span<const image::ImageView> images, int64_t top = 5) const;
 
-  // Features of one image [D], or [N, D] for several tokens, and of a batch [B, D] or [B, N, D].  The pooled features
-  // of the last block of a model with a projection (CLIP) are projected: comparable with those of texts.
-  Tensor embed(const image::ImageView& image, const EmbedOptions& options = {}) const;
-  Tensor embed(std::span<const image::ImageView> images, const EmbedOptions& options = {}) const;
+  // Features of one image [D], or [N, D] for several tokens, and of a batch [B, D] or [B, N, D]; several layers are the
+  // axis before these.  The pooled features of the last block of a model with a projection (CLIP) are projected:
+  // comparable with those of texts.
+  Tensor embed(const image::ImageView& image, const infer::FeatureOptions& options = {}) const;
+  Tensor embed(std::span<const image::ImageView> images, const infer::FeatureOptions& options = {}) const;
 
   // The attention to each patch [grid height, grid width], as analysis::patch_attention().
   Tensor attention(const image::ImageView& image, const AttentionMapOptions& options = {}) const;
@@ -85,8 +79,8 @@ class Model {
   };
   LogitsAndFeatures logits_and_features(std::span<const image::ImageView> images) const;  // computed in one pass
 
-  // The request whose result embed() returns, before the scaling to length 1.
-  infer::Request request_of(const EmbedOptions& options) const;
+  // The request whose result embed() returns.  Throws Error for no layer.
+  infer::Request request_of(const infer::FeatureOptions& options) const;
   // The results of a request, each [B, …].  Images whose inputs differ in size run in several batches.
   std::vector<Tensor> run(std::span<const image::ImageView> images, const infer::Request& request = {}) const;
   // The input [B, C, H, W] of images whose inputs have one size.

@@ -11,13 +11,8 @@ namespace {
 
 size_t bytes_of(const BatchItem& item) { return static_cast<size_t>(item.input.numel()) * sizeof(float); }
 
-bool same_request(const infer::Request& a, const infer::Request& b) {
-  return a.output == b.output && a.tokens == b.tokens && a.layer == b.layer && a.normalize == b.normalize &&
-         a.all_layers == b.all_layers && a.layers == b.layers;
-}
-
 bool run_together(const BatchItem& a, const BatchItem& b) {
-  return a.model == b.model && a.input.shape() == b.input.shape() && same_request(a.request, b.request);
+  return a.model == b.model && a.input.shape() == b.input.shape() && a.request == b.request;
 }
 
 double seconds_between(Clock::time_point begin, Clock::time_point end) {

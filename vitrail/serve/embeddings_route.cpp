@@ -2,7 +2,6 @@
 // POST /v1/embeddings: OpenAI's form, with images as data URIs.
 #include <bit>
 
-#include "vitrail/analysis/knn.h"
 #include "vitrail/base/base64_internal.h"
 #include "vitrail/serve/http_error.h"
 #include "vitrail/serve/image_job_internal.h"
@@ -78,8 +77,7 @@ ordered_json response_of(const Inputs& inputs, const ServedModel& model, bool ba
   for (const bool is_text : inputs.is_text) {
     const size_t index = data.size();
     if (!is_text) require_result(outcomes[image]);
-    const Tensor row =
-        is_text ? texts.rows.select(0, text++) : analysis::normalized_rows(outcomes[image++].results[0][0]);
+    const Tensor row = is_text ? texts.rows.select(0, text++) : outcomes[image++].results[0][0];
     data.push_back({{"object", "embedding"}, {"index", index}, {"embedding", embedding_json(row, base64)}});
   }
   const int64_t tokens = texts.tokens + static_cast<int64_t>(image) * model.image_tokens();
@@ -112,7 +110,7 @@ void embeddings_route(const CallPointer& call) {
   const DualModel* const dual = job.model->dual();
   if (!dual && !inputs->texts.empty())
     throw Error("input", "images as data URIs, because the model '" + job.model->name() + "' takes no texts", "a text");
-  job.requests = {job.model->images().request_of({})};
+  job.requests = {job.model->images().request_of({.l2_normalize = true})};
   call->set_model(job.model->name());
   const auto texts = std::make_shared<TextRows>();
   job.finish = [=, model = job.model](std::vector<ImageOutcome>& outcomes) {

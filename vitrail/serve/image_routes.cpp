@@ -2,9 +2,8 @@
 // The routes that give predictions and features: /v1/classify, /v1/embed, /v1/zeroshot.
 #include <set>
 
-#include "vitrail/analysis/knn.h"
-#include "vitrail/pipeline/feature_request.h"
 #include "vitrail/pipeline/prediction_json_internal.h"
+#include "vitrail/pipeline/token_names.h"
 #include "vitrail/serve/image_job_internal.h"
 #include "vitrail/serve/response_size_internal.h"
 #include "vitrail/serve/routes_internal.h"
@@ -27,8 +26,8 @@ ordered_json tensor_json(const std::string& path, const std::string& name, const
           {name, std::vector<float>(data, data + values.numel())}};
 }
 
-int64_t values_of(const ServedModel& model, const pipeline::FeatureOptions& options) {
-  const bool one = options.tokens == "pooled" || options.tokens == "cls";
+int64_t values_of(const ServedModel& model, const infer::FeatureOptions& options) {
+  const bool one = options.tokens == infer::Tokens::pooled || options.tokens == infer::Tokens::cls;
   const int64_t tokens = one ? 1 : model.image_tokens();
   return tokens * model.images().config().vit.embed_dim * static_cast<int64_t>(options.layers.size());
 }
@@ -68,19 +67,19 @@ void embed_route(const CallPointer& call) {
   RequestOptions& options = call->options();
   RequestImages input = take_images(call->request(), call->engine().options.limits, options);
   ImageJob job{.model = call->take_model(), .decode = {.apply_exif = options.flag("exif")}};
-  const pipeline::FeatureOptions features{.tokens = options.one_of("tokens", {"pooled", "cls", "patch", "all"}),
-                                          .layers = options.integers("layer", {-1}),
-                                          .final_norm = !options.flag("no-norm")};
-  const bool normalize = options.flag("normalize");
+  const std::string tokens = options.one_of("tokens", {"pooled", "cls", "patch", "all"});
+  const infer::FeatureOptions features{.tokens = pipeline::tokens_from_name(tokens),
+                                       .layers = options.integers("layer", {-1}),
+                                       .final_norm = !options.flag("no-norm"),
+                                       .l2_normalize = options.flag("normalize")};
   options.require_all_taken();
   const Model& model = job.model->images();
   check_layers(features.layers, model.config().vit.depth);
   check_response_size(static_cast<int64_t>(input.images.size()), values_of(*job.model, features));
-  job.requests = {pipeline::feature_request(model, features)};
-  job.finish = [normalize, single = input.single](std::vector<ImageOutcome>& outcomes) {
+  job.requests = {model.request_of(features)};
+  job.finish = [single = input.single](std::vector<ImageOutcome>& outcomes) {
     return outcome_response(outcomes, single, [&](const ImageOutcome& outcome) {
-      const Tensor& row = outcome.results[0][0];
-      return tensor_json(outcome.name, "embedding", normalize ? analysis::normalized_rows(row) : row);
+      return tensor_json(outcome.name, "embedding", outcome.results[0][0]);
     });
   };
   start_images(call, std::move(input.images), std::move(job));

@@ -109,12 +109,12 @@ void pca_route(const CallPointer& call) {
   const Model& model = job.model->images();
   const int64_t depth = model.config().vit.depth, layer = options.integer("layer", -1, -depth, depth - 1);
   const double opacity = options.number("opacity", 0.75, 0, 1);
-  const bool normalize = !options.flag("no-norm"), raw = options.flag("raw");
+  const bool final_norm = !options.flag("no-norm"), raw = options.flag("raw");
   const bool png = wants_png(*call, input.single);
   options.require_all_taken();
   job.keep_images = png;
-  job.requests = {
-      {.output = infer::Output::features, .tokens = infer::Tokens::grid, .layer = layer, .normalize = normalize}};
+  job.requests = {{.output = infer::Output::features,
+                   .features = {.tokens = infer::Tokens::grid, .layers = {layer}, .final_norm = final_norm}}};
   job.finish = [=, model_pointer = job.model, single = input.single](std::vector<ImageOutcome>& outcomes) {
     if (single) require_result(outcomes.front());
     const Model& images = model_pointer->images();

@@ -62,20 +62,20 @@ Images read_images(const Model& model, const DuplicatesCommandOptions& options, 
   FileSet files({});
   std::vector<float> values;
   images.failures =
-      run_images(source, model, model.request_of({}), options.images.batch, global, [&](const Outcome& outcome) {
-        if (!outcome.error.empty()) return;
-        std::string digest = digests.take(outcome.index);
-        if (files.contains(outcome.path)) {  // who deletes the duplicates would delete the only copy
-          ++images.repeated;
-          return;
-        }
-        files.add(outcome.path);
-        images.paths.push_back(outcome.path);
-        images.digests.push_back(std::move(digest));
-        const Tensor row = outcome.result.contiguous();
-        values.insert(values.end(), row.data<float>(), row.data<float>() + row.numel());
-        analysis::normalize_row(values.data() + std::ssize(values) - row.numel(), row.numel());
-      });
+      run_images(source, model, model.request_of({.l2_normalize = true}), options.images.batch, global,
+                 [&](const Outcome& outcome) {
+                   if (!outcome.error.empty()) return;
+                   std::string digest = digests.take(outcome.index);
+                   if (files.contains(outcome.path)) {  // who deletes the duplicates would delete the only copy
+                     ++images.repeated;
+                     return;
+                   }
+                   files.add(outcome.path);
+                   images.paths.push_back(outcome.path);
+                   images.digests.push_back(std::move(digest));
+                   const Tensor row = outcome.result.contiguous();
+                   values.insert(values.end(), row.data<float>(), row.data<float>() + row.numel());
+                 });
   const auto count = std::ssize(images.paths);
   images.features = Tensor::from<float>({count, count == 0 ? 0 : std::ssize(values) / count}, values);
   return images;

@@ -13,11 +13,10 @@
 #include "apps/vitrail/output/output.h"
 #include "apps/vitrail/output/output_checks.h"
 #include "apps/vitrail/output/output_folder.h"
-#include "vitrail/analysis/knn.h"
 #include "vitrail/base/atomic_file.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/text.h"
-#include "vitrail/pipeline/feature_request.h"
+#include "vitrail/pipeline/token_names.h"
 
 namespace vitrail::app {
 namespace {
@@ -28,18 +27,13 @@ struct EmbedCommandOptions {
   ModelOptions model;
   ZeroShotOptions texts;
   StreamOptions images;
+  infer::FeatureOptions features;
   std::string output, text, tokens = "pooled", dtype = "fp32";
-  std::vector<int64_t> layers{-1};
-  bool no_norm = false, normalize = false, has_text = false;
+  bool no_norm = false, has_text = false;
 };
 
-pipeline::FeatureOptions features_of(const EmbedCommandOptions& options) {
-  return {.tokens = options.tokens, .layers = options.layers, .final_norm = !options.no_norm};
-}
-
 EmbeddingInfo info_of(const Model& model, const EmbedCommandOptions& options) {
-  EmbeddingInfo info = embedding_info(model, options.model.path(), features_of(options));
-  info.normalized = options.normalize;
+  EmbeddingInfo info = embedding_info(model, options.model.path(), options.features);
   info.dtype = options.dtype;
   info.tome = options.model.tome;
   info.exif = options.images.exif;
@@ -67,7 +61,7 @@ int embed_texts(const EmbedCommandOptions& options, const GlobalOptions& global,
   const std::vector<std::string> texts =
       is_text_file(options.text) ? read_lines(options.text) : std::vector{options.text};
   const DualModel model = load_dual_model(options.model, global, options.texts.tokenizer);
-  const Tensor embeddings = model.embed_texts(texts, options.normalize);
+  const Tensor embeddings = model.embed_texts(texts, options.features.l2_normalize);
   for (size_t i = 0; i < texts.size(); ++i) rows.add(texts[i], embeddings.select(0, static_cast<int64_t>(i)));
   EmbeddingInfo info = info_of(model.images(), options);
   info.preprocessing.reset();  // texts have none
@@ -78,13 +72,12 @@ int embed_texts(const EmbedCommandOptions& options, const GlobalOptions& global,
 // A row for each image of the source.  Returns how many failed.
 size_t embed_images(const ImageSource& source, const Model& model, const EmbedCommandOptions& options,
                     const GlobalOptions& global, FeatureFile& rows, const EmbeddingInfo& info) {
-  const infer::Request request = pipeline::feature_request(model, features_of(options));
+  const infer::Request request = model.request_of(options.features);
   size_t failures = 0;
   failures += run_images(source, model, request, options.images.batch, global, [&](const Outcome& outcome) {
     if (!outcome.error.empty()) return rows.add_failure(outcome.path, outcome.error);
-    Tensor row = outcome.result;
+    const Tensor& row = outcome.result;
     try {
-      if (options.normalize) row = analysis::normalized_rows(row);
       rows.check(row);
     } catch (const Error& error) {
       ++failures;
@@ -199,7 +192,7 @@ void add_embed(CLI::App& program, const GlobalOptions& global, Run& run) {
       ->check(CLI::IsMember({"pooled", "cls", "patch", "all"}))
       ->excludes(text);
   command
-      ->add_option("--layer", options->layers,
+      ->add_option("--layer", options->features.layers,
                    "Index of the block whose output is written; negative counts from the end.  Several, as -1,-4, are "
                    "computed in one pass")
       ->delimiter(',')
@@ -210,10 +203,12 @@ void add_embed(CLI::App& program, const GlobalOptions& global, Run& run) {
   command->add_option("--dtype", options->dtype, "Type of the values in an array: fp32 or fp16")
       ->capture_default_str()
       ->check(CLI::IsMember({"fp32", "fp16"}));
-  command->add_flag("--normalize", options->normalize, "L2-normalise each feature vector");
+  command->add_flag("--normalize", options->features.l2_normalize, "L2-normalise each feature vector");
   options->images.add_to(*command);
   command->callback([=, &global, &run] {
     options->has_text = text->count() > 0;  // also of an empty text
+    options->features.tokens = pipeline::tokens_from_name(options->tokens);
+    options->features.final_norm = !options->no_norm;
     std::vector<std::string> inputs = options->images.inputs;
     inputs.push_back(options->text);
     check_outputs(files_of(options->output), inputs);

@@ -63,7 +63,7 @@ LabelledFeatures features_of(const data::Dataset& dataset, const Model& model, c
                            [&](size_t i) { return dataset.image(static_cast<int64_t>(i)); }};
   LabelledFeatures result;
   std::vector<float> values;
-  const infer::Request request{.output = infer::Output::features, .tokens = infer::Tokens::pooled};
+  const infer::Request request{.output = infer::Output::features, .features = {.l2_normalize = true}};
   result.failures = run_images(source, model, request, options.batch, global, [&](const Outcome& outcome) {
     if (!outcome.error.empty()) return;
     const Tensor row = outcome.result.contiguous();
@@ -72,8 +72,7 @@ LabelledFeatures features_of(const data::Dataset& dataset, const Model& model, c
   });
   const auto count = static_cast<int64_t>(result.labels.size());
   if (count == 0) throw Error("k-NN", "readable images", "none");
-  result.rows =
-      analysis::normalized_rows(Tensor::from<float>({count, static_cast<int64_t>(values.size()) / count}, values));
+  result.rows = Tensor::from<float>({count, static_cast<int64_t>(values.size()) / count}, values);
   return result;
 }
 

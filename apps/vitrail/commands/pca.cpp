@@ -69,10 +69,9 @@ int pca(const PcaCommandOptions& options, const analysis::Foreground& foreground
   create_output_folder(options.output, "the overlays");
   const Model model = load_model(options.model, global);
   const ImageSource source = image_source(options.images, model);
-  const infer::Request request{.output = infer::Output::features,
-                               .tokens = infer::Tokens::grid,
-                               .layer = options.layer,
-                               .normalize = !options.no_norm};
+  const infer::Request request{
+      .output = infer::Output::features,
+      .features = {.tokens = infer::Tokens::grid, .layers = {options.layer}, .final_norm = !options.no_norm}};
   GridFeatures features;
   const size_t failures = run_images(source, model, request, options.images.batch, global, [&](const Outcome& outcome) {
     if (!outcome.error.empty()) return;

@@ -10,7 +10,6 @@
 #include "apps/vitrail/output/output.h"
 #include "apps/vitrail/shell/usage_errors.h"
 #include "vitrail/analysis/flat_index.h"
-#include "vitrail/analysis/knn.h"
 #include "vitrail/analysis/nearest.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
@@ -139,13 +138,14 @@ void print_nearest(const std::vector<Query>& queries, const OpenIndex& index, co
 // Prints the results of each batch of images as soon as it has run.  Returns how many images failed.
 size_t search_images(const Model& model, const OpenIndex& index, const SearchCommandOptions& options,
                      const GlobalOptions& global) {
-  const infer::Request request =
-      pipeline::feature_request(model, index.info ? index.info->features : pipeline::FeatureOptions());
+  infer::FeatureOptions features = index.info ? index.info->features : infer::FeatureOptions();
+  features.l2_normalize = true;
+  const infer::Request request = model.request_of(features);
   std::vector<Query> queries;
   return run_images(image_source(options.images, model), model, request, options.images.batch, global,
                     [&](const Outcome& outcome) {
                       queries.push_back({.is_text = false, .name = outcome.path, .error = outcome.error});
-                      if (outcome.error.empty()) queries.back().vector = analysis::normalized_rows(outcome.result);
+                      if (outcome.error.empty()) queries.back().vector = outcome.result;
                       if (!outcome.ends_batch) return;
                       print_nearest(queries, index, options, model.session().threads());
                       queries.clear();

@@ -4,11 +4,11 @@
 #include <cmath>
 
 #include "apps/vitrail/output/output.h"
-#include "vitrail/analysis/knn.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/random.h"
 #include "vitrail/base/read_file.h"
 #include "vitrail/base/text.h"
+#include "vitrail/pipeline/token_names.h"
 
 namespace vitrail::app {
 namespace {
@@ -40,8 +40,8 @@ double cosine(const std::vector<float>& a, const std::vector<float>& b) {
   return sum;
 }
 
-std::string options_text(const pipeline::FeatureOptions& options) {
-  return str("--tokens ", options.tokens, " --layer ", join(options.layers, ","),
+std::string options_text(const infer::FeatureOptions& options) {
+  return str("--tokens ", pipeline::token_name(options.tokens), " --layer ", join(options.layers, ","),
              options.final_norm ? "" : " --no-norm");
 }
 
@@ -101,10 +101,10 @@ EmbeddingPreprocessing embedding_preprocessing(const models::ModelConfig& config
   return of;
 }
 
-EmbeddingInfo embedding_info(const Model& model, const std::string& name, const pipeline::FeatureOptions& features) {
+EmbeddingInfo embedding_info(const Model& model, const std::string& name, const infer::FeatureOptions& features) {
   const image::Image image = probe_image(model.color_mode());
   const image::ImageView view(image);
-  const Tensor probe = analysis::normalized_rows(model.embed(view));
+  const Tensor probe = model.embed(view, {.l2_normalize = true});
   return {.model = name,
           .features = features,
           .preprocessing = embedding_preprocessing(model.config()),
@@ -122,8 +122,8 @@ void check_same_embedding(const EmbeddingInfo& expected, const EmbeddingInfo& go
 }
 
 void check_same_rows(const EmbeddingInfo& expected, const EmbeddingInfo& got, const std::string& where) {
-  if (expected.normalized != got.normalized)
-    throw Error(where, str("embeddings ", expected.normalized ? "with" : "without", " --normalize"), "the opposite");
+  if (const bool normalized = expected.features.l2_normalize; normalized != got.features.l2_normalize)
+    throw Error(where, str("embeddings ", normalized ? "with" : "without", " --normalize"), "the opposite");
   const std::string options = row_options_text(expected), other_options = row_options_text(got);
   if (options != other_options) throw Error(where, "embeddings by " + options, other_options);
 }
@@ -153,10 +153,10 @@ fs::path info_path(const fs::path& array_or_folder) {
 
 std::string to_json(const EmbeddingInfo& info) {
   Json json{{"model", info.model},
-            {"tokens", info.features.tokens},
+            {"tokens", pipeline::token_name(info.features.tokens)},
             {"layers", info.features.layers},
             {"final_norm", info.features.final_norm},
-            {"normalized", info.normalized},
+            {"normalized", info.features.l2_normalize},
             {"dtype", info.dtype},
             {"tome", info.tome},
             {"exif", info.exif}};
@@ -173,8 +173,8 @@ std::optional<EmbeddingInfo> read_embedding_info(const fs::path& file) {
     const nlohmann::json json = nlohmann::json::parse(text);
     const EmbeddingInfo defaults;
     return EmbeddingInfo{.model = json.at("model"),
-                         .features = {json.at("tokens"), json.at("layers"), json.at("final_norm")},
-                         .normalized = json.at("normalized"),
+                         .features = {pipeline::tokens_from_name(json.at("tokens")), json.at("layers"),
+                                      json.at("final_norm"), json.at("normalized")},
                          .dtype = json.value("dtype", defaults.dtype),
                          .tome = json.value("tome", defaults.tome),
                          .exif = json.value("exif", defaults.exif),

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "vitrail/pipeline/feature_request.h"
 #include "vitrail/pipeline/model.h"
 
 namespace vitrail::app {
@@ -26,9 +25,8 @@ struct EmbeddingPreprocessing {
 EmbeddingPreprocessing embedding_preprocessing(const models::ModelConfig& config);
 
 struct EmbeddingInfo {
-  std::string model;                  // as it was named; models are compared by `probe`
-  pipeline::FeatureOptions features;  // tokens, layers and norm
-  bool normalized = false;
+  std::string model;  // as it was named; models are compared by `probe`
+  infer::FeatureOptions features;
   // How the rows were computed and stored.  Older files do not have these.
   std::string dtype = "fp32";
   int64_t tome = 0;
@@ -39,11 +37,11 @@ struct EmbeddingInfo {
   std::vector<float> probe;
 };
 
-// Without what options of the command alone set: normalized, dtype, tome and exif.
-EmbeddingInfo embedding_info(const Model& model, const std::string& name, const pipeline::FeatureOptions& features);
+// Without what options of the command alone set: dtype, tome and exif.
+EmbeddingInfo embedding_info(const Model& model, const std::string& name, const infer::FeatureOptions& features);
 
-// Throws Error that names `where` unless both have the same tokens, layers and norm, and about the same probe.  Other
-// precisions and file formats of a model are the same model.
+// Throws Error that names `where` unless both have the same tokens, layers and final norm, and about the same probe.
+// Other precisions and file formats of a model are the same model.
 void check_same_embedding(const EmbeddingInfo& expected, const EmbeddingInfo& got, const std::string& where);
 
 // Throws Error that names `where` unless the rows of both, in the files of one folder, were computed and stored alike.

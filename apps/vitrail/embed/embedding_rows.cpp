@@ -8,6 +8,7 @@
 
 #include "apps/vitrail/input/path_list.h"
 #include "vitrail/base/error.h"
+#include "vitrail/kernels/rowwise/l2_normalize.h"
 
 namespace vitrail::app {
 namespace {
@@ -114,7 +115,7 @@ void EmbeddingRows::read(int64_t first, int64_t count, float* values) const {
   for (--range; count > 0; ++range) {
     const int64_t skipped = first - range->row, rows = std::min(count, range->count - skipped);
     arrays_[range->file].read(range->file_row + skipped, rows, values);
-    for (int64_t r = 0; r < rows; ++r, values += width_) analysis::normalize_row(values, width_);
+    for (int64_t r = 0; r < rows; ++r, values += width_) kernels::normalize_row(values, width_);
     first += rows;
     count -= rows;
   }
