@@ -5,13 +5,12 @@
 #include "tests/train/segment_fixture.h"
 #include "vitrail/train/recipe/recipe_inputs.h"
 #include "vitrail/train/recipe/recipe_overrides_internal.h"
-#include "vitrail/train/recipe/schema_internal.h"
 
 namespace vitrail::train {
 namespace {
 
 std::string applied(const std::string& json, const std::string& setting) {
-  Json value = Json::parse(json);
+  auto value = nlohmann::ordered_json::parse(json);
   apply_override(value, setting);
   return value.dump();
 }

@@ -2,7 +2,6 @@
 #include "vitrail/models/json_fields_internal.h"
 
 #include <array>
-#include <cmath>
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/json_checks_internal.h"
@@ -17,15 +16,6 @@ namespace {
 }
 
 }  // namespace
-
-std::optional<int64_t> integer_of(const Json& value) {
-  if (value.is_number_unsigned() && value.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX)) return std::nullopt;
-  if (value.is_number_integer()) return value.get<int64_t>();
-  if (!value.is_number_float()) return std::nullopt;
-  const double number = value.get<double>();
-  if (number != std::floor(number) || std::abs(number) > 1e15) return std::nullopt;
-  return static_cast<int64_t>(number);
-}
 
 Json parse_json(const std::string& text, const std::string& where) {
   // Parsing does not recurse, but destroying a deeply nested value would overflow the stack.

@@ -11,15 +11,14 @@
 #include <utility>
 #include <vector>
 
+#include "vitrail/base/fields_json_internal.h"
+
 namespace vitrail::models {
 
 using Json = nlohmann::ordered_json;
 
 // Parses JSON.  Throws Error naming `where` and the position of a syntax error.
 Json parse_json(const std::string& text, const std::string& where);
-
-// The value as an integer, also if it is written as 12.0 or 1e3; none if it is no integer or exceeds 64 bits.
-std::optional<int64_t> integer_of(const Json& value);
 
 // A JSON object of a file.  A field with the value null counts as absent.
 class JsonFields {

@@ -16,7 +16,6 @@
 #include "vitrail/nn/mimetic.h"
 #include "vitrail/nn/patch_resampling.h"
 #include "vitrail/nn/positional_encoding.h"
-#include "vitrail/train/recipe/schema_internal.h"
 
 namespace vitrail::train {
 namespace {
@@ -223,7 +222,7 @@ auto in_recipe(const Function& function) {
 }
 
 void read_args(const ModelRecipe& recipe, VisionTransformerConfig& config) {
-  const Json args = Json::parse(recipe.model_args.empty() ? "{}" : recipe.model_args);
+  const auto args = models::Json::parse(recipe.model_args.empty() ? "{}" : recipe.model_args);
   in_recipe([&] { models::read_model_args(models::JsonFields(args, "model"), config); });
 }
 

@@ -2,13 +2,13 @@
 #include <cmath>
 
 #include "vitrail/base/error.h"
-#include "vitrail/models/json_fields_internal.h"
+#include "vitrail/base/fields_json_internal.h"
 #include "vitrail/train/recipe/checked_json_internal.h"
 
 namespace vitrail::train {
 
 int64_t checked_count(const nlohmann::ordered_json& value, const std::string& name, int64_t min, int64_t max) {
-  const auto number = models::integer_of(value);
+  const auto number = integer_of(value);
   if (!number || *number < min || *number > max)
     throw Error(name, str("an integer from ", min, " to ", max), value.dump().substr(0, 60));
   return *number;

@@ -5,98 +5,98 @@
 #include <limits>
 
 #include "vitrail/base/error.h"
+#include "vitrail/base/fields_json_internal.h"
 #include "vitrail/base/installed_files.h"
 #include "vitrail/base/read_file.h"
 #include "vitrail/models/config_formats_internal.h"
 #include "vitrail/models/model_args_internal.h"
 #include "vitrail/train/recipe/recipe_overrides_internal.h"
-#include "vitrail/train/recipe/schema_internal.h"
 #include "vitrail/train/recipe/segment_recipe_internal.h"
 
 namespace vitrail::train {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 constexpr double kMax = std::numeric_limits<double>::max();
 constexpr size_t kMaxRecipeBytes = 4 << 20;  // limits what is read of another file, such as /dev/zero
 constexpr int64_t kMaxCacheMb = 1 << 30, kMaxPadding = 10'000;
 constexpr int64_t kMaxSteps = int64_t{1} << 53;  // more than any run has
-constexpr Range kAny{-kMax, kMax}, kNonNegative{0, kMax}, kFraction{0, 1}, kEpochs{0, kMaxEpochs};
+constexpr Range kAny{}, kNonNegative{0, kMax}, kFraction{0, 1}, kEpochs{0, kMaxEpochs};
 
-void describe_mimetic(Schema& schema, nn::MimeticOptions& mimetic) {
-  schema.number("qk_noise", mimetic.qk_noise, kNonNegative);
-  schema.number("qk_identity", mimetic.qk_identity, kNonNegative);
-  schema.number("vo_noise", mimetic.vo_noise, kNonNegative);
-  schema.number("vo_identity", mimetic.vo_identity, kNonNegative);
+void describe_mimetic(Fields& fields, nn::MimeticOptions& mimetic) {
+  fields.number("qk_noise", mimetic.qk_noise, kNonNegative);
+  fields.number("qk_identity", mimetic.qk_identity, kNonNegative);
+  fields.number("vo_noise", mimetic.vo_noise, kNonNegative);
+  fields.number("vo_identity", mimetic.vo_identity, kNonNegative);
 }
 
-void describe_model(Schema& schema, ModelRecipe& model) {
-  schema.string("architecture", model.architecture);
-  schema.string("init", model.init);
-  schema.string("config", model.config);
-  schema.string("key_map", model.key_map);
-  schema.choice("positions", model.positions, std::vector<std::string>{"drawn", "sincos2d"});
-  schema.optional("mimetic", model.mimetic, describe_mimetic);
-  schema.string_list("freeze", model.freeze);
-  schema.boolean("linear_probe", model.linear_probe);
-  schema.boolean("activation_checkpointing", model.activation_checkpointing);
+void describe_model(Fields& fields, ModelRecipe& model) {
+  fields.text("architecture", model.architecture);
+  fields.text("init", model.init);
+  fields.text("config", model.config);
+  fields.text("key_map", model.key_map);
+  fields.choice("positions", model.positions, {"drawn", "sincos2d"});
+  fields.object("mimetic", model.mimetic, describe_mimetic);
+  fields.texts("freeze", model.freeze);
+  fields.boolean("linear_probe", model.linear_probe);
+  fields.boolean("activation_checkpointing", model.activation_checkpointing);
 }
 
-void describe_data(Schema& schema, DataRecipe& data) {
-  schema.string("train", data.train);
-  schema.string("val", data.val);
-  schema.string("test", data.test);
-  schema.string("train_split", data.train_split);
-  schema.string("val_split", data.val_split);
-  schema.string("test_split", data.test_split);
-  schema.integer("holdout", data.holdout, 0);
-  schema.integer("folds", data.folds, 0, 1000);
-  schema.integer("fold", data.fold, 0, 1000);
-  auto seed = static_cast<int64_t>(data.holdout_seed);
-  schema.integer("holdout_seed", seed, 0);
-  data.holdout_seed = static_cast<uint64_t>(seed);
-  schema.choice("preset", data.preset, std::vector<std::string>{"", "imagenet", "inception", "cifar10", "mnist"});
-  schema.number_list("mean", data.mean, kAny);
-  schema.number_list("std", data.std, {1e-9, kMax});
-  schema.choice("interpolation", data.interpolation,
-                std::vector<std::string>{"", "nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"});
-  schema.number("crop_pct", data.crop_pct, {0.01, 1});
-  schema.choice<data::Unreadable>("unreadable", data.unreadable,
+void describe_data(Fields& fields, DataRecipe& data) {
+  fields.text("train", data.train);
+  fields.text("val", data.val);
+  fields.text("test", data.test);
+  fields.text("train_split", data.train_split);
+  fields.text("val_split", data.val_split);
+  fields.text("test_split", data.test_split);
+  fields.integer("holdout", data.holdout, 0);
+  fields.integer("folds", data.folds, 0, 1000);
+  fields.integer("fold", data.fold, 0, 1000);
+  fields.integer("holdout_seed", data.holdout_seed, 0);
+  fields.choice("preset", data.preset, {"", "imagenet", "inception", "cifar10", "mnist"});
+  fields.numbers("mean", data.mean, kAny);
+  fields.numbers("std", data.std, {1e-9, kMax});
+  fields.choice("interpolation", data.interpolation,
+                {"", "nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"});
+  fields.number("crop_pct", data.crop_pct, {0.01, 1});
+  fields.choice<data::Unreadable>("unreadable", data.unreadable,
                                   {{"error", data::Unreadable::error},
                                    {"skip", data::Unreadable::replace},
                                    {"leave_out", data::Unreadable::leave_out}});
-  schema.boolean("balance", data.balance);
-  schema.boolean("exif", data.exif);
-  schema.integer("keep_decoded_mb", data.keep_decoded_mb, 0, kMaxCacheMb);
-  schema.integer("workers", data.workers, 0, 1024);
-  schema.integer("in_flight", data.in_flight, 1, 1024);
+  fields.boolean("balance", data.balance);
+  fields.boolean("exif", data.exif);
+  fields.integer(Field("keep_decoded_mb").without_effect(), data.keep_decoded_mb, 0, kMaxCacheMb);
+  fields.integer(Field("workers").without_effect(), data.workers, 0, 1024);
+  fields.integer(Field("in_flight").without_effect(), data.in_flight, 1, 1024);
 }
 
-void describe_optimizer(Schema& schema, Recipe& recipe) {
-  schema.choice("name", recipe.optimizer.kind, std::vector<std::string>{"adamw", "sgd", "lamb", "lion"});
-  schema.number("lr", recipe.lr, kNonNegative);
-  schema.number("weight_decay", recipe.groups.weight_decay, kNonNegative);
-  schema.number("beta1", recipe.optimizer.beta1, kFraction);
-  schema.number("beta2", recipe.optimizer.beta2, kFraction);
-  schema.number("eps", recipe.optimizer.eps, kNonNegative);
-  schema.number("momentum", recipe.optimizer.momentum, kFraction);
-  schema.boolean("nesterov", recipe.optimizer.nesterov);
-  schema.number("layer_decay", recipe.groups.layer_decay, kFraction);
-  schema.string_list("no_decay", recipe.groups.no_decay);
+void describe_optimizer(Fields& fields, Recipe& recipe) {
+  fields.choice("name", recipe.optimizer.kind, {"adamw", "sgd", "lamb", "lion"});
+  fields.number("lr", recipe.lr, kNonNegative);
+  fields.number("weight_decay", recipe.groups.weight_decay, kNonNegative);
+  fields.number("beta1", recipe.optimizer.beta1, kFraction);
+  fields.number("beta2", recipe.optimizer.beta2, kFraction);
+  fields.number("eps", recipe.optimizer.eps, kNonNegative);
+  fields.number("momentum", recipe.optimizer.momentum, kFraction);
+  fields.boolean("nesterov", recipe.optimizer.nesterov);
+  fields.number("layer_decay", recipe.groups.layer_decay, kFraction);
+  fields.texts("no_decay", recipe.groups.no_decay);
 }
 
-void describe_schedule(Schema& schema, ScheduleRecipe& schedule) {
-  schema.choice("name", schedule.name, std::vector<std::string>{"cosine", "linear", "step", "constant"});
-  schema.number("final_lr", schedule.final_lr, kNonNegative);
-  schema.number("warmup_epochs", schedule.warmup_epochs, kEpochs);
-  schema.number("warmup_lr", schedule.warmup_lr, kNonNegative);
-  schema.boolean("warmup_prefix", schedule.warmup_prefix);
-  schema.number("decay_epochs", schedule.decay_epochs, kEpochs);
-  schema.number("decay_factor", schedule.decay_factor, kFraction);
+void describe_schedule(Fields& fields, ScheduleRecipe& schedule) {
+  fields.choice("name", schedule.name, {"cosine", "linear", "step", "constant"});
+  fields.number("final_lr", schedule.final_lr, kNonNegative);
+  fields.number("warmup_epochs", schedule.warmup_epochs, kEpochs);
+  fields.number("warmup_lr", schedule.warmup_lr, kNonNegative);
+  fields.boolean("warmup_prefix", schedule.warmup_prefix);
+  fields.number("decay_epochs", schedule.decay_epochs, kEpochs);
+  fields.number("decay_factor", schedule.decay_factor, kFraction);
 }
 
-void describe_filter(Schema& schema, const char* name, image::Filter& filter) {
+void describe_filter(Fields& fields, const char* name, image::Filter& filter) {
   using image::Filter;
-  schema.choice<Filter>(name, filter,
+  fields.choice<Filter>(name, filter,
                         {{"nearest", Filter::nearest},
                          {"lanczos", Filter::lanczos},
                          {"bilinear", Filter::bilinear},
@@ -105,160 +105,162 @@ void describe_filter(Schema& schema, const char* name, image::Filter& filter) {
                          {"hamming", Filter::hamming}});
 }
 
-void describe_random_resized_crop(Schema& schema, data::RandomResizedCrop& crop) {
-  schema.pair("scale", crop.scale, kFraction);
-  schema.pair("ratio", crop.ratio, {0.01, 100});
+void describe_random_resized_crop(Fields& fields, data::RandomResizedCrop& crop) {
+  fields.pair("scale", crop.scale, kFraction);
+  fields.pair("ratio", crop.ratio, {0.01, 100});
   bool both = crop.interpolation.size() > 1;  // timm's "random": bilinear or bicubic, drawn per image
-  schema.boolean("random_interpolation", both);
+  fields.boolean("random_interpolation", both);
   if (both) {
     crop.interpolation = {image::Filter::bilinear, image::Filter::bicubic};
   } else {
-    describe_filter(schema, "interpolation", crop.interpolation.front());
+    describe_filter(fields, "interpolation", crop.interpolation.front());
   }
 }
 
-void describe_padded_crop(Schema& schema, data::PaddedCrop& crop) {
+void describe_padded_crop(Fields& fields, data::PaddedCrop& crop) {
   using Mode = data::PaddedCrop::Mode;
-  schema.integer("padding", crop.padding, 0, kMaxPadding);
-  schema.choice<Mode>("mode", crop.mode, {{"constant", Mode::constant}, {"reflect", Mode::reflect}});
+  fields.integer("padding", crop.padding, 0, kMaxPadding);
+  fields.choice<Mode>("mode", crop.mode, {{"constant", Mode::constant}, {"reflect", Mode::reflect}});
 }
 
-void describe_affine(Schema& schema, data::RandomAffine& affine) {
-  schema.number("degrees", affine.degrees, {0, 180});
-  schema.pair("shift", affine.shift, kFraction);
-  schema.pair("scale", affine.scale, {0.01, 100});
-  describe_filter(schema, "interpolation", affine.interpolation);
+void describe_affine(Fields& fields, data::RandomAffine& affine) {
+  fields.number("degrees", affine.degrees, {0, 180});
+  fields.pair("shift", affine.shift, kFraction);
+  fields.pair("scale", affine.scale, {0.01, 100});
+  describe_filter(fields, "interpolation", affine.interpolation);
 }
 
-void describe_jitter(Schema& schema, data::ColorJitter& jitter) {
-  schema.number("brightness", jitter.brightness, kNonNegative);
-  schema.number("contrast", jitter.contrast, kNonNegative);
-  schema.number("saturation", jitter.saturation, kNonNegative);
-  schema.number("hue", jitter.hue, {0, 0.5});
-  schema.number("probability", jitter.probability, kFraction);
+void describe_jitter(Fields& fields, data::ColorJitter& jitter) {
+  fields.number("brightness", jitter.brightness, kNonNegative);
+  fields.number("contrast", jitter.contrast, kNonNegative);
+  fields.number("saturation", jitter.saturation, kNonNegative);
+  fields.number("hue", jitter.hue, {0, 0.5});
+  fields.number("probability", jitter.probability, kFraction);
 }
 
-void describe_erasing(Schema& schema, data::RandomErasing& erasing) {
+void describe_erasing(Fields& fields, data::RandomErasing& erasing) {
   using Mode = data::RandomErasing::Mode;
-  schema.number("probability", erasing.probability, kFraction);
-  schema.choice<Mode>("mode", erasing.mode,
+  fields.number("probability", erasing.probability, kFraction);
+  fields.choice<Mode>("mode", erasing.mode,
                       {{"constant", Mode::constant}, {"colour", Mode::colour}, {"pixel", Mode::pixel}});
-  schema.pair("area", erasing.area, kFraction);
-  schema.pair("ratio", erasing.ratio, {0.01, 100});
-  schema.pair("count", erasing.count, 1);
+  fields.pair("area", erasing.area, kFraction);
+  fields.pair("ratio", erasing.ratio, {0.01, 100});
+  fields.pair("count", erasing.count, 1);
 }
 
-void describe_augment(Schema& schema, Recipe& recipe) {
+void describe_augment(Fields& fields, Recipe& recipe) {
   data::AugmentOptions& augment = recipe.augment;
-  schema.optional("random_resized_crop", augment.random_resized_crop, describe_random_resized_crop);
-  schema.optional("padded_crop", augment.padded_crop, describe_padded_crop);
-  schema.choice<data::Flip>(
+  fields.object("random_resized_crop", augment.random_resized_crop, describe_random_resized_crop);
+  fields.object("padded_crop", augment.padded_crop, describe_padded_crop);
+  fields.choice<data::Flip>(
       "flip", augment.flip,
       {{"none", data::Flip::none}, {"random", data::Flip::random}, {"alternate", data::Flip::alternate}});
-  schema.optional("affine", augment.affine, describe_affine);
-  schema.string("policy", augment.policy);
-  schema.number("policy_share", augment.policy_share, kFraction);
-  schema.optional("color_jitter", augment.color_jitter, describe_jitter);
-  schema.object("erasing", [&](Schema& inner) { describe_erasing(inner, augment.erasing); });
+  fields.object("affine", augment.affine, describe_affine);
+  fields.text("policy", augment.policy);
+  fields.number("policy_share", augment.policy_share, kFraction);
+  fields.object("color_jitter", augment.color_jitter, describe_jitter);
+  fields.object("erasing", [&](Fields& inner) { describe_erasing(inner, augment.erasing); });
   std::vector<double> fill(augment.fill.begin(), augment.fill.end());
-  schema.number_list("fill", fill, {0, 255});
+  fields.numbers("fill", fill, {0, 255});
   augment.fill.assign(fill.begin(), fill.end());
-  schema.integer("repeats", recipe.repeats, 1, 64);
-  schema.number("plain_epochs", recipe.plain_epochs, kEpochs);
+  fields.integer("repeats", recipe.repeats, 1, 64);
+  fields.number("plain_epochs", recipe.plain_epochs, kEpochs);
 
   using Mode = data::MixupOptions::Mode;
-  schema.number("mixup", recipe.mix.mixup_alpha, kNonNegative);
-  schema.number("cutmix", recipe.mix.cutmix_alpha, kNonNegative);
-  schema.number("mix_probability", recipe.mix.probability, kFraction);
-  schema.number("switch_probability", recipe.mix.switch_probability, kFraction);
-  schema.choice<Mode>("mix_mode", recipe.mix.mode, {{"batch", Mode::batch}, {"element", Mode::element}});
-  schema.number("unmixed_epochs", recipe.unmixed_epochs, kEpochs);
+  fields.number("mixup", recipe.mix.mixup_alpha, kNonNegative);
+  fields.number("cutmix", recipe.mix.cutmix_alpha, kNonNegative);
+  fields.number("mix_probability", recipe.mix.probability, kFraction);
+  fields.number("switch_probability", recipe.mix.switch_probability, kFraction);
+  fields.choice<Mode>("mix_mode", recipe.mix.mode, {{"batch", Mode::batch}, {"element", Mode::element}});
+  fields.number("unmixed_epochs", recipe.unmixed_epochs, kEpochs);
 }
 
-void describe_distillation(Schema& schema, DistillationRecipe& distillation) {
-  schema.string("teacher", distillation.teacher);
-  schema.choice("kind", distillation.kind, std::vector<std::string>{"soft", "hard"});
-  schema.number("alpha", distillation.alpha, kFraction);
-  schema.number("temperature", distillation.temperature, {1e-3, kMax});
-  schema.integer("views", distillation.views, 0, 1'000'000);
-  schema.integer("view_epochs", distillation.view_epochs, 0);
-  schema.string("cache", distillation.cache);
+void describe_distillation(Fields& fields, DistillationRecipe& distillation) {
+  fields.text("teacher", distillation.teacher);
+  fields.choice("kind", distillation.kind, {"soft", "hard"});
+  fields.number("alpha", distillation.alpha, kFraction);
+  fields.number("temperature", distillation.temperature, {1e-3, kMax});
+  fields.integer("views", distillation.views, 0, 1'000'000);
+  fields.integer("view_epochs", distillation.view_epochs, 0);
+  fields.text(Field("cache").without_effect(), distillation.cache);
 }
 
-void describe_token_drop(Schema& schema, TokenDropRecipe& drop) {
-  schema.number("rate", drop.rate, {0, 0.99});
-  schema.number("until", drop.until, kFraction);
+void describe_token_drop(Fields& fields, TokenDropRecipe& drop) {
+  fields.number("rate", drop.rate, {0, 0.99});
+  fields.number("until", drop.until, kFraction);
 }
 
-void describe_loss(Schema& schema, LossRecipe& loss) {
-  schema.choice("name", loss.name, std::vector<std::string>{"cross_entropy", "bce"});
-  schema.number("label_smoothing", loss.label_smoothing, kFraction);
-  schema.number("bce_threshold", loss.bce_threshold, kFraction);
-  schema.boolean("bce_sum", loss.bce_sum);
-  schema.choice("class_weighting", loss.class_weighting, std::vector<std::string>{"none", "inverse_frequency"});
-  schema.number_list("class_weights", loss.class_weights, {1e-9, kMax});
-  schema.optional("distillation", loss.distillation, describe_distillation);
+void describe_loss(Fields& fields, LossRecipe& loss) {
+  fields.choice("name", loss.name, {"cross_entropy", "bce"});
+  fields.number("label_smoothing", loss.label_smoothing, kFraction);
+  fields.number("bce_threshold", loss.bce_threshold, kFraction);
+  fields.boolean("bce_sum", loss.bce_sum);
+  fields.choice("class_weighting", loss.class_weighting, {"none", "inverse_frequency"});
+  fields.numbers("class_weights", loss.class_weights, {1e-9, kMax});
+  fields.object("distillation", loss.distillation, describe_distillation);
 }
 
-void describe_ema(Schema& schema, optim::EmaOptions& ema) {
-  schema.number("decay", ema.decay, kFraction);
-  schema.boolean("warmup", ema.warmup);
-  schema.number("warmup_gamma", ema.warmup_gamma, {1e-9, kMax});
-  schema.number("warmup_power", ema.warmup_power, kNonNegative);
-  schema.number("min_decay", ema.min_decay, kFraction);
-  schema.integer("after_step", ema.after_step, 0, kMaxSteps);
+void describe_ema(Fields& fields, optim::EmaOptions& ema) {
+  fields.number("decay", ema.decay, kFraction);
+  fields.boolean("warmup", ema.warmup);
+  fields.number("warmup_gamma", ema.warmup_gamma, {1e-9, kMax});
+  fields.number("warmup_power", ema.warmup_power, kNonNegative);
+  fields.number("min_decay", ema.min_decay, kFraction);
+  fields.integer("after_step", ema.after_step, 0, kMaxSteps);
 }
 
-void describe_segment(Schema& schema, SegmentRecipe& segment) {
-  schema.integer("image_size", segment.image_size, 0, 1 << 14);
-  schema.boolean("train_encoder", segment.train_encoder);
-  schema.integer("window", segment.window, 0, 1 << 10);
-  schema.integer("global_every", segment.global_every, 1, 1 << 10);
-  schema.integer("decoder_dim", segment.decoder_dim, 16, 1 << 12);
-  schema.integer("decoder_depth", segment.decoder_depth, 1, 64);
-  schema.integer("decoder_mlp", segment.decoder_mlp, 1, 1 << 16);
-  schema.integer("prompts", segment.prompts, 1, 1024);
-  schema.integer("rounds", segment.rounds, 1, 32);
-  schema.number("box_share", segment.box_share, kFraction);
-  schema.number("focal_weight", segment.focal_weight, kNonNegative);
-  schema.number("dice_weight", segment.dice_weight, kNonNegative);
-  schema.number("iou_weight", segment.iou_weight, kNonNegative);
-  schema.number("focal_alpha", segment.focal_alpha, kFraction);
-  schema.number("focal_gamma", segment.focal_gamma, kNonNegative);
-  schema.string("cache", segment.cache);
+void describe_segment(Fields& fields, SegmentRecipe& segment) {
+  fields.integer("image_size", segment.image_size, 0, 1 << 14);
+  fields.boolean("train_encoder", segment.train_encoder);
+  fields.integer("window", segment.window, 0, 1 << 10);
+  fields.integer("global_every", segment.global_every, 1, 1 << 10);
+  fields.integer("decoder_dim", segment.decoder_dim, 16, 1 << 12);
+  fields.integer("decoder_depth", segment.decoder_depth, 1, 64);
+  fields.integer("decoder_mlp", segment.decoder_mlp, 1, 1 << 16);
+  fields.integer("prompts", segment.prompts, 1, 1024);
+  fields.integer("rounds", segment.rounds, 1, 32);
+  fields.number("box_share", segment.box_share, kFraction);
+  fields.number("focal_weight", segment.focal_weight, kNonNegative);
+  fields.number("dice_weight", segment.dice_weight, kNonNegative);
+  fields.number("iou_weight", segment.iou_weight, kNonNegative);
+  fields.number("focal_alpha", segment.focal_alpha, kFraction);
+  fields.number("focal_gamma", segment.focal_gamma, kNonNegative);
+  fields.text(Field("cache").without_effect(), segment.cache);
 }
 
-void describe(Schema& schema, Recipe& recipe) {
-  schema.choice("objective", recipe.objective, std::vector<std::string>{"classify", "probe", "segment"});
+}  // namespace
+
+void describe_recipe(Fields& fields, Recipe& recipe) {
+  fields.choice("objective", recipe.objective, {"classify", "probe", "segment"});
   if (recipe.objective == "segment") {
     if (!recipe.segment) recipe.segment.emplace();
-    schema.object("segment", [&](Schema& inner) { describe_segment(inner, *recipe.segment); });
+    fields.object("segment", [&](Fields& inner) { describe_segment(inner, *recipe.segment); });
   }
-  schema.object("data", [&](Schema& inner) { describe_data(inner, recipe.data); });
-  schema.integer("epochs", recipe.epochs, 1, kMaxEpochs);
-  schema.integer("batch_size", recipe.batch_size, 1, 1'000'000);
-  schema.integer("accumulate", recipe.accumulate, 1, 1'000'000);
-  schema.choice("precision", recipe.precision, std::vector<std::string>{"fp32", "half", "bf16"});
+  fields.object("data", [&](Fields& inner) { describe_data(inner, recipe.data); });
+  fields.integer("epochs", recipe.epochs, 1, kMaxEpochs);
+  fields.integer("batch_size", recipe.batch_size, 1, 1'000'000);
+  fields.integer("accumulate", recipe.accumulate, 1, 1'000'000);
+  fields.choice("precision", recipe.precision, {"fp32", "half", "bf16"});
   if (recipe.precision == "half") recipe.precision = "bf16";  // the 16-bit precision of training
-  auto seed = static_cast<int64_t>(recipe.seed);
-  schema.integer("seed", seed, 0);
-  recipe.seed = static_cast<uint64_t>(seed);
-  schema.object("optimizer", [&](Schema& inner) { describe_optimizer(inner, recipe); });
-  schema.number("clip", recipe.clip, kNonNegative);
-  schema.object("schedule", [&](Schema& inner) { describe_schedule(inner, recipe.schedule); });
-  schema.object("augment", [&](Schema& inner) { describe_augment(inner, recipe); });
-  schema.optional("token_drop", recipe.token_drop, describe_token_drop);
-  schema.object("loss", [&](Schema& inner) { describe_loss(inner, recipe.loss); });
-  schema.optional("ema", recipe.ema, describe_ema);
-  schema.object("checkpoint", [&](Schema& inner) {
-    inner.integer("every_steps", recipe.checkpoint.every_steps, 0);
-    inner.number("every_minutes", recipe.checkpoint.every_minutes, kNonNegative);
+  fields.integer("seed", recipe.seed, 0);
+  fields.object("optimizer", [&](Fields& inner) { describe_optimizer(inner, recipe); });
+  fields.number("clip", recipe.clip, kNonNegative);
+  fields.object("schedule", [&](Fields& inner) { describe_schedule(inner, recipe.schedule); });
+  fields.object("augment", [&](Fields& inner) { describe_augment(inner, recipe); });
+  fields.object("token_drop", recipe.token_drop, describe_token_drop);
+  fields.object("loss", [&](Fields& inner) { describe_loss(inner, recipe.loss); });
+  fields.object("ema", recipe.ema, describe_ema);
+  fields.object("checkpoint", [&](Fields& inner) {
+    inner.integer(Field("every_steps").without_effect(), recipe.checkpoint.every_steps, 0);
+    inner.number(Field("every_minutes").without_effect(), recipe.checkpoint.every_minutes, kNonNegative);
   });
-  schema.choice("non_finite", recipe.non_finite, std::vector<std::string>{"stop", "skip"});
-  schema.integer("validate_every", recipe.validate_every, 1);
-  schema.integer("patience", recipe.patience, 0);
-  schema.integer("log_every", recipe.log_every, 1);
+  fields.choice("non_finite", recipe.non_finite, {"stop", "skip"});
+  fields.integer("validate_every", recipe.validate_every, 1);
+  fields.integer("patience", recipe.patience, 0);
+  fields.integer(Field("log_every").without_effect(), recipe.log_every, 1);
 }
+
+namespace {
 
 // Reads "model".  Its fields and those of model_args are mixed in one object; they are separated here, because
 // describe_model() checks the former and models::read_model_args() the latter.
@@ -284,9 +286,11 @@ void read_model(const Json& json, ModelRecipe& model, std::vector<std::string>& 
       problems.push_back("model.model_args: expected an object, got " + nested.dump());
     }
   }
-  SchemaReader reader(own, "model", problems);
+  std::vector<Error> wrong;
+  JsonFieldReader reader(own, "model.", wrong);
   describe_model(reader, model);
   reader.finish();
+  for (const Error& error : wrong) problems.push_back(error.what());
   if (model.architecture == "vit") model.architecture.clear();
   const auto note_problem = [&](const auto& check) {
     try {
@@ -386,10 +390,12 @@ Recipe parse_recipe(const std::string& text, const std::string& where, const std
   } else {
     problems.push_back("model: expected a registered name or an object, got nothing");
   }
-  SchemaReader reader(json, "", problems);
+  std::vector<Error> wrong;
+  JsonFieldReader reader(json, "", wrong);
   reader.accept("model");
-  describe(reader, recipe);
+  describe_recipe(reader, recipe);
   reader.finish();
+  for (const Error& error : wrong) problems.push_back(error.what());
   if (recipe.objective == "probe" && recipe.epochs == 0) recipe.epochs = 1;  // it reads the images once
   if (problems.empty()) check_consistency(recipe, problems);
   if (problems.empty()) return recipe;
@@ -402,16 +408,11 @@ Recipe read_recipe(const std::filesystem::path& file, const std::vector<std::str
   return parse_recipe(read_text_file(find_installed(file).value_or(file), kMaxRecipeBytes), file.string(), overrides);
 }
 
-std::string write_recipe(const Recipe& given) {
-  Recipe recipe = given;
-  SchemaWriter model;
-  describe_model(model, recipe.model);
-  Json model_json = model.json();
+std::string write_recipe(const Recipe& recipe) {
+  Json model_json = json_of_fields(describe_model, recipe.model);
   model_json["model_args"] = Json::parse(recipe.model.model_args.empty() ? "{}" : recipe.model.model_args);
-  SchemaWriter other;
-  describe(other, recipe);
   Json json{{"objective", recipe.objective}, {"model", model_json}};
-  for (const auto& item : other.json().items()) json[item.key()] = item.value();
+  json.update(json_of_fields(describe_recipe, recipe));
   return json.dump(2) + "\n";
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Overrides and comparison of recipes.
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -11,6 +12,8 @@
 
 namespace vitrail::train {
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 constexpr int kMaxLevels = 20;  // keys in the path of a setting; recipes have four levels
 
@@ -25,15 +28,9 @@ void flatten(const Json& json, const std::string& path, std::map<std::string, st
 }
 
 bool changes_results(const std::string& path) {
-  static const std::set<std::string> kWithoutEffect{"checkpoint.every_steps",
-                                                    "checkpoint.every_minutes",
-                                                    "data.workers",
-                                                    "data.in_flight",
-                                                    "data.keep_decoded_mb",
-                                                    "log_every",
-                                                    "loss.distillation.cache",
-                                                    "segment.cache"};
-  return !kWithoutEffect.contains(path);
+  static const std::vector<FieldRow> rows = rows_of(describe_recipe, Recipe{.objective = "segment"});
+  const auto row = std::ranges::find(rows, path, &FieldRow::name);
+  return row == rows.end() || row->changes_results;
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/train/recipe/schema_internal.h"
+#include "vitrail/base/fields_json_internal.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 
 #include "tests/support/errors.h"
 
-namespace vitrail::train {
+namespace vitrail {
 namespace {
 
 // The values of a description before and after they are read from JSON.
@@ -28,32 +28,34 @@ struct Values {
   bool operator==(const Values&) const = default;
 };
 
-void describe(Schema& schema, Values& values) {
-  schema.integer("integer", values.integer, 2, 9);
-  schema.integer("optional_integer", values.optional_integer, 2);
-  schema.number("number", values.number, {0, 1});
-  schema.number("optional_number", values.optional_number, {0, 1});
-  schema.boolean("boolean", values.boolean);
-  schema.string("text", values.text);
-  schema.choice("choice", values.choice, std::vector<std::string>{"a", "b"});
-  schema.number_list("numbers", values.numbers, {0, 3});
-  schema.string_list("texts", values.texts);
-  schema.pair("pair", values.pair, {0, 2});
-  schema.pair("integer_pair", values.integer_pair, 1);
+void describe(Fields& fields, Values& values) {
+  fields.integer("integer", values.integer, 2, 9);
+  fields.integer("optional_integer", values.optional_integer, 2);
+  fields.number("number", values.number, {0, 1});
+  fields.number("optional_number", values.optional_number, {0, 1});
+  fields.boolean("boolean", values.boolean);
+  fields.text("text", values.text);
+  fields.choice("choice", values.choice, {"a", "b"});
+  fields.numbers("numbers", values.numbers, {0, 3});
+  fields.texts("texts", values.texts);
+  fields.pair("pair", values.pair, {0, 2});
+  fields.pair("integer_pair", values.integer_pair, 1);
   constexpr double kMax = std::numeric_limits<double>::max();
-  schema.integer("open_integer", values.open_integer, 3);
-  schema.number("open_number", values.open_number, {1, kMax});
-  schema.number("any_number", values.any_number, {std::numeric_limits<double>::lowest(), kMax});
-  schema.object("inner", [&](Schema& inner) { inner.boolean("boolean", values.inner_boolean); });
+  fields.integer("open_integer", values.open_integer, 3);
+  fields.number("open_number", values.open_number, {1, kMax});
+  fields.number("any_number", values.any_number, {std::numeric_limits<double>::lowest(), kMax});
+  fields.object("inner", [&](Fields& inner) { inner.boolean("boolean", values.inner_boolean); });
 }
 
 std::vector<std::string> problems_of(const std::string& json, Values& values) {
-  const Json parsed = Json::parse(json);
-  std::vector<std::string> problems;
-  SchemaReader reader(parsed, "at", problems);
+  const auto parsed = nlohmann::ordered_json::parse(json);
+  std::vector<Error> problems;
+  JsonFieldReader reader(parsed, "at.", problems);
   describe(reader, values);
   reader.finish();
-  return problems;
+  std::vector<std::string> messages;
+  for (const Error& problem : problems) messages.emplace_back(problem.what());
+  return messages;
 }
 
 Values read(const std::string& json) {
@@ -62,9 +64,9 @@ Values read(const std::string& json) {
   return values;
 }
 
-TEST(SchemaReader, AbsentFieldsKeepTheirValues) { EXPECT_EQ(read("{}"), Values()); }
+TEST(JsonFieldReader, AbsentFieldsKeepTheirValues) { EXPECT_EQ(read("{}"), Values()); }
 
-TEST(SchemaReader, NullIsTheAbsenceOfAValue) {
+TEST(JsonFieldReader, NullIsTheAbsenceOfAValue) {
   EXPECT_EQ(read(R"({"optional_integer": null})").optional_integer, std::nullopt);
   EXPECT_EQ(read(R"({"optional_number": null})").optional_number, std::nullopt);
   EXPECT_EQ(read(R"({"text": null})").text, "");
@@ -72,7 +74,7 @@ TEST(SchemaReader, NullIsTheAbsenceOfAValue) {
   EXPECT_TRUE(read(R"({"texts": null})").texts.empty());
 }
 
-TEST(SchemaReader, BoundsAreInclusive) {
+TEST(JsonFieldReader, BoundsAreInclusive) {
   EXPECT_EQ(read(R"({"integer": 2})").integer, 2);
   EXPECT_EQ(read(R"({"integer": 9})").integer, 9);
   EXPECT_EQ(read(R"({"integer": 9.0})").integer, 9);
@@ -90,7 +92,7 @@ TEST(SchemaReader, BoundsAreInclusive) {
   EXPECT_TRUE(read(R"({"inner": {"boolean": true}})").inner_boolean);
 }
 
-TEST(SchemaReader, OtherValuesAreProblemsAndChangeNothing) {
+TEST(JsonFieldReader, OtherValuesAreProblemsAndChangeNothing) {
   const std::pair<const char*, const char*> wrong[] = {
       {R"({"integer": 1})", "at.integer: expected an integer from 2 to 9, got 1"},
       {R"({"integer": 10})", "at.integer: expected an integer from 2 to 9, got 10"},
@@ -140,7 +142,7 @@ TEST(SchemaReader, OtherValuesAreProblemsAndChangeNothing) {
   }
 }
 
-TEST(SchemaReader, LongValuesAreShortened) {
+TEST(JsonFieldReader, LongValuesAreShortened) {
   Values values;
   const std::vector<std::string> problems = problems_of(R"({"boolean": ")" + std::string(500, 'x') + "\"}", values);
   ASSERT_EQ(problems.size(), 1u);
@@ -149,7 +151,7 @@ TEST(SchemaReader, LongValuesAreShortened) {
   EXPECT_ERROR(problems_of("{\"boolean\": " + whole + "}", values)[0], "at.boolean", whole);
 }
 
-TEST(Schema, WhatIsWrittenIsReadAgain) {
+TEST(JsonFields, WhatIsWrittenIsReadAgain) {
   Values other;
   other.integer = 2;
   other.optional_integer.reset();
@@ -167,11 +169,9 @@ TEST(Schema, WhatIsWrittenIsReadAgain) {
   other.any_number = -7;
   other.inner_boolean = true;
   for (Values values : {Values(), other}) {
-    SchemaWriter writer;
-    describe(writer, values);
-    EXPECT_EQ(read(writer.json().dump()), values);
+    EXPECT_EQ(read(json_of_fields(describe, values).dump()), values);
   }
 }
 
 }  // namespace
-}  // namespace vitrail::train
+}  // namespace vitrail

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Fields: what an options struct has, said once.  A function describes each field by its name, help, member and range:
+//
+//   void describe(Fields& fields, Limits& limits) {
+//     fields.integer({"headers", "lines of a header"}, limits.headers, 1);
+//     fields.number({"idle_seconds", "between two requests"}, limits.idle_seconds, {1e-3, 1e6});
+//   }
+//
+// Visitors of descriptions read and write JSON (fields_json_internal.h), read texts (TextFieldReader: parameters of a
+// request, "name=value"), add options to a command (apps/vitrail/shell/field_options.h), and list the fields
+// (rows_of()).
+#include <algorithm>
+#include <array>
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace vitrail {
+
+struct Field {
+  Field(const char* in_json, const char* one_line = "", const char* as_option = "")  // NOLINT: "name" is a field
+      : name(in_json), help(one_line), option(as_option) {}
+
+  const char* name;  // in JSON: "final_norm"
+  const char* help;  // one line
+  // The name of the option and of the parameter: "" for `name` with hyphens.  A boolean's "no-norm" stands for false.
+  const char* option;
+  bool changes_results = true;
+  bool nullable = false;  // the value of an optional
+
+  Field without_effect() const {  // on results
+    Field field = *this;
+    field.changes_results = false;
+    return field;
+  }
+  std::string option_name() const;  // "final-norm"
+};
+
+// Inclusive ranges of values.
+struct Range {
+  double min = -std::numeric_limits<double>::max(), max = std::numeric_limits<double>::max();
+  bool operator==(const Range&) const = default;
+};
+struct IntegerRange {
+  int64_t min = INT64_MIN, max = INT64_MAX;
+  bool operator==(const IntegerRange&) const = default;
+};
+std::string expected_integer(IntegerRange range);  // "an integer from 1 to 9"
+std::string expected_number(Range range);          // "a number of at least 0"
+
+// The visitor that a description calls once per field.  A reader assigns a value that is given and valid; other
+// visitors change nothing.
+class Fields {
+ public:
+  virtual ~Fields() = default;
+
+  virtual void boolean(const Field& field, bool& value) = 0;
+  virtual void number(const Field& field, double& value, Range range = {}) = 0;
+  virtual void text(const Field& field, std::string& value) = 0;
+  virtual void choice(const Field& field, std::string& value, const std::vector<std::string>& allowed) = 0;
+  virtual void integers(const Field& field, std::vector<int64_t>& values, IntegerRange range = {}) = 0;
+  virtual void numbers(const Field& field, std::vector<double>& values, Range range = {}) = 0;
+  virtual void texts(const Field& field, std::vector<std::string>& values) = 0;
+  virtual void size(const Field& field, std::array<int64_t, 2>& values) = 0;  // [height, width], or one for both
+  virtual void object(const Field& field, const std::function<void(Fields&)>& describe) = 0;
+  // Whether an optional has a value: for a reader the given one, or `current` if none is given; else `current`.
+  virtual bool is_set(const Field& field, bool current) = 0;
+  // Whether values are assigned: a description may read names that it never writes.
+  virtual bool reads() const { return false; }
+
+  template <std::integral T>
+  void integer(const Field& field, T& value, int64_t min = std::numeric_limits<int64_t>::min(),
+               int64_t max = std::numeric_limits<int64_t>::max()) {
+    auto number = static_cast<int64_t>(value);
+    if (std::cmp_less(std::numeric_limits<T>::max(), max)) max = static_cast<int64_t>(std::numeric_limits<T>::max());
+    visit_integer(field, number, {min, max});
+    value = static_cast<T>(number);
+  }
+
+  void pair(const Field& field, std::array<double, 2>& values, Range range);
+  void pair(const Field& field, std::array<int64_t, 2>& values, int64_t min);
+
+  // A choice of enumerators by their names; the first name of one is written.
+  template <class E>
+  requires std::is_enum_v<E>
+  void choice(const Field& field, E& value, const std::vector<std::pair<std::string, E>>& allowed) {
+    std::string selected;
+    std::vector<std::string> names;
+    for (const auto& [name, enumerator] : allowed) names.push_back(name);
+    const auto current = std::ranges::find(allowed, value, &std::pair<std::string, E>::second);
+    if (current != allowed.end()) selected = current->first;
+    choice(field, selected, names);
+    const auto chosen = std::ranges::find(allowed, selected, &std::pair<std::string, E>::first);
+    if (chosen != allowed.end()) value = chosen->second;
+  }
+
+  // null in JSON stands for an optional without value.
+  template <std::integral T>
+  void integer(const Field& field, std::optional<T>& value, int64_t min = std::numeric_limits<int64_t>::min()) {
+    if_set(field, value, [&](const Field& nullable, T& inner) { integer(nullable, inner, min); });
+  }
+  void number(const Field& field, std::optional<double>& value, Range range = {}) {
+    if_set(field, value, [&](const Field& nullable, double& inner) { number(nullable, inner, range); });
+  }
+  void boolean(const Field& field, std::optional<bool>& value) {
+    if_set(field, value, [&](const Field& nullable, bool& inner) { boolean(nullable, inner); });
+  }
+  void size(const Field& field, std::optional<std::array<int64_t, 2>>& value) {
+    if_set(field, value, [&](const Field& nullable, std::array<int64_t, 2>& inner) { size(nullable, inner); });
+  }
+  template <class T>
+  void object(const Field& field, std::optional<T>& value, void (*describe)(Fields&, T&)) {
+    if_set(field, value, [&](const Field& nullable, T& inner) {
+      object(nullable, [&](Fields& fields) { describe(fields, inner); });
+    });
+  }
+
+ protected:
+  virtual void visit_integer(const Field& field, int64_t& value, IntegerRange range) = 0;
+  // Called for a pair that is not what is expected.
+  virtual void reject(const Field& field, const std::string& expected) = 0;
+
+ private:
+  template <class T, class Visit>
+  void if_set(Field field, std::optional<T>& value, const Visit& visit) {
+    if (!is_set(field, value.has_value())) return value.reset();
+    if (!value) value.emplace();
+    field.nullable = true;
+    visit(field, *value);
+  }
+};
+
+// Reads the texts of options or parameters.  Throws Error naming the option of a text that is not as described.  Lists
+// have commas between their values, and objects are not read.
+class TextFieldReader : public Fields {
+ public:
+  using Fields::boolean, Fields::number, Fields::choice, Fields::size, Fields::object;
+  void boolean(const Field& field, bool& value) override;  // "" (a flag), true, 1, false, 0
+  void number(const Field& field, double& value, Range range = {}) override;
+  void text(const Field& field, std::string& value) override;
+  void choice(const Field& field, std::string& value, const std::vector<std::string>& allowed) override;
+  void integers(const Field& field, std::vector<int64_t>& values, IntegerRange range = {}) override;
+  void numbers(const Field& field, std::vector<double>& values, Range range = {}) override;
+  void texts(const Field& field, std::vector<std::string>& values) override;
+  void size(const Field& field, std::array<int64_t, 2>& values) override;
+  void object(const Field&, const std::function<void(Fields&)>&) override {}
+  bool is_set(const Field& field, bool current) override { return current || !texts_of(field.option_name()).empty(); }
+  bool reads() const override { return true; }
+
+ protected:
+  // All texts that are given for an option, in their order.
+  virtual std::vector<std::string> texts_of(const std::string& option) = 0;
+
+  void visit_integer(const Field& field, int64_t& value, IntegerRange range) override;
+  void reject(const Field& field, const std::string& expected) override;
+
+ private:
+  std::optional<std::string> text_of(const std::string& option);
+};
+
+// Sets one field from its text.  Returns whether the description has an option of this name.
+template <class S>
+bool set_field(void (*describe)(Fields&, S&), S& values, const std::string& option,
+               const std::vector<std::string>& texts) {
+  struct One : TextFieldReader {
+    std::vector<std::string> texts_of(const std::string& name) override {
+      found = found || name == option;
+      return name == option ? texts : std::vector<std::string>{};
+    }
+    std::string option;
+    std::vector<std::string> texts;
+    bool found = false;
+  } reader;
+  reader.option = option;
+  reader.texts = texts;
+  describe(reader, values);
+  return reader.found;
+}
+
+// What a table of a struct's fields shows of one.
+struct FieldRow {
+  std::string name;    // "color_jitter.hue"
+  std::string option;  // "hue"
+  std::string help;
+  std::string expected;  // "a number from 0 to 0.5"; empty for text
+  std::string preset;    // the value of the struct, empty for none
+  bool changes_results = true;
+};
+std::vector<FieldRow> rows_of(const std::function<void(Fields&)>& describe);
+template <class S>
+std::vector<FieldRow> rows_of(void (*describe)(Fields&, S&), S values = {}) {
+  return rows_of([&](Fields& fields) { describe(fields, values); });
+}
+
+}  // namespace vitrail
