@@ -35,8 +35,8 @@ TEST(Config, ErrorsNameThePathOfTheField) {
   expect_error("{}", "\"architecture\" (timm), \"model_type\" (Hugging Face) or \"model_cfg\" (OpenCLIP)");
   expect_error(R"({"architecture": "vit_bse_patch16_224"})", "vit_base_patch16_224");
   expect_error(R"({"architecture": "vit", "model_args": {"dept": 1}})",
-               "config.json: model_args: expected one of the keys img_size ");
-  expect_error(R"({"architecture": "vit", "model_args": {"dept": 1}})", "got \"dept\"; did you mean depth?");
+               "config.json: model_args: dept: expected one of the fields img_size ");
+  expect_error(R"({"architecture": "vit", "model_args": {"dept": 1}})", "got an unknown field; did you mean depth?");
   expect_error(R"({"architecture": "vit", "model_args": {"depth": "12"}})",
                "config.json: model_args: depth: expected an integer");
   expect_error(R"({"architecture": "vit", "model_args": {"depth": 1.5}})", "an integer, got 1.5");

@@ -83,7 +83,7 @@ TEST(TimmConfig, ErrorsNameTheirFields) {
   EXPECT_ERROR(timm_error("{}"), "file", "none of them");
   EXPECT_TRUE(error_of([] {
                 parse_timm(R"({"architecture": "vit"})", R"({"dept": 1})");
-              }).starts_with("model_args of the key map: expected one of the keys "));
+              }).starts_with("model_args of the key map: dept: expected one of the fields "));
 }
 
 TEST(TimmConfig, KeyMapsAreNamesPathsOrRules) {

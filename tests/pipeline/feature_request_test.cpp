@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "tests/apps/cli_fixture.h"
+#include "vitrail/pipeline/feature_fields.h"
 #include "vitrail/pipeline/model.h"
-#include "vitrail/pipeline/token_names.h"
 
 namespace vitrail::pipeline {
 namespace {
@@ -11,13 +11,14 @@ namespace {
 using infer::Output;
 using infer::Tokens;
 
-TEST(TokenNames, AreThoseOfTheCommandLine) {
+TEST(FeatureFields, TokensHaveTheNamesOfTheCommandLine) {
   for (const auto& [name, tokens] : {std::pair("pooled", Tokens::pooled), std::pair("cls", Tokens::cls),
                                      std::pair("patch", Tokens::grid), std::pair("all", Tokens::all)}) {
-    EXPECT_EQ(tokens_from_name(name), tokens);
-    EXPECT_EQ(token_name(tokens), name);
+    infer::FeatureOptions options;
+    set_field(describe_features, options, "tokens", {name});
+    EXPECT_EQ(options.tokens, tokens);
+    EXPECT_EQ(rows_of(describe_features, options)[0].preset, name);
   }
-  for (const char* name : {"", "grid", "Pooled"}) EXPECT_THROW(tokens_from_name(name), Error) << name;
 }
 
 TEST(FeatureRequest, HasTheOptions) {

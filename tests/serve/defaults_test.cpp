@@ -13,28 +13,6 @@ namespace {
 
 using testing::error_of;
 
-TEST(ServeDefaults, OfLimits) {
-  const Limits limits;
-  EXPECT_EQ(limits.header_bytes, 16'384u);
-  EXPECT_EQ(limits.headers, 100u);
-  EXPECT_EQ(limits.body_bytes, 67'108'864u);
-  EXPECT_EQ(limits.chunks, 65'536u);
-  EXPECT_EQ(limits.json_depth, 64);
-  EXPECT_EQ(limits.images, 256u);
-  EXPECT_EQ(limits.outputs, 64u);
-  EXPECT_EQ(limits.pixels, 64'000'000);
-  EXPECT_EQ(limits.connections, 1'024u);
-  EXPECT_EQ(limits.requests, 512u);
-  EXPECT_EQ(limits.buffered_bytes, 1'073'741'824u);
-  EXPECT_EQ(limits.header_seconds, 10);
-  EXPECT_EQ(limits.body_grace_seconds, 5);
-  EXPECT_EQ(limits.body_bytes_per_second, 16'384);
-  EXPECT_EQ(limits.idle_seconds, 60);
-  EXPECT_EQ(limits.request_seconds, 30);
-  EXPECT_EQ(limits.exit_seconds, 30);
-  EXPECT_EQ(limits.embedding_bytes, 268'435'456u);
-}
-
 TEST(ServeDefaults, OfOptions) {
   const ServeOptions options;
   EXPECT_TRUE(options.models.empty());

@@ -186,7 +186,7 @@ TEST(ServeResponses, RefusalsOfImageRoutes) {
   EXPECT_EQ(server.post("/v1/classify?top=1048576", png).status, 200);
   EXPECT_EQ(post("/v1/embed?layer=2"), "400 layer: expected a block index from -2 to 1, got 2");
   EXPECT_EQ(post("/v1/embed?layer=-3"), "400 layer: expected a block index from -2 to 1, got -3");
-  EXPECT_EQ(post("/v1/embed?tokens=grid"), "400 tokens: expected one of pooled, cls, patch, all, got 'grid'");
+  EXPECT_EQ(post("/v1/embed?tokens=grid"), "400 tokens: expected pooled, cls, patch or all, got 'grid'");
   EXPECT_EQ(post("/v1/zeroshot?labels=a,b"), "400 model: expected one with a text tower (CLIP, SigLIP), got small");
   EXPECT_EQ(post("/v1/zeroshot?model=clip"), "400 labels: expected names of the classes: \"cat,dog\", got none");
   EXPECT_EQ(post("/v1/attention?query=1,2,3"), "400 query: expected X,Y in pixels, got 3 values");

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/messages.h"
+#include "vitrail/base/fields.h"
 #include "vitrail/image/encode.h"
 
 namespace vitrail::serve {
@@ -21,58 +22,26 @@ SegmentRequest take(const Parameters& given) {
   return request;
 }
 
-// The numbers of the options in the order of the names below.
-std::vector<double> numbers_of(const sam::AutomaticOptions& o) {
-  const auto d = [](int64_t value) { return static_cast<double>(value); };
-  return {d(o.points_per_side),
-          d(o.points_per_batch),
-          o.pred_iou_thresh,
-          o.stability_score_thresh,
-          o.stability_score_offset,
-          o.box_nms_thresh,
-          d(o.crop_n_layers),
-          o.crop_nms_thresh,
-          o.crop_overlap_ratio,
-          d(o.crop_n_points_downscale_factor),
-          d(o.min_mask_region_area),
-          d(o.min_area),
-          d(o.max_area)};
+// The values of the options by their rows.
+std::vector<std::string> values_of(const sam::AutomaticOptions& options) {
+  std::vector<std::string> values;
+  for (const FieldRow& row : rows_of(sam::describe_automatic, options)) values.push_back(row.preset);
+  return values;
 }
-struct Field {
-  std::string name, lowest, highest, below, above;
-};
-const std::vector<Field> kFields{{"points-per-side", "1", "256", "0", "257"},
-                                 {"points-per-batch", "1", "256", "0", "257"},
-                                 {"pred-iou-thresh", "-1000000", "1000000", "-1000001", "1000001"},
-                                 {"stability-score-thresh", "-1000000", "1000000", "-1000001", "1000001"},
-                                 {"stability-score-offset", "0", "1000000", "-0.1", "1000001"},
-                                 {"box-nms-thresh", "0", "1", "-0.1", "1.1"},
-                                 {"crop-n-layers", "0", "8", "-1", "9"},
-                                 {"crop-nms-thresh", "0", "1", "-0.1", "1.1"},
-                                 {"crop-overlap-ratio", "0", "1", "-0.1", "1.1"},
-                                 {"crop-n-points-downscale-factor", "1", "2147483647", "0", "2147483648"},
-                                 {"min-mask-region-area", "0", "2147483647", "-1", "2147483648"},
-                                 {"min-area", "0", "2147483647", "-1", "2147483648"},
-                                 {"max-area", "0", "2147483647", "-1", "2147483648"}};
 
 TEST(SegmentRequest, EachOptionOfEverythingSetsItsOwnFieldAlone) {
-  const std::vector<double> defaults = numbers_of({});
-  EXPECT_EQ(numbers_of(*take({{"everything", ""}}).everything), defaults);
-  for (size_t i = 0; i < kFields.size(); ++i) {
-    const Field& field = kFields[i];
-    for (const std::string& value : {field.lowest, field.highest}) {
-      std::vector<double> want = defaults;
-      want[i] = std::stod(value);
-      EXPECT_EQ(numbers_of(*take({{"everything", ""}, {field.name, value}}).everything), want) << field.name;
-    }
-    for (const std::string& value : {field.below, field.above, std::string("x")}) {
-      const std::string message = error_of([&] { take({{"everything", ""}, {field.name, value}}); });
-      EXPECT_TRUE(message.starts_with(field.name + ": expected ")) << message;
-    }
+  const std::vector<FieldRow> rows = rows_of(sam::describe_automatic);
+  EXPECT_EQ(rows.size(), 13u);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    std::vector<std::string> want = values_of({});
+    want[i] = "1";
+    EXPECT_EQ(values_of(*take({{"everything", ""}, {rows[i].option, "1"}}).everything), want) << rows[i].option;
+    const std::string message = error_of([&] { take({{"everything", ""}, {rows[i].option, "x"}}); });
+    EXPECT_TRUE(message.starts_with(rows[i].option + ": expected ")) << message;
     EXPECT_EQ(error_of([&] {
-                take({{"point", "1,2"}, {field.name, field.lowest}});
+                take({{"point", "1,2"}, {rows[i].option, "1"}});
               }),
-              field.name + ": expected everything beside it, got none");
+              rows[i].option + ": expected everything beside it, got none");
   }
   EXPECT_TRUE(contains(error_of([] {
                          take({{"everything", ""}, {"min-area", "5"}, {"max-area", "4"}});
@@ -137,6 +106,10 @@ TEST(SegmentRequest, RefusalsNameTheOptionAndItsValue) {
               take({{"everything", "1"}, {"points-per-side", "0"}});
             }),
             "points-per-side: expected an integer from 1 to 256, got '0'");
+  for (const char* name : {"points-per-side", "points-per-batch"}) {  // what a client may ask of a server
+    EXPECT_NO_THROW(take({{"everything", "1"}, {name, "256"}}));
+    EXPECT_THROW(take({{"everything", "1"}, {name, "257"}}), Error);
+  }
   EXPECT_EQ(error_of([] {
               take({{"everything", "1"}, {"crop-nms-thresh", "2"}});
             }),

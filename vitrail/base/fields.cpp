@@ -6,16 +6,10 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/near_names_internal.h"
+#include "vitrail/base/text.h"
 
 namespace vitrail {
 namespace {
-
-template <class Numbers>
-std::string joined(const Numbers& values, const char* separator = ",") {
-  std::string text;
-  for (const auto& value : values) text += str(text.empty() ? "" : separator, value);
-  return text;
-}
 
 std::vector<std::string> split(const std::string& text) {
   std::vector<std::string> parts;
@@ -28,17 +22,13 @@ std::vector<std::string> split(const std::string& text) {
 }
 
 template <class Number, class Limits>
-Number parsed(const std::string& where, const std::string& text, Limits range, const std::string& expected) {
+Number parsed(const std::string& where, std::string_view text, Limits range, const std::string& expected) {
   Number value{};
   const char* const end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data(), end, value);
   if (error != std::errc() || rest != end || !(value >= range.min && value <= range.max))
-    throw Error(where, expected, "'" + text + "'");
+    throw Error(where, expected, str("'", text, "'"));
   return value;
-}
-
-int64_t parsed_integer(const std::string& where, const std::string& text, IntegerRange range) {
-  return parsed<int64_t>(where, text, range, expected_integer(range));
 }
 
 double parsed_number(const std::string& where, const std::string& text, Range range) {
@@ -64,13 +54,13 @@ class RowLister : public Fields {
     add(f, alternatives(allowed), value);
   }
   void integers(const Field& f, std::vector<int64_t>& values, IntegerRange range) override {
-    add(f, "each " + expected_integer(range), joined(values));
+    add(f, "each " + expected_integer(range), join(values, ","));
   }
   void numbers(const Field& f, std::vector<double>& values, Range range) override {
-    add(f, "each " + expected_number(range), joined(values));
+    add(f, "each " + expected_number(range), join(values, ","));
   }
-  void texts(const Field& f, std::vector<std::string>& values) override { add(f, "", joined(values)); }
-  void size(const Field& f, std::array<int64_t, 2>& values) override { add(f, "N or HEIGHT,WIDTH", joined(values)); }
+  void texts(const Field& f, std::vector<std::string>& values) override { add(f, "", join(values, ",")); }
+  void size(const Field& f, std::array<int64_t, 2>& values) override { add(f, "N or HEIGHT,WIDTH", join(values, ",")); }
   void object(const Field& field, const std::function<void(Fields&)>& describe) override {
     RowLister inner(prefix_ + field.name + ".", rows_);
     describe(inner);
@@ -117,6 +107,10 @@ std::string expected_number(Range range) {
   return str("a number from ", range.min, " to ", range.max);
 }
 
+int64_t parse_integer(const std::string& where, std::string_view text, IntegerRange range) {
+  return parsed<int64_t>(where, text, range, expected_integer(range));
+}
+
 void Fields::pair(const Field& field, std::array<double, 2>& values, Range range) {
   std::vector<double> list{values[0], values[1]};
   numbers(field, list, range);
@@ -149,7 +143,7 @@ void TextFieldReader::boolean(const Field& field, bool& value) {
 
 void TextFieldReader::visit_integer(const Field& field, int64_t& value, IntegerRange range) {
   const std::string option = field.option_name();
-  if (const auto given = text_of(option)) value = parsed_integer(option, *given, range);
+  if (const auto given = text_of(option)) value = parse_integer(option, *given, range);
 }
 
 void TextFieldReader::number(const Field& field, double& value, Range range) {
@@ -175,7 +169,7 @@ void TextFieldReader::integers(const Field& field, std::vector<int64_t>& values,
   const auto given = text_of(option);
   if (!given) return;
   values.clear();
-  for (const std::string& part : split(*given)) values.push_back(parsed_integer(option, part, range));
+  for (const std::string& part : split(*given)) values.push_back(parse_integer(option, part, range));
 }
 
 void TextFieldReader::numbers(const Field& field, std::vector<double>& values, Range range) {

@@ -18,6 +18,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -158,12 +159,15 @@ class TextFieldReader : public Fields {
   // All texts that are given for an option, in their order.
   virtual std::vector<std::string> texts_of(const std::string& option) = 0;
 
+  // The text of an option that is given at most once.
+  std::optional<std::string> text_of(const std::string& option);
+
   void visit_integer(const Field& field, int64_t& value, IntegerRange range) override;
   void reject(const Field& field, const std::string& expected) override;
-
- private:
-  std::optional<std::string> text_of(const std::string& option);
 };
+
+// An integer in decimal digits, within the range.  Throws Error naming `where` for other text.
+int64_t parse_integer(const std::string& where, std::string_view text, IntegerRange range = {});
 
 // Sets one field from its text.  Returns whether the description has an option of this name.
 template <class S>

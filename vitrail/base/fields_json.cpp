@@ -3,6 +3,7 @@
 
 #include "vitrail/base/fields_json_internal.h"
 #include "vitrail/base/near_names_internal.h"
+#include "vitrail/base/text.h"
 
 namespace vitrail {
 namespace {
@@ -60,14 +61,14 @@ const Json* JsonFieldReader::find(const char* name) {
   return &*found;
 }
 
-void JsonFieldReader::finish() {
+void JsonFieldReader::finish(const std::vector<std::string>& others) {
   if (!object_.is_object()) return;
+  std::vector<std::string> listed = others;
+  listed.insert(listed.end(), known_.begin(), known_.end());
   for (const auto& item : object_.items()) {
     if (std::ranges::find(known_, item.key()) != known_.end()) continue;
-    std::string names;
-    for (const std::string& name : known_) names += (names.empty() ? "" : " ") + name;
-    problems_.emplace_back(prefix_ + item.key(), "one of the fields " + names,
-                           "an unknown field" + did_you_mean(item.key(), known_));
+    problems_.emplace_back(prefix_ + item.key(), "one of the fields " + join(listed, " "),
+                           "an unknown field" + did_you_mean(item.key(), listed));
   }
 }
 
@@ -106,9 +107,7 @@ void JsonFieldReader::choice(const Field& field, std::string& value, const std::
   const Json* found = find(field.name);
   if (!found) return;
   if (!found->is_string() || std::ranges::find(allowed, found->get<std::string>()) == allowed.end()) {
-    std::string list;
-    for (const std::string& word : allowed) list += (list.empty() ? "\"" : ", \"") + word + "\"";
-    return add_problem(field.name, "one of " + list, *found);
+    return add_problem(field.name, "one of \"" + join(allowed, "\", \"") + "\"", *found);
   }
   value = found->get<std::string>();
 }

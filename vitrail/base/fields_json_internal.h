@@ -23,7 +23,8 @@ class JsonFieldReader : public Fields {
   using Json = nlohmann::ordered_json;
   JsonFieldReader(const Json& object, std::string prefix, std::vector<Error>& problems, JsonNull null = JsonNull::none);
   void accept(const std::string& name);  // a field that is read elsewhere
-  void finish();                         // records the keys that the description does not have
+  // Records the keys that the description does not have.  `others`: names that the message lists before its fields.
+  void finish(const std::vector<std::string>& others = {});
 
   using Fields::boolean, Fields::number, Fields::choice, Fields::size, Fields::object;
   void boolean(const Field& field, bool& value) override;

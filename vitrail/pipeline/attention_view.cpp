@@ -96,6 +96,14 @@ std::string shown_by(const AttentionOptions& options, const std::vector<Attentio
 
 }  // namespace
 
+void describe_attention(Fields& fields, AttentionOptions& options) {
+  fields.text({"layer", "Block index (negative: from the end), or all"}, options.layer);
+  fields.text({"head", "Head index, mean, or all"}, options.head);
+  fields.integers({"query", "Attention of the patch at pixel X,Y of the image (default: the class token)"},
+                  options.query);
+  fields.boolean({"rollout", "Attention rollout over all blocks and the mean of their heads"}, options.rollout);
+}
+
 void check_attention(const Model& model, const AttentionOptions& options) {
   selected_layers(options, model.config().vit.depth);
   selected_heads(options, model.config().vit.num_heads);

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "vitrail/base/fields.h"
 #include "vitrail/pipeline/attention_figure.h"
 #include "vitrail/pipeline/model.h"
 
@@ -15,6 +16,8 @@ struct AttentionOptions {
   std::vector<int64_t> query = {};  // X, Y in pixels of the image; empty: the class token
   bool rollout = false;             // attention rollout over all blocks
 };
+
+void describe_attention(Fields& fields, AttentionOptions& options);
 
 // Throws Error for a layer or head that the model does not have, naming the field.
 void check_attention(const Model& model, const AttentionOptions& options);

@@ -16,6 +16,10 @@
 #include "vitrail/sam/predictor.h"
 #include "vitrail/sam/rle.h"
 
+namespace vitrail {
+class Fields;
+}
+
 namespace vitrail::sam {
 
 // The parameters of the reference, under its names and with its defaults.
@@ -41,6 +45,9 @@ struct AutomaticOptions {
   // Called at the beginning and after each batch, with the number of points of all crops that are done and of all.
   std::function<void(int64_t done, int64_t total)> progress = {};
 };
+
+// All but point_grids and progress.
+void describe_automatic(Fields& fields, AutomaticOptions& options);
 
 struct AutomaticMask {
   Rle rle = {};

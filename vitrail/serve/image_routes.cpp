@@ -2,8 +2,8 @@
 // The routes that give predictions and features: /v1/classify, /v1/embed, /v1/zeroshot.
 #include <set>
 
+#include "vitrail/pipeline/feature_fields.h"
 #include "vitrail/pipeline/prediction_json_internal.h"
-#include "vitrail/pipeline/token_names.h"
 #include "vitrail/serve/image_job_internal.h"
 #include "vitrail/serve/response_size_internal.h"
 #include "vitrail/serve/routes_internal.h"
@@ -49,7 +49,8 @@ void classify_route(const CallPointer& call) {
   RequestOptions& options = call->options();
   RequestImages input = take_images(call->request(), call->engine().options.limits, options);
   ImageJob job{.model = call->take_model(), .decode = {.apply_exif = options.flag("exif")}};
-  const int64_t top = options.integer("top", 5, 1, kMaxTop);
+  int64_t top = 5;
+  options.integer("top", top, 1, kMaxTop);
   options.require_all_taken();
   models::require_classifier(job.model->images().config(), job.model->name());
   job.finish = [model = job.model, top, single = input.single](std::vector<ImageOutcome>& outcomes) {
@@ -67,11 +68,8 @@ void embed_route(const CallPointer& call) {
   RequestOptions& options = call->options();
   RequestImages input = take_images(call->request(), call->engine().options.limits, options);
   ImageJob job{.model = call->take_model(), .decode = {.apply_exif = options.flag("exif")}};
-  const std::string tokens = options.one_of("tokens", {"pooled", "cls", "patch", "all"});
-  const infer::FeatureOptions features{.tokens = pipeline::tokens_from_name(tokens),
-                                       .layers = options.integers("layer", {-1}),
-                                       .final_norm = !options.flag("no-norm"),
-                                       .l2_normalize = options.flag("normalize")};
+  infer::FeatureOptions features;
+  pipeline::describe_features(options, features);
   options.require_all_taken();
   const Model& model = job.model->images();
   check_layers(features.layers, model.config().vit.depth);
@@ -90,7 +88,8 @@ void zeroshot_route(const CallPointer& call) {
   RequestImages input = take_images(call->request(), call->engine().options.limits, options);
   ImageJob job{.model = call->take_model(), .decode = {.apply_exif = options.flag("exif")}};
   std::vector<std::string> labels = options.texts("labels"), templates = options.texts("template");
-  const int64_t top = options.integer("top", 5, 1, kMaxTop);
+  int64_t top = 5;
+  options.integer("top", top, 1, kMaxTop);
   options.require_all_taken();
   if (!job.model->dual()) throw Error("model", "one with a text tower (CLIP, SigLIP)", job.model->name());
   if (labels.empty()) throw Error("labels", "names of the classes: \"cat,dog\"", "none");

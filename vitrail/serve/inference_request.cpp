@@ -175,7 +175,7 @@ InferenceRequest parse_inference(const HttpRequest& request, const Limits& limit
   InferenceRequest result;
   if (!length.empty()) {
     const int64_t size =
-        parse_integer("Inference-Header-Content-Length", length, 0, static_cast<int64_t>(request.body.size()));
+        parse_integer("Inference-Header-Content-Length", length, {0, static_cast<int64_t>(request.body.size())});
     text = text.substr(0, static_cast<size_t>(size));
     binary = std::string_view(request.body).substr(static_cast<size_t>(size));
     if (size == 0) {  // the body is the only image

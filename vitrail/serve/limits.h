@@ -5,6 +5,10 @@
 #include <cstdint>
 #include <string>
 
+namespace vitrail {
+class Fields;
+}
+
 namespace vitrail::serve {
 
 struct Limits {
@@ -27,6 +31,8 @@ struct Limits {
   double exit_seconds = 30;                    // for responses after a request to end
   size_t embedding_bytes = size_t{256} << 20;  // kept embeddings of recent images, for Segment Anything: 64 published
 };
+
+void describe_limits(Fields& fields, Limits& limits);
 
 // Sets a limit by its name: "body-bytes".  Throws Error for another name, and for a value that is not a positive
 // number.

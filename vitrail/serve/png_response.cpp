@@ -14,7 +14,7 @@ HttpResponse png_response(const image::Image& image) {
 
 bool wants_png(Call& call, bool single) {
   const std::string preset = media_type(call.request().header("accept")) == "image/png" ? "png" : "json";
-  const std::string format = call.options().text("format", preset);
+  const std::string format = call.options().text("format").value_or(preset);
   if (format != "json" && format != "png") throw Error("format", "one of json, png", "'" + format + "'");
   if (format == "png" && !single) throw Error("format", "json for several images", "png");
   return format == "png";

@@ -6,34 +6,31 @@
 #include <string>
 #include <vector>
 
+#include "vitrail/base/fields.h"
 #include "vitrail/serve/target_internal.h"
 
 namespace vitrail::serve {
 
-// Each function takes an option by its name.  A value that is not as documented throws Error.
-class RequestOptions {
+// A description of fields takes their options, the functions below take one by its name.  A value that is not as
+// described throws Error.
+class RequestOptions : public TextFieldReader {
  public:
   void add(const std::string& name, const std::string& value) { given_.emplace_back(name, value); }
   void add(const Parameters& parameters) { given_.insert(given_.end(), parameters.begin(), parameters.end()); }
 
-  std::optional<std::string> text(const std::string& name);
-  std::string text(const std::string& name, const std::string& preset) { return text(name).value_or(preset); }
+  using TextFieldReader::text, TextFieldReader::texts;
+  std::optional<std::string> text(const std::string& name) { return text_of(name); }
   std::vector<std::string> texts(const std::string& name);  // the values of an option that may be repeated
-  std::string one_of(const std::string& name, const std::vector<std::string>& values);  // the first value by default
-  int64_t integer(const std::string& name, int64_t preset, int64_t min, int64_t max);
-  std::vector<int64_t> integers(const std::string& name, const std::vector<int64_t>& preset);  // "-1,-4"
-  double number(const std::string& name, double preset, double min, double max);
-  bool flag(const std::string& name);  // "exif", "exif=true", "exif=false"
+  bool flag(const char* name);                              // "exif", "exif=true", "exif=false"
 
   // Throws Error for an option that was given but not taken.
   void require_all_taken() const;
 
  private:
+  std::vector<std::string> texts_of(const std::string& name) override { return texts(name); }
+
   Parameters given_;
   std::set<std::string> taken_;
 };
-
-// An integer in decimal digits.  Throws Error naming `where` for other text.
-int64_t parse_integer(const std::string& where, std::string_view text, int64_t min, int64_t max);
 
 }  // namespace vitrail::serve

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/serve/segment_request_internal.h"
 
-#include <limits>
-
 #include "vitrail/base/error.h"
 #include "vitrail/base/npy.h"
 #include "vitrail/image/decode.h"
@@ -16,8 +14,6 @@ namespace {
 constexpr size_t kMaxPoints = 1'024;         // each is a token of the mask decoder
 constexpr int64_t kMaxPointsPerSide = 256;   // 65,536 points
 constexpr int64_t kMaxPointsPerBatch = 256;  // 200 MB of logits
-constexpr int64_t kMaxCropLayers = 8;        // as the command line
-constexpr double kMaxThreshold = 1e6;
 
 void take_mask(RequestOptions& options, int64_t max_pixels, SegmentRequest& request) {
   std::optional<std::string> given = options.text("mask");
@@ -51,31 +47,12 @@ void take_prompt(RequestOptions& options, int64_t max_pixels, SegmentRequest& re
 // Options of everything; `given` gets the name of one that was given.
 sam::AutomaticOptions take_automatic(RequestOptions& options, std::string& given) {
   sam::AutomaticOptions automatic;
-  const auto is_given = [&](const char* name) {
-    const bool found = options.text(name).has_value();
-    if (found) given = name;
-    return found;
-  };
-  const auto integer = [&](const char* name, int64_t& value, int64_t min, int64_t max) {
-    if (is_given(name)) value = options.integer(name, value, min, max);
-  };
-  const auto number = [&](const char* name, double& value, double min, double max) {
-    if (is_given(name)) value = options.number(name, value, min, max);
-  };
-  constexpr int64_t kAny = std::numeric_limits<int32_t>::max();
-  integer("points-per-side", automatic.points_per_side, 1, kMaxPointsPerSide);
-  integer("points-per-batch", automatic.points_per_batch, 1, kMaxPointsPerBatch);
-  number("pred-iou-thresh", automatic.pred_iou_thresh, -kMaxThreshold, kMaxThreshold);
-  number("stability-score-thresh", automatic.stability_score_thresh, -kMaxThreshold, kMaxThreshold);
-  number("stability-score-offset", automatic.stability_score_offset, 0, kMaxThreshold);
-  number("box-nms-thresh", automatic.box_nms_thresh, 0, 1);
-  integer("crop-n-layers", automatic.crop_n_layers, 0, kMaxCropLayers);
-  number("crop-nms-thresh", automatic.crop_nms_thresh, 0, 1);
-  number("crop-overlap-ratio", automatic.crop_overlap_ratio, 0, 1);
-  integer("crop-n-points-downscale-factor", automatic.crop_n_points_downscale_factor, 1, kAny);
-  integer("min-mask-region-area", automatic.min_mask_region_area, 0, kAny);
-  integer("min-area", automatic.min_area, 0, kAny);
-  integer("max-area", automatic.max_area, 0, kAny);
+  options.integer("points_per_side", automatic.points_per_side, 1, kMaxPointsPerSide);
+  options.integer("points_per_batch", automatic.points_per_batch, 1, kMaxPointsPerBatch);
+  sam::describe_automatic(options, automatic);
+  for (const FieldRow& row : rows_of(sam::describe_automatic)) {
+    if (!options.texts(row.option).empty()) given = row.option;
+  }
   if (automatic.min_area > automatic.max_area)
     throw Error("min-area", "at most max-area", str(automatic.min_area, " and ", automatic.max_area));
   return automatic;

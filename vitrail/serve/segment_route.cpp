@@ -28,7 +28,8 @@ void segment_route(const CallPointer& call) {
   SegmentJob job{.model = call->take_model(ModelKind::segmenter),
                  .request = take_segment_request(options, limits.pixels),
                  .decode = {.apply_exif = options.flag("exif")}};
-  const double opacity = options.number("opacity", 0.5, 0, 1);
+  double opacity = 0.5;
+  options.number("opacity", opacity, {0, 1});
   const bool png = wants_png(*call, input.single), everything = job.request.everything.has_value();
   options.require_all_taken();
   job.keep_images = png;

@@ -74,10 +74,8 @@ void attention_route(const CallPointer& call) {
   RequestOptions& options = call->options();
   RequestImages input = take_images(call->request(), call->engine().options.limits, options);
   ImageJob job{.model = call->take_model(), .decode = {.apply_exif = options.flag("exif")}};
-  const pipeline::AttentionOptions attention{.layer = options.text("layer", "-1"),
-                                             .head = options.text("head", "mean"),
-                                             .query = options.integers("query", {}),
-                                             .rollout = options.flag("rollout")};
+  pipeline::AttentionOptions attention;
+  pipeline::describe_attention(options, attention);
   const bool png = wants_png(*call, input.single);
   options.require_all_taken();
   if (!attention.query.empty() && attention.query.size() != 2)
@@ -105,10 +103,13 @@ void pca_route(const CallPointer& call) {
   RequestImages input = take_images(call->request(), call->engine().options.limits, options);
   ImageJob job{.model = call->take_model(), .decode = {.apply_exif = options.flag("exif")}};
   const analysis::Foreground foreground =
-      pipeline::foreground_from_name(options.text("foreground", "none"), options.flag("invert"));
+      pipeline::foreground_from_name(options.text("foreground").value_or("none"), options.flag("invert"));
   const Model& model = job.model->images();
-  const int64_t depth = model.config().vit.depth, layer = options.integer("layer", -1, -depth, depth - 1);
-  const double opacity = options.number("opacity", 0.75, 0, 1);
+  const int64_t depth = model.config().vit.depth;
+  int64_t layer = -1;
+  options.integer("layer", layer, -depth, depth - 1);
+  double opacity = 0.75;
+  options.number("opacity", opacity, {0, 1});
   const bool final_norm = !options.flag("no-norm"), raw = options.flag("raw");
   const bool png = wants_png(*call, input.single);
   options.require_all_taken();

@@ -3,6 +3,7 @@
 
 #include "apps/vitrail/commands/commands.h"
 #include "apps/vitrail/output/output_checks.h"
+#include "apps/vitrail/shell/field_options.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/npy.h"
 #include "vitrail/image/encode.h"
@@ -69,22 +70,12 @@ void add_attention(CLI::App& program, const GlobalOptions& global, Run& run) {
   options->model.add_to(*command);
   CLI::Option* output = command->add_option("-o,--output", options->output,
                                             "FILE.png: the image beside its attention map, with scale and caption");
-  CLI::Option* layer =
-      command->add_option("--layer", options->attention.layer, "Block index (negative: from the end), or all")
-          ->capture_default_str();
-  CLI::Option* head =
-      command->add_option("--head", options->attention.head, "Head index, mean, or all")->capture_default_str();
-  CLI::Option* query = command
-                           ->add_option("--query", options->attention.query,
-                                        "Attention of the patch at pixel X,Y of the image (default: the class token)")
-                           ->delimiter(',')
-                           ->allow_extra_args(false);
+  add_field_options(*command, pipeline::describe_attention, options->attention, {"layer", "head", "query"});
   command->add_option("--labels", options->labels, "Class names for the caption, as for classify");
-  command
-      ->add_flag("--rollout", options->attention.rollout,
-                 "Attention rollout over all blocks and the mean of their heads")
-      ->excludes(layer)
-      ->excludes(head);
+  add_field_options(*command, pipeline::describe_attention, options->attention, {"rollout"},
+                    [command](CLI::Option& option) {
+                      option.excludes(command->get_option("--layer"))->excludes(command->get_option("--head"));
+                    });
   CLI::Option* raw =
       command->add_option("--raw", options->raw, "FILE.npy: all attention weights, float32 [layers, heads, N, N]");
   command->add_flag("--exif", options->exif, "Apply the EXIF orientation");
@@ -93,7 +84,7 @@ void add_attention(CLI::App& program, const GlobalOptions& global, Run& run) {
       throw CLI::ValidationError("IMAGE", "expected a file, got '-' (for standard input: /dev/stdin)");
     if (!output->empty() && options->output != "-" && std::filesystem::path(options->output).extension() != ".png")
       throw CLI::ValidationError("-o", "expected FILE.png, got '" + options->output + "'");
-    if (!query->empty() && options->attention.query.size() != 2)
+    if (const size_t count = options->attention.query.size(); count != 0 && count != 2)
       throw CLI::ValidationError("--query", "expected X,Y in pixels, got another number of values");
     if (options->output == "-") options->output = "/dev/stdout";
     check_outputs({{"-o", options->output}, {"--raw", options->raw}}, {options->image, options->labels});

@@ -13,10 +13,11 @@
 #include "apps/vitrail/output/output.h"
 #include "apps/vitrail/output/output_checks.h"
 #include "apps/vitrail/output/output_folder.h"
+#include "apps/vitrail/shell/field_options.h"
 #include "vitrail/base/atomic_file.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/text.h"
-#include "vitrail/pipeline/token_names.h"
+#include "vitrail/pipeline/feature_fields.h"
 
 namespace vitrail::app {
 namespace {
@@ -28,8 +29,8 @@ struct EmbedCommandOptions {
   ZeroShotOptions texts;
   StreamOptions images;
   infer::FeatureOptions features;
-  std::string output, text, tokens = "pooled", dtype = "fp32";
-  bool no_norm = false, has_text = false;
+  std::string output, text, dtype = "fp32";
+  bool has_text = false;
 };
 
 EmbeddingInfo info_of(const Model& model, const EmbedCommandOptions& options) {
@@ -185,30 +186,15 @@ void add_embed(CLI::App& program, const GlobalOptions& global, Run& run) {
                    "error for each image.  FOLDER, for webdataset shards (.tar): SHARD.npy and SHARD.jsonl for each "
                    "that does not have both or has other images, and embedding.json")
       ->required();
-  command
-      ->add_option("--tokens", options->tokens,
-                   "Tokens: pooled (the input of the head; the embedding of a dual model), cls, patch or all")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"pooled", "cls", "patch", "all"}))
-      ->excludes(text);
-  command
-      ->add_option("--layer", options->features.layers,
-                   "Index of the block whose output is written; negative counts from the end.  Several, as -1,-4, are "
-                   "computed in one pass")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->capture_default_str()
-      ->excludes(text);
-  command->add_flag("--no-norm", options->no_norm, "Skip the final norm")->excludes(text);
+  add_field_options(*command, pipeline::describe_features, options->features, {"tokens", "layer", "no-norm"},
+                    [text](CLI::Option& option) { option.excludes(text); });
   command->add_option("--dtype", options->dtype, "Type of the values in an array: fp32 or fp16")
       ->capture_default_str()
       ->check(CLI::IsMember({"fp32", "fp16"}));
-  command->add_flag("--normalize", options->features.l2_normalize, "L2-normalise each feature vector");
+  add_field_options(*command, pipeline::describe_features, options->features, {"normalize"});
   options->images.add_to(*command);
   command->callback([=, &global, &run] {
     options->has_text = text->count() > 0;  // also of an empty text
-    options->features.tokens = pipeline::tokens_from_name(options->tokens);
-    options->features.final_norm = !options->no_norm;
     std::vector<std::string> inputs = options->images.inputs;
     inputs.push_back(options->text);
     check_outputs(files_of(options->output), inputs);

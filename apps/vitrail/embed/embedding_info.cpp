@@ -5,10 +5,11 @@
 
 #include "apps/vitrail/output/output.h"
 #include "vitrail/base/error.h"
+#include "vitrail/base/fields_json_internal.h"
 #include "vitrail/base/random.h"
 #include "vitrail/base/read_file.h"
 #include "vitrail/base/text.h"
-#include "vitrail/pipeline/token_names.h"
+#include "vitrail/pipeline/feature_fields.h"
 
 namespace vitrail::app {
 namespace {
@@ -41,8 +42,8 @@ double cosine(const std::vector<float>& a, const std::vector<float>& b) {
 }
 
 std::string options_text(const infer::FeatureOptions& options) {
-  return str("--tokens ", pipeline::token_name(options.tokens), " --layer ", join(options.layers, ","),
-             options.final_norm ? "" : " --no-norm");
+  const std::vector<FieldRow> rows = rows_of(pipeline::describe_features, options);
+  return str("--tokens ", rows[0].preset, " --layer ", rows[1].preset, options.final_norm ? "" : " --no-norm");
 }
 
 using OptionValues = std::vector<std::pair<const char*, std::string>>;
@@ -65,9 +66,9 @@ Json preprocessing_json(const EmbeddingPreprocessing& of) {
   return json;
 }
 
-std::optional<EmbeddingPreprocessing> preprocessing_in(const nlohmann::json& record) {
+std::optional<EmbeddingPreprocessing> preprocessing_in(const Json& record) {
   if (!record.contains("preprocessing")) return std::nullopt;
-  const nlohmann::json& json = record.at("preprocessing");
+  const Json& json = record.at("preprocessing");
   EmbeddingPreprocessing of{.image_size = json.at("image_size").get<std::array<int64_t, 2>>(),
                             .mean = json.at("mean"),
                             .std = json.at("std"),
@@ -152,14 +153,9 @@ fs::path info_path(const fs::path& array_or_folder) {
 }
 
 std::string to_json(const EmbeddingInfo& info) {
-  Json json{{"model", info.model},
-            {"tokens", pipeline::token_name(info.features.tokens)},
-            {"layers", info.features.layers},
-            {"final_norm", info.features.final_norm},
-            {"normalized", info.features.l2_normalize},
-            {"dtype", info.dtype},
-            {"tome", info.tome},
-            {"exif", info.exif}};
+  Json json{{"model", info.model}};
+  json.update(json_of_fields(pipeline::describe_features, info.features));
+  json.update({{"dtype", info.dtype}, {"tome", info.tome}, {"exif", info.exif}});
   if (info.preprocessing) json["preprocessing"] = preprocessing_json(*info.preprocessing);
   json["probe"] = info.probe;
   return json_text(json) + "\n";
@@ -170,17 +166,22 @@ std::optional<EmbeddingInfo> read_embedding_info(const fs::path& file) {
   if (!fs::exists(file, unknown)) return std::nullopt;
   const std::string text = read_text_file(file);
   try {
-    const nlohmann::json json = nlohmann::json::parse(text);
+    const Json json = Json::parse(text);
     const EmbeddingInfo defaults;
-    return EmbeddingInfo{.model = json.at("model"),
-                         .features = {pipeline::tokens_from_name(json.at("tokens")), json.at("layers"),
-                                      json.at("final_norm"), json.at("normalized")},
-                         .dtype = json.value("dtype", defaults.dtype),
-                         .tome = json.value("tome", defaults.tome),
-                         .exif = json.value("exif", defaults.exif),
-                         .preprocessing = preprocessing_in(json),
-                         .probe = json.at("probe")};
-  } catch (const nlohmann::json::exception& error) {
+    EmbeddingInfo info{.model = json.at("model"),
+                       .features = {},
+                       .dtype = json.value("dtype", defaults.dtype),
+                       .tome = json.value("tome", defaults.tome),
+                       .exif = json.value("exif", defaults.exif),
+                       .preprocessing = preprocessing_in(json),
+                       .probe = json.at("probe")};
+    for (const FieldRow& row : rows_of(pipeline::describe_features)) static_cast<void>(json.at(row.name));
+    std::vector<Error> problems;
+    JsonFieldReader reader(json, "", problems);
+    pipeline::describe_features(reader, info.features);
+    if (!problems.empty()) throw problems.front();
+    return info;
+  } catch (const std::exception& error) {
     throw Error(file.string(), "the record that `vitrail embed` writes beside embeddings", error.what());
   }
 }

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "apps/vitrail/output/output_checks.h"
+#include "apps/vitrail/shell/field_options.h"
 #include "apps/vitrail/shell/usage_errors.h"
 #include "vitrail/base/error.h"
 #include "vitrail/models/bundled.h"
@@ -117,33 +118,8 @@ void SegmentOptions::add_outputs_to(CLI::App& command) {
 }
 
 void SegmentOptions::add_automatic_to(CLI::App& command) {
-  const auto add = [&](const char* name, auto& value, const char* help, const CLI::Validator& range) {
-    return command.add_option(name, value, help)
-        ->group("With --everything")
-        ->needs("--everything")
-        ->check(range)
-        ->capture_default_str();
-  };
-  const CLI::Range unit(0.0, 1.0);
-  add("--points-per-side", automatic.points_per_side, "Points per side of the grid", kPositiveInteger);
-  add("--points-per-batch", automatic.points_per_batch, "Points that run together", kPositiveInteger);
-  add("--pred-iou-thresh", automatic.pred_iou_thresh, "Masks of a smaller predicted IoU are dropped; 0: none",
-      CLI::Number);
-  add("--stability-score-thresh", automatic.stability_score_thresh, "Masks of a smaller stability are dropped; 0: none",
-      CLI::Number);
-  add("--stability-score-offset", automatic.stability_score_offset, "Shift of the logits that stability is about",
-      kNonNegative);
-  add("--box-nms-thresh", automatic.box_nms_thresh, "IoU of boxes above which a mask is a duplicate", unit);
-  add("--crop-n-layers", automatic.crop_n_layers, "Layers of crops: layer i has 2^i × 2^i of them", CLI::Range(0, 8));
-  add("--crop-nms-thresh", automatic.crop_nms_thresh, "The same as --box-nms-thresh between crops", unit);
-  add("--crop-overlap-ratio", automatic.crop_overlap_ratio, "Overlap of crops, relative to the image's shorter side",
-      unit);
-  add("--crop-n-points-downscale-factor", automatic.crop_n_points_downscale_factor,
-      "Layer i has points-per-side / factor^i points per side", kPositiveInteger);
-  add("--min-mask-region-area", automatic.min_mask_region_area,
-      "Holes and islands of fewer pixels are removed from the masks; 0: none", kNonNegative);
-  add("--min-area", automatic.min_area, "Masks of fewer pixels are left out", kNonNegative);
-  add("--max-area", automatic.max_area, "Masks of more pixels are left out", kNonNegative)->default_str("none");
+  add_field_options(command, sam::describe_automatic, automatic, {},
+                    [](CLI::Option& option) { option.group("With --everything")->needs("--everything"); });
 }
 
 std::string SegmentOptions::model_path() const {
