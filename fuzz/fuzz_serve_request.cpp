@@ -5,7 +5,7 @@
 #include "fuzz/inputs.h"
 #include "vitrail/serve/inference_request_internal.h"
 #include "vitrail/serve/request_images_internal.h"
-#include "vitrail/serve/segment_request_internal.h"
+#include "vitrail/tasks/segment/segment_request_internal.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace vitrail;
@@ -20,7 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   fuzz::attempt([&] { serve::decompress_body(request, limits); });
   fuzz::attempt([&] { serve::parse_inference(request, limits); });
   fuzz::attempt([&] { serve::take_images(request, limits, options); });
-  fuzz::attempt([&] { serve::take_segment_request(options, 1 << 20); });
+  fuzz::attempt([&] { tasks::take_segment_request(options, 1 << 20); });
   fuzz::attempt([&] { options.integer("top", 5, 1, 1000); });
   fuzz::attempt([&] { options.integers("layer", {-1}); });
   fuzz::attempt([&] { options.number("opacity", 0.5, 0, 1); });

@@ -151,7 +151,7 @@ TEST(OpenModel, WithoutAConfigurationSaysHowToGiveOne) {
 TEST(OpenModel, KeyMapsOfTheConfigurationAreInTheModelsFolder) {
   const fs::path folder = copy_of("timm_token");
   std::vector<std::pair<std::string, Tensor>> tensors;
-  const auto checkpoint = open_weights(folder);
+  const auto checkpoint = ModelFiles(folder).checkpoint();
   for (const std::string& name : checkpoint->names())
     tensors.emplace_back("x_" + name, checkpoint->tensor(name).clone());
   weights::write_safetensors(folder / "model.safetensors", tensors, {});

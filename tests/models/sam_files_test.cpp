@@ -27,7 +27,7 @@ fs::path file_of(const std::string& name) { return testing::fixture("sam/" + nam
 std::string sha256_of(const std::string& text) { return sha256(std::as_bytes(std::span(text))); }
 
 TEST(SamFiles, KeyMapsAreChosenByTheNames) {
-  const auto name = [](const fs::path& path) { return sam_key_map(*open_weights(path)).name(); };
+  const auto name = [](const fs::path& path) { return sam_key_map(*ModelFiles(path).checkpoint()).name(); };
   EXPECT_EQ(name(file_of("windows/model.pth")), "sam");
   EXPECT_EQ(name(file_of("high_quality/model.pth")), "sam");
   EXPECT_EQ(name(file_of("transformers/model.safetensors")), "huggingface_sam");

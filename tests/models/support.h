@@ -32,7 +32,7 @@ using SamTensors = std::map<std::string, Tensor>;
 
 // The tensors of a file under tests/fixtures/sam.
 inline SamTensors sam_tensors(const std::string& name) {
-  const auto checkpoint = open_weights(testing::fixture("sam/" + name));
+  const auto checkpoint = ModelFiles(testing::fixture("sam/" + name)).checkpoint();
   SamTensors tensors;
   for (const std::string& key : checkpoint->names()) tensors[key] = checkpoint->tensor(key);
   return tensors;

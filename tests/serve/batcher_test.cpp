@@ -10,6 +10,7 @@
 #include "tests/serve/serve_fixture.h"
 #include "tests/support/golden.h"
 #include "vitrail/serve/worker_pool_internal.h"
+#include "vitrail/tasks/images/image_model.h"
 
 namespace vitrail::serve {
 namespace {
@@ -59,7 +60,11 @@ class ServeBatcher : public ::testing::Test {
   }
 
   static Tensor logits_of(float value) {
-    return model()->images().session().logits(Tensor::full({1, 3, 32, 32}, value)).select(0, 0);
+    return tasks::image_model(model()->loaded())
+        .images()
+        .session()
+        .logits(Tensor::full({1, 3, 32, 32}, value))
+        .select(0, 0);
   }
 
   std::vector<size_t> sizes;  // written by the computing thread

@@ -310,18 +310,20 @@ TEST_F(ServeCall, APngIsAskedForByFormatOrByAccept) {
 }
 
 TEST_F(ServeCall, OutcomesAreAnObjectOrAList) {
-  const auto object_of = [](const ImageOutcome& outcome) -> nlohmann::ordered_json {
-    if (outcome.name == "bad") throw Error("bad object");
-    return {{"name", outcome.name}};
+  class Names : public tasks::Request {
+    std::string json(const tasks::Item& item) const override {
+      if (item.name == "bad") throw Error("bad object");
+      return "{\"name\":\"" + item.name + "\"}";
+    }
   };
   const auto response = [&](const std::vector<std::pair<std::string, std::string>>& given, bool single) {
     std::vector<ImageOutcome> outcomes;
     for (const auto& [name, error] : given) {
       outcomes.emplace_back();
-      outcomes.back().name = name;
+      outcomes.back().item.name = name;
       outcomes.back().failure.error = error;
     }
-    return outcome_response(outcomes, single, object_of);
+    return list_response(Names(), outcomes, single);
   };
   EXPECT_EQ(response({{"a", ""}}, true).body, "{\"name\":\"a\"}\n");
   EXPECT_EQ(response({{"a", ""}}, false).body, "[{\"name\":\"a\"}]\n");
@@ -332,7 +334,7 @@ TEST_F(ServeCall, OutcomesAreAnObjectOrAList) {
   std::vector<ImageOutcome> outcomes(2);
   outcomes[0].failure = {"reason", 0};
   outcomes[1].failure = {"out of memory", 503};
-  EXPECT_EQ(outcome_response(outcomes, false, object_of).status, 503) << "a fault of the server";
+  EXPECT_EQ(list_response(Names(), outcomes, false).status, 503) << "a fault of the server";
   const auto status_of = [](const Failure& failure, int status) {
     ImageOutcome outcome;
     outcome.failure = failure;

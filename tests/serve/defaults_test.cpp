@@ -4,9 +4,10 @@
 
 #include "tests/support/messages.h"
 #include "vitrail/serve/batcher_internal.h"
+#include "vitrail/serve/failure_internal.h"
 #include "vitrail/serve/http_internal.h"
 #include "vitrail/serve/options.h"
-#include "vitrail/serve/response_size_internal.h"
+#include "vitrail/tasks/task.h"
 
 namespace vitrail::serve {
 namespace {
@@ -47,11 +48,8 @@ TEST(LimitNames, RefusalsNameTheRange) {
             "json-depth, outputs, pixels, request-seconds, requests, got 'x'");
 }
 
-TEST(ResponseSize, ItsMessageNamesTheLimit) {
-  EXPECT_EQ(error_of([] { check_response_size(2, kMaxResponseValues); }),
-            "the results have more than 16777216 values: send fewer images, or ask for less");
-  EXPECT_NO_THROW(check_response_size(1, kMaxResponseValues));
-  EXPECT_NO_THROW(check_response_size(kMaxResponseValues, 1));
+TEST(ServeDefaults, ResultsThatAreTooLargeHaveAStatusOfTheirOwn) {
+  EXPECT_EQ(failure_of(tasks::TooLarge("too large"), "route").status, 413);
 }
 
 TEST(ServeDefaults, OfRequestsAndResponses) {

@@ -17,8 +17,8 @@
 #include "tests/support/sam_fixture.h"
 #include "vitrail/models/bundled.h"
 #include "vitrail/serve/http_error.h"
-#include "vitrail/serve/response_size_internal.h"
 #include "vitrail/serve/routes_internal.h"
+#include "vitrail/tasks/images/image_model.h"
 
 namespace vitrail::serve {
 namespace {
@@ -72,42 +72,43 @@ TEST(ModelRegistry, WithoutANameTheFirstLoadedModelOfTheKindIsFound) {
   const std::string sam = testing::sam_fixture("padded_windows").model.string();
   ModelRegistry registry(
       options_with({{"masks", sam}, {"small", testing::small_model()}, {"clip", testing::clip_model()}}));
-  const auto found = [&](ModelKind kind) { return registry.find(std::nullopt, kind)->name(); };
-  EXPECT_EQ(status_of([&] { found(ModelKind::any); }), 503);
-  EXPECT_EQ(status_of([&] { registry.find("small", ModelKind::any); }), 503);
-  EXPECT_EQ(status_of([&] { registry.find("none", ModelKind::any); }), 404);
+  const tasks::Task* const any = nullptr;
+  const auto found = [&](const tasks::Task* task) { return registry.find(std::nullopt, task)->name(); };
+  EXPECT_EQ(status_of([&] { found(any); }), 503);
+  EXPECT_EQ(status_of([&] { registry.find("small"); }), 503);
+  EXPECT_EQ(status_of([&] { registry.find("none"); }), 404);
   registry.load("clip");
-  EXPECT_EQ(found(ModelKind::any), "clip");
-  EXPECT_EQ(found(ModelKind::images), "clip");
-  EXPECT_TRUE(contains(error_of([&] { found(ModelKind::segmenter); }), "none among those served"));
+  EXPECT_EQ(found(any), "clip");
+  EXPECT_EQ(found(tasks::find_task("embed")), "clip");
+  EXPECT_TRUE(contains(error_of([&] { found(tasks::find_task("segment")); }), "none among those served"));
   registry.load_all();
-  EXPECT_EQ(found(ModelKind::any), "masks");
-  EXPECT_EQ(found(ModelKind::images), "small");
-  EXPECT_EQ(found(ModelKind::segmenter), "masks");
-  EXPECT_EQ(registry.find("clip", ModelKind::images)->name(), "clip");
-  EXPECT_EQ(status_of([&] { registry.find("clip", ModelKind::segmenter); }), 400);
-  EXPECT_EQ(status_of([&] { registry.find("masks", ModelKind::images); }), 400);
+  EXPECT_EQ(found(any), "masks");
+  EXPECT_EQ(found(tasks::find_task("embed")), "small");
+  EXPECT_EQ(found(tasks::find_task("segment")), "masks");
+  EXPECT_EQ(registry.find("clip", tasks::find_task("embed"))->name(), "clip");
+  EXPECT_EQ(status_of([&] { registry.find("clip", tasks::find_task("segment")); }), 400);
+  EXPECT_EQ(status_of([&] { registry.find("masks", tasks::find_task("embed")); }), 400);
   registry.unload("small");
-  EXPECT_EQ(found(ModelKind::images), "clip");
-  EXPECT_EQ(status_of([&] { registry.find("small", ModelKind::images); }), 503);
+  EXPECT_EQ(found(tasks::find_task("embed")), "clip");
+  EXPECT_EQ(status_of([&] { registry.find("small", tasks::find_task("embed")); }), 503);
   EXPECT_EQ(status_of([&] { registry.unload("none"); }), 404);
   EXPECT_EQ(status_of([&] { registry.load("none"); }), 404);
   std::string names;
   for (const auto& [name, model] : registry.list()) names += name + (model ? "+ " : "- ");
   EXPECT_EQ(names, "masks+ small- clip+ ");
   registry.unload("clip");
-  EXPECT_TRUE(contains(error_of([&] { found(ModelKind::images); }), "only those of Segment Anything"));
+  EXPECT_TRUE(contains(error_of([&] { found(tasks::find_task("embed")); }), "none among those served"));
 }
 
 TEST(ModelRegistry, AModelThatIsLoadedAgainHasAnotherNumberAndTheOldOneLivesOn) {
   ModelRegistry registry(options_with({{"small", testing::small_model()}}));
   registry.load_all();
-  const ModelPointer before = registry.find("small", ModelKind::images);
+  const ModelPointer before = registry.find("small", tasks::find_task("embed"));
   registry.load("small");
-  const ModelPointer after = registry.find("small", ModelKind::images);
+  const ModelPointer after = registry.find("small", tasks::find_task("embed"));
   EXPECT_NE(before->number(), after->number());
-  EXPECT_TRUE(before->classifies());
-  EXPECT_EQ(before->image_tokens(), 17);
+  EXPECT_TRUE(tasks::image_model(before->loaded()).classifies());
+  EXPECT_EQ(tasks::image_model(before->loaded()).image_tokens(), 17);
   EXPECT_TRUE(contains(error_of([] {
                          ModelRegistry(options_with({{"a", testing::small_model()}, {"a", testing::clip_model()}}));
                        }),
@@ -135,11 +136,11 @@ TEST(ModelRegistry, AFailedLoadKeepsTheModelsBefore) {
   std::filesystem::copy(testing::small_model(), folder);
   ModelRegistry registry(options_with({{"small", folder.string()}}));
   registry.load_all();
-  const ModelPointer before = registry.find("small", ModelKind::images);
+  const ModelPointer before = registry.find("small", tasks::find_task("embed"));
   std::filesystem::remove(folder / "config.json");
   EXPECT_THROW(registry.load("small"), Error);
   EXPECT_THROW(registry.load_all(), Error);
-  EXPECT_EQ(registry.find("small", ModelKind::images), before);
+  EXPECT_EQ(registry.find("small", tasks::find_task("embed")), before);
 }
 
 TEST(Routes, AreFoundByMethodAndPath) {
@@ -169,32 +170,22 @@ TEST(Routes, AreFoundByMethodAndPath) {
   }
 }
 
-TEST(ResponseSize, IsLimitedByTheProductOfItsFactors) {
-  EXPECT_NO_THROW(check_response_size(10, 10, 100));
-  EXPECT_NO_THROW(check_response_size(10, 0, 100));
-  EXPECT_NO_THROW(check_response_size(0, 1000, 100));
-  EXPECT_EQ(status_of([] { check_response_size(11, 10, 109); }), 413);
-  EXPECT_EQ(status_of([] { check_response_size(1, 101, 100); }), 413);
-  EXPECT_EQ(status_of([] { check_response_size(INT64_MAX, INT64_MAX); }), 413);
-}
-
 TEST(ModelRegistry, RefusalsNameTheModels) {
   const std::string sam = testing::sam_fixture("padded_windows").model.string();
   ModelRegistry registry(options_with({{"small", testing::small_model()}, {"masks", sam}}));
-  EXPECT_EQ(error_of([&] { registry.find("none", ModelKind::any); }),
-            "model: expected one of small, masks, got 'none'");
-  EXPECT_EQ(error_of([&] { registry.find("small", ModelKind::any); }), "the model 'small' is not loaded");
-  EXPECT_EQ(error_of([&] { registry.find(std::nullopt, ModelKind::any); }), "no model is loaded");
+  EXPECT_EQ(error_of([&] { registry.find("none"); }), "model: expected one of small, masks, got 'none'");
+  EXPECT_EQ(error_of([&] { registry.find("small"); }), "the model 'small' is not loaded");
+  EXPECT_EQ(error_of([&] { registry.find(std::nullopt); }), "no model is loaded");
   registry.load("masks");
-  EXPECT_EQ(error_of([&] { registry.find("masks", ModelKind::images); }),
+  EXPECT_EQ(error_of([&] { registry.find("masks", tasks::find_task("embed")); }),
             "model: expected a Vision Transformer, got 'masks'");
-  EXPECT_EQ(error_of([&] { registry.find(std::nullopt, ModelKind::images); }),
+  EXPECT_EQ(error_of([&] { registry.find(std::nullopt, tasks::find_task("embed")); }),
             "model: expected a Vision Transformer, got only those of Segment Anything");
   registry.unload("masks");
   registry.load("small");
-  EXPECT_EQ(error_of([&] { registry.find("small", ModelKind::segmenter); }),
+  EXPECT_EQ(error_of([&] { registry.find("small", tasks::find_task("segment")); }),
             "model: expected one of Segment Anything, got 'small'");
-  EXPECT_EQ(error_of([&] { registry.find(std::nullopt, ModelKind::segmenter); }),
+  EXPECT_EQ(error_of([&] { registry.find(std::nullopt, tasks::find_task("segment")); }),
             "model: expected one of Segment Anything, got none among those served");
   EXPECT_EQ(error_of([&] {
               ModelRegistry(options_with({{"a", "x"}, {"b", "y"}, {"a", "z"}}));

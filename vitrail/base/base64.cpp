@@ -55,4 +55,11 @@ std::string from_base64(std::string_view text, const std::string& where) {
   return bytes;
 }
 
+std::string from_data_uri(std::string_view uri, const std::string& where) {
+  const size_t comma = std::min(uri.find(','), uri.size());
+  if (!uri.starts_with("data:") || !uri.substr(0, comma).ends_with(";base64"))
+    throw Error(where, "a data URI, data:image/…;base64,… (URLs are not fetched)", std::string(uri.substr(0, 24)));
+  return from_base64(uri.substr(std::min(comma + 1, uri.size())), where);
+}
+
 }  // namespace vitrail

@@ -13,4 +13,7 @@ std::string to_base64(std::span<const std::byte> bytes);
 // Throws Error naming `where` for other characters, a wrong length, and bits after the last byte.
 std::string from_base64(std::string_view text, const std::string& where);
 
+// The bytes of "data:image/png;base64,…".  Throws Error naming `where` for other text; no URL is fetched.
+std::string from_data_uri(std::string_view uri, const std::string& where);
+
 }  // namespace vitrail

@@ -9,9 +9,7 @@
 #include "vitrail/base/error.h"
 #include "vitrail/c_api.h"
 #include "vitrail/image/image_view.h"
-#include "vitrail/pipeline/dual_model.h"
-#include "vitrail/pipeline/model.h"
-#include "vitrail/sam/predictor.h"
+#include "vitrail/tasks/images/image_model.h"
 
 struct vitrail_status {
   vitrail_code code;
@@ -28,20 +26,14 @@ struct vitrail_image {
   vitrail::image::ImageView view;
 };
 
-// One of the three models is set.
 struct vitrail_model {
-  std::optional<vitrail::Model> image_model;
-  std::optional<vitrail::DualModel> dual;
-  std::optional<vitrail::sam::Predictor> segmenter;
+  std::unique_ptr<vitrail::tasks::LoadedModel> loaded;
   std::string path, config;
   std::vector<std::string> class_names;
 
-  const vitrail::Model& images() const;              // throws Error for a model of Segment Anything
-  const vitrail::sam::Predictor& predictor() const;  // throws Error for another model
-};
-
-struct vitrail_image_embedding {
-  vitrail::sam::ImageEmbedding embedding;
+  // Throw Error for a model of another family.
+  const vitrail::tasks::ImageModel& image_model() const;
+  const vitrail::Model& images() const { return image_model().images(); }
 };
 
 namespace vitrail::c_api {

@@ -6,8 +6,7 @@ namespace vitrail::c_api {
 namespace {
 
 image::DecodeOptions decode_options(const vitrail_model* model, int apply_exif) {
-  const bool rgb = !model || model->segmenter;
-  return {.mode = rgb ? image::ColorMode::rgb : model->images().color_mode(), .apply_exif = apply_exif != 0};
+  return {.mode = model ? model->loaded->color_mode() : image::ColorMode::rgb, .apply_exif = apply_exif != 0};
 }
 
 vitrail_image* new_image(image::Image pixels) {

@@ -1,11 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/c_api/handles_internal.h"
 #include "vitrail/sam/binary_mask.h"
+#include "vitrail/tasks/segment/segment_model.h"
+
+struct vitrail_image_embedding {
+  vitrail::sam::ImageEmbedding embedding;
+};
 
 using namespace vitrail::c_api;
 
 namespace vitrail::c_api {
 namespace {
+
+const sam::Predictor& predictor_of(const vitrail_model* model) {
+  const tasks::LoadedModel& loaded = *required(model, "model").loaded;
+  if (tasks::is_segment_model(loaded)) return tasks::segment_model(loaded).predictor();
+  throw Error(model->path, "a checkpoint of Segment Anything", "another model");
+}
 
 sam::Prompt prompt_of(const vitrail_prompt* given, int64_t mask_size) {
   required(given, "prompt");
@@ -46,7 +57,7 @@ vitrail_status* vitrail_segment_embed(const vitrail_model* model, const vitrail_
                                       vitrail_image_embedding** embedding) {
   return guarded([&] {
     required(embedding, "embedding");
-    *embedding = new vitrail_image_embedding{required(model, "model").predictor().embed(required(image, "image").view)};
+    *embedding = new vitrail_image_embedding{predictor_of(model).embed(required(image, "image").view)};
   });
 }
 
@@ -56,7 +67,7 @@ vitrail_status* vitrail_segment(const vitrail_model* model, const vitrail_image_
                                 const vitrail_prompt* prompt, vitrail_tensor** masks, vitrail_tensor** iou,
                                 vitrail_tensor** logits) {
   return guarded([&] {
-    const vitrail::sam::Predictor& predictor = required(model, "model").predictor();
+    const vitrail::sam::Predictor& predictor = predictor_of(model);
     const vitrail::sam::ImageEmbedding& image = required(embedding, "embedding").embedding;
     const vitrail::sam::Masks result = predictor.predict(image, prompt_of(prompt, predictor.mask_size()));
     const auto count = static_cast<int64_t>(result.iou.size());

@@ -7,7 +7,7 @@ namespace vitrail::c_api {
 namespace {
 
 const DualModel& dual_of(const vitrail_model* model) {
-  if (required(model, "model").dual) return *model->dual;
+  if (const DualModel* const dual = required(model, "model").image_model().dual()) return *dual;
   throw Error(model->path, "a model with a text tower (CLIP, SigLIP)",
               "an image model alone (\"" + model->images().config().architecture + "\")");
 }

@@ -31,11 +31,6 @@ namespace vitrail::models {
 namespace fs = std::filesystem;
 namespace {
 
-struct Files {
-  std::vector<fs::path> weights;  // one file, or all shards
-  fs::path config;                // its path, whether the file exists or not
-};
-
 // Some folders of the hub have the files of OpenCLIP beside those of transformers.
 bool is_of_open_clip(const fs::path& weights) { return weights.filename().string().starts_with("open_clip_"); }
 
@@ -48,13 +43,18 @@ fs::path local_path(const fs::path& given) {
               describe_missing_model(given.string()));
 }
 
-Files find_files(const fs::path& given) {
+struct Found {
+  std::vector<fs::path> weights;
+  fs::path config;
+};
+
+Found find_files(const fs::path& given) {
   fs::path path = local_path(given);
   const bool of_folder = is_folder(path);
   // A training run has its best weights in the folder model.
   if (of_folder && !is_present(path / "config.json") && is_present(path / "model" / "config.json")) path /= "model";
   const fs::path folder = of_folder ? path : path.parent_path();
-  Files files{{path}, folder / "config.json"};
+  Found files{{path}, folder / "config.json"};
   if (of_folder) files.weights = weights::find_hub_weights(path);
   if (path.string().ends_with(".index.json")) files.weights = weights::shards_of(path);
   if (is_of_open_clip(files.weights.front()) || !is_present(files.config)) {
@@ -73,7 +73,7 @@ ModelConfig named_config(const std::string& file_or_name, const std::string& fam
   return parse_model_config(text, preprocessor.text, file_or_name, family_args, preprocessor.path);
 }
 
-ModelConfig config_of(const Files& files, const LoadOptions& options, const std::string& family_args) {
+ModelConfig config_of(const ModelFiles& files, const LoadOptions& options, const std::string& family_args) {
   if (options.config) return named_config(*options.config, family_args);
   if (!is_present(files.config)) {
     throw Error(files.weights.front().string(),
@@ -126,7 +126,7 @@ void refuse_objects(const weights::Checkpoint& checkpoint) {
 
 // A key map of the user is for the names as they are in the file.
 weights::KeyMap choose_key_map(weights::Checkpoint& checkpoint, const ModelConfig& config, const LoadOptions& options,
-                               const Files& files, size_t prefix) {
+                               const ModelFiles& files, size_t prefix) {
   const std::string choice = options.key_map.value_or(config.key_map);
   if (choice.empty()) {
     checkpoint.strip_model_prefix(prefix);
@@ -209,10 +209,6 @@ ModelConfig read_config(const std::string& file_or_name, const std::optional<std
   return config;
 }
 
-std::shared_ptr<weights::Checkpoint> open_weights(const fs::path& path) {
-  return std::make_shared<weights::Checkpoint>(weights::Checkpoint::open(find_files(path).weights));
-}
-
 namespace {
 
 weights::Checkpoint open_quietly(const std::vector<fs::path>& shards) {
@@ -220,12 +216,25 @@ weights::Checkpoint open_quietly(const std::vector<fs::path>& shards) {
   return weights::Checkpoint::open(shards);
 }
 
-// first: what find_models() got.  It is opened again if the file has several state dicts, for the warning about them.
-OpenedModel open_choice(const Files& files, const LoadOptions& options, const weights::Checkpoint& first,
-                        const weights::ModelChoice& choice) {
+}  // namespace
+
+ModelFiles::ModelFiles(const fs::path& given) : path(given) {
+  Found found = find_files(given);
+  weights = std::move(found.weights);
+  config = std::move(found.config);
+  first = open_quietly(weights);
+}
+
+std::shared_ptr<weights::Checkpoint> ModelFiles::checkpoint(size_t state_dict) const {
+  return std::make_shared<weights::Checkpoint>(
+      first.state_dicts().size() <= 1 ? first : weights::Checkpoint::open(weights, state_dict));
+}
+
+namespace {
+
+OpenedModel open_choice(const ModelFiles& files, const LoadOptions& options, const weights::ModelChoice& choice) {
   // The weights come first: a file of another program needs no config.json to be named.
-  auto checkpoint = std::make_shared<weights::Checkpoint>(
-      first.state_dicts().size() <= 1 ? first : weights::Checkpoint::open(files.weights, choice.state_dict));
+  const auto checkpoint = files.checkpoint(choice.state_dict);
   refuse_segment_anything(*checkpoint);
   ModelConfig config = config_of(files, options, "");
   weights::KeyMap key_map = choose_key_map(*checkpoint, config, options, files, choice.prefix);
@@ -236,15 +245,14 @@ OpenedModel open_choice(const Files& files, const LoadOptions& options, const we
     read_dinov3_files(*checkpoint, config.vit);
     if (options.config && find_architecture(*options.config)) config.vit.global_pool = GlobalPool::token;
   }
-  return {std::move(config), std::move(checkpoint), std::move(key_map), files.weights.front().parent_path()};
+  return {std::move(config), checkpoint, std::move(key_map), files.weights.front().parent_path()};
 }
 
 // Why one of a file's models does not fit the configuration; nothing if it does.
-std::string misfit_of(const Files& files, const LoadOptions& options, const weights::Checkpoint& first,
-                      const weights::ModelChoice& choice) {
+std::string misfit_of(const ModelFiles& files, const LoadOptions& options, const weights::ModelChoice& choice) {
   const WarningPause pause;
   try {
-    check_weights(open_choice(files, options, first, choice));
+    check_weights(open_choice(files, options, choice));
   } catch (const Error& error) {
     return error.what();
   }
@@ -261,12 +269,12 @@ std::string shortened(const std::string& text) {
 }
 
 // The first of a file's models that fits the configuration; the first of all if none does, whose error is then seen.
-weights::ModelChoice choose_model(const Files& files, const LoadOptions& options, const weights::Checkpoint& first) {
-  const std::vector<weights::ModelChoice> models = weights::find_models(files.weights, first);
+weights::ModelChoice choose_model(const ModelFiles& files, const LoadOptions& options) {
+  const std::vector<weights::ModelChoice> models = weights::find_models(files.weights, files.first);
   if (models.size() == 1) return models.front();
-  const std::string misfit = misfit_of(files, options, first, models.front());
+  const std::string misfit = misfit_of(files, options, models.front());
   if (misfit.empty()) return models.front();
-  const auto fits = [&](const weights::ModelChoice& model) { return misfit_of(files, options, first, model).empty(); };
+  const auto fits = [&](const weights::ModelChoice& model) { return misfit_of(files, options, model).empty(); };
   const auto found = std::find_if(models.begin() + 1, models.end(), fits);
   if (found == models.end()) return models.front();
   const std::string path = files.weights.front().string() + ": ";
@@ -277,10 +285,8 @@ weights::ModelChoice choose_model(const Files& files, const LoadOptions& options
 
 }  // namespace
 
-OpenedModel open_model(const fs::path& path, const LoadOptions& options) {
-  const Files files = find_files(path);
-  const weights::Checkpoint first = open_quietly(files.weights);
-  return open_choice(files, options, first, choose_model(files, options, first));
+OpenedModel open_model(const ModelFiles& files, const LoadOptions& options) {
+  return open_choice(files, options, choose_model(files, options));
 }
 
 std::map<std::string, int64_t> field_sizes(const VisionTransformerConfig& config) {

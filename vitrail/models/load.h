@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "vitrail/models/model_config.h"
+#include "vitrail/models/model_files.h"
 #include "vitrail/models/text_transformer.h"
 #include "vitrail/models/vision_transformer.h"
 #include "vitrail/weights/checkpoint.h"
@@ -35,14 +36,9 @@ struct OpenedModel {
 ModelConfig read_config(const std::string& file_or_name,
                         const std::optional<std::array<int64_t, 2>>& image_size = std::nullopt);
 
-// path: a folder in hub layout (config.json beside model.safetensors or pytorch_model.bin), the folder of a training
-// run (its folder model), a weights file with options.config or a config.json beside it, or the name of a bundled model
-// (bundled.h).  Throws Error for a missing or malformed file, and for a config.json in a folder that is no regular file
-// or a link to one; options.config may be a pipe.
-OpenedModel open_model(const std::filesystem::path& path, const LoadOptions& options = {});
-
-// The weights of a model, under the names that key maps are for.  Needs no configuration and no known family.
-std::shared_ptr<weights::Checkpoint> open_weights(const std::filesystem::path& path);
+// The configuration is options.config or a config.json beside the weights.  Throws Error for a malformed file, and for
+// a config.json in a folder that is no regular file or a link to one; options.config may be a pipe.
+OpenedModel open_model(const ModelFiles& files, const LoadOptions& options = {});
 
 // Builds the model in eval mode, with f32 weights.  A model for a Session may keep int8 weights
 // (weights::Int8Weights::keep); vitrail::Model does, and runs an int8 model in int8.  Throws one Error that lists all

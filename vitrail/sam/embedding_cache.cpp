@@ -47,8 +47,8 @@ Tensor rounded_to_half(const Tensor& values) {
 
 std::string embedding_key(std::span<const std::byte> file, bool exif) { return sha256(file) + (exif ? "-exif" : ""); }
 
-std::string embedding_model(const fs::path& path, const PredictorOptions& options) {
-  const std::string digest = models::sam_encoder_digest(path, {options.preprocessing});
+std::string embedding_model(const models::ModelFiles& files, const PredictorOptions& options) {
+  const std::string digest = models::sam_encoder_digest(files, {options.preprocessing});
   return options.precision == kernels::Precision::fp32 ? digest : str(kernels::name_of(options.precision), "-", digest);
 }
 

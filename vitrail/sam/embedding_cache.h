@@ -16,7 +16,7 @@ std::string embedding_key(std::span<const std::byte> file, bool exif);
 
 // Identifies what computes the embeddings of a predictor with these options: models::sam_encoder_digest() of the
 // checkpoint, after the name of a precision other than fp32.  Throws Error as models::load_sam().
-std::string embedding_model(const std::filesystem::path& path, const PredictorOptions& options);
+std::string embedding_model(const models::ModelFiles& files, const PredictorOptions& options);
 
 // FOLDER/KEY.safetensors has the tensor "embedding" [C, h, w] in f16, for HQ-SAM "hq_features", and in its metadata the
 // model's digest and the image's size.  Files are mapped, and appear only when they are complete.  Const functions are

@@ -216,8 +216,8 @@ std::vector<Masks> Predictor::Model::decode(const ImageEmbedding& embedding, con
   return masks;
 }
 
-Predictor::Predictor(const std::filesystem::path& path, const PredictorOptions& options)
-    : Predictor(models::load_sam(path, {options.preprocessing}), options, path.string()) {}
+Predictor::Predictor(const models::ModelFiles& files, const PredictorOptions& options)
+    : Predictor(models::load_sam(files, {options.preprocessing}), options, files.path.string()) {}
 
 Predictor::Predictor(models::Sam sam, const PredictorOptions& options, const std::string& where) {
   if (const int64_t channels = sam.config().encoder.in_chans; channels != 3) {

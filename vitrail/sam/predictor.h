@@ -6,7 +6,6 @@
 //   const vitrail::sam::Predictor predictor("sam_vit_b.pth");
 //   const auto embedding = predictor.embed(image);
 //   const auto masks = predictor.predict(embedding, {.points = {{200, 150, 1}}});
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <span>
@@ -15,6 +14,7 @@
 
 #include "vitrail/image/image_view.h"
 #include "vitrail/kernels/gemm/linear.h"
+#include "vitrail/models/model_files.h"
 #include "vitrail/models/sam/config.h"
 #include "vitrail/sam/prompt.h"
 
@@ -56,8 +56,8 @@ struct Masks {
 // Const functions are thread-safe.
 class Predictor {
  public:
-  // Throws Error for a missing or malformed file.
-  explicit Predictor(const std::filesystem::path& path, const PredictorOptions& options = {});
+  // Throws Error for a malformed file.
+  explicit Predictor(const models::ModelFiles& files, const PredictorOptions& options = {});
   // Takes a model in memory.  Errors name `where`.
   explicit Predictor(models::Sam sam, const PredictorOptions& options = {}, const std::string& where = "model");
   ~Predictor();

@@ -150,7 +150,7 @@ void Batcher::compute(std::vector<BatchItem> batch) const {
     const Shape& shape = batch.front().input.shape();
     const Tensor inputs = Tensor::empty({count, shape[0], shape[1], shape[2]});
     for (int64_t i = 0; i < count; ++i) inputs.select(0, i).copy_(batch[static_cast<size_t>(i)].input);
-    results = batch.front().model->images().session().run(inputs, batch.front().request);
+    results = batch.front().model->loaded().run(inputs, batch.front().request);
     require_unchanged_files(*batch.front().model);
   } catch (const std::exception& error) {
     failure = failure_of(error, batch.front().model->name());

@@ -13,7 +13,7 @@
 #include "vitrail/serve/model_registry_internal.h"
 #include "vitrail/serve/model_statistics_internal.h"
 #include "vitrail/serve/recent_embeddings_internal.h"
-#include "vitrail/serve/request_options_internal.h"
+#include "vitrail/serve/target_internal.h"
 #include "vitrail/serve/worker_pool_internal.h"
 
 namespace vitrail::serve {
@@ -56,10 +56,8 @@ class Call {
   void set_target(Target target) { target_ = std::move(target); }
   RequestOptions& options() { return options_; }
   bool departed() const { return exchange_->departed(); }
-  // The model that the option `model` names, by default the first one of its kind.
-  ModelPointer take_model(ModelKind kind = ModelKind::images) {
-    return engine_.models.find(options_.text("model"), kind);
-  }
+  // The model that the option `model` names, by default the first one that fits the task.
+  ModelPointer take_model(const tasks::Task& task) { return engine_.models.find(options_.text("model"), &task); }
 
   void respond(HttpResponse response);
   void respond(const nlohmann::ordered_json& value) { respond(json_response(value)); }

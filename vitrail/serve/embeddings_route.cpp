@@ -8,6 +8,7 @@
 #include "vitrail/serve/json_body_internal.h"
 #include "vitrail/serve/routes_internal.h"
 #include "vitrail/serve/text_task_internal.h"
+#include "vitrail/tasks/images/image_model.h"
 
 namespace vitrail::serve {
 namespace {
@@ -77,10 +78,10 @@ ordered_json response_of(const Inputs& inputs, const ServedModel& model, bool ba
   for (const bool is_text : inputs.is_text) {
     const size_t index = data.size();
     if (!is_text) require_result(outcomes[image]);
-    const Tensor row = is_text ? texts.rows.select(0, text++) : outcomes[image++].results[0][0];
+    const Tensor row = is_text ? texts.rows.select(0, text++) : outcomes[image++].item.results[0][0];
     data.push_back({{"object", "embedding"}, {"index", index}, {"embedding", embedding_json(row, base64)}});
   }
-  const int64_t tokens = texts.tokens + static_cast<int64_t>(image) * model.image_tokens();
+  const int64_t tokens = texts.tokens + static_cast<int64_t>(image) * tasks::image_model(model.loaded()).image_tokens();
   return {{"object", "list"},
           {"data", data},
           {"model", model.name()},
@@ -99,18 +100,22 @@ void embeddings_route(const CallPointer& call) {
   const Limits& limits = call->engine().options.limits;
   const json body = parse_json(call->request().body, limits.json_depth);
   auto inputs = std::make_shared<Inputs>(inputs_of(body, limits));
-  ImageJob job{.model = call->engine().models.find(model_name(body), ModelKind::images)};
+  const tasks::Task& embed = *tasks::find_task("embed");
+  ImageJob job{.model = call->engine().models.find(model_name(body), &embed)};
+  const tasks::ImageModel& images = tasks::image_model(job.model->loaded());
   const std::string encoding = text_member(body, "encoding_format", "float");
   if (encoding != "float" && encoding != "base64")
     throw Error("encoding_format", "float or base64", "'" + encoding + "'");
-  const int64_t dim = job.model->embedding_dim();
+  const int64_t dim = images.embedding_dim();
   if (body.contains("dimensions") && body["dimensions"] != dim)
     throw Error("dimensions", str(dim, ", the size of the model's embeddings"), body["dimensions"].dump());
   call->options().require_all_taken();
-  const DualModel* const dual = job.model->dual();
+  const DualModel* const dual = images.dual();
   if (!dual && !inputs->texts.empty())
     throw Error("input", "images as data URIs, because the model '" + job.model->name() + "' takes no texts", "a text");
-  job.requests = {job.model->images().request_of({.l2_normalize = true})};
+  RequestOptions normalized;
+  normalized.add("normalize", "");
+  job.request = embed.request(job.model->loaded(), normalized, {.model = job.model->name()});
   call->set_model(job.model->name());
   const auto texts = std::make_shared<TextRows>();
   job.finish = [=, model = job.model](std::vector<ImageOutcome>& outcomes) {

@@ -3,11 +3,14 @@
 
 #include <algorithm>
 
+#include "vitrail/base/digest_internal.h"
 #include "vitrail/image/decode_memory.h"
 #include "vitrail/serve/http_error.h"
 
 namespace vitrail::serve {
 namespace {
+
+double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 // A job that runs.  The tasks of its images share it.
 class RunningJob : public std::enable_shared_from_this<RunningJob> {
@@ -16,83 +19,183 @@ class RunningJob : public std::enable_shared_from_this<RunningJob> {
       : call_(std::move(call)),
         images_(std::move(images)),
         job_(std::move(job)),
+        passes_(job_.request->passes()),
         outcomes_(images_.size()),
         decode_seconds_(images_.size()),
-        remaining_(images_.size() * job_.requests.size()) {}
+        remaining_(images_.size() * passes_.size()) {
+    for (size_t i = 0; i < images_.size(); ++i) outcomes_[i].item.name = images_[i].name;
+  }
 
   void start() {
-    for (size_t i = 0; i < images_.size(); ++i)
-      call_->engine().pool.post([self = shared_from_this(), i] { self->decode(i); });
+    if (passes_.empty()) return post(0, &RunningJob::prepare);
+    for (size_t i = 0; i < images_.size(); ++i) post(i, &RunningJob::decode);
   }
 
  private:
-  void decode(size_t i) {
-    if (call_->departed()) return;
-    outcomes_[i].name = images_[i].name;
-    outcomes_[i].results.resize(job_.requests.size());
+  void post(size_t i, void (RunningJob::*action)(size_t)) {
+    call_->engine().pool.post([self = shared_from_this(), i, action] {
+      if (!self->call_->departed()) self->guard(i, [&] { ((*self).*action)(i); });
+    });
+  }
+
+  template <class Action>
+  void guard(size_t i, Action action) {
     try {
-      const Clock::time_point begin = Clock::now();
-      const Tensor input = preprocessed(i);
-      decode_seconds_[i] = std::chrono::duration<double>(Clock::now() - begin).count();
-      call_->engine().metrics.add_decode(decode_seconds_[i]);
-      for (size_t r = 0; r < job_.requests.size(); ++r) add_to_batch(i, r, input);
+      action();
+    } catch (const Departed&) {
+      // nobody waits for the response
     } catch (const std::exception& error) {
       fail_image(i, failure_of(error, job_.model->name()));
     }
   }
 
-  void add_to_batch(size_t i, size_t r, const Tensor& input) {
-    call_->engine().batcher.add(
-        {.model = job_.model,
-         .request = job_.requests[r],
-         .input = input,
-         .departed = [self = shared_from_this()] { return self->call_->departed(); },
-         .done = [self = shared_from_this(), i, r](BatchResult result) { self->take_result(i, r, result); }});
+  void fail_image(size_t i, const Failure& failure) {
+    call_->engine().metrics.count_image(false);
+    outcomes_[i].failure = failure;
+    if (passes_.empty()) return next(i);
+    finish_passes(passes_.size());
+  }
+
+  image::Image decoded(size_t i, std::span<const std::byte> bytes) {
+    const image::DecodeMemoryScope memory;
+    image::DecodeOptions options = job_.decode;
+    options.mode = job_.model->loaded().color_mode();
+    image::Image image = image::decode(bytes, options, images_[i].name);
+    outcomes_[i].item.width = image.width;
+    outcomes_[i].item.height = image.height;
+    return image;
+  }
+
+  void end_decoding(size_t i, Clock::time_point begin) {
+    decode_seconds_[i] = seconds_since(begin);
+    call_->engine().metrics.add_decode(decode_seconds_[i]);
+  }
+
+  // An image with passes.
+  void decode(size_t i) {
+    outcomes_[i].item.results.resize(passes_.size());
+    const Clock::time_point begin = Clock::now();
+    const Tensor input = preprocessed(i);
+    end_decoding(i, begin);
+    for (size_t p = 0; p < passes_.size(); ++p) {
+      call_->engine().batcher.add(
+          {.model = job_.model,
+           .request = passes_[p],
+           .input = input,
+           .departed = [self = shared_from_this()] { return self->call_->departed(); },
+           .done = [self = shared_from_this(), i, p](BatchResult result) { self->take_result(i, p, result); }});
+    }
   }
 
   Tensor preprocessed(size_t i) {
     if (images_[i].input.defined()) return images_[i].input;
-    const image::DecodeMemoryScope memory;
-    const Model& model = job_.model->images();
-    image::DecodeOptions options = job_.decode;
-    options.mode = model.color_mode();
-    std::string bytes = std::move(images_[i].bytes);
-    image::Image image = image::decode(std::as_bytes(std::span(bytes)), options, images_[i].name);
-    outcomes_[i].width = image.width;
-    outcomes_[i].height = image.height;
-    Tensor input = image::apply(image, model.transform());
-    if (job_.keep_images) outcomes_[i].image = std::move(image);
+    const std::string bytes = std::move(images_[i].bytes);
+    image::Image photo = decoded(i, std::as_bytes(std::span(bytes)));
+    Tensor input = job_.model->loaded().input_of(photo);
+    if (job_.request->keeps_photo()) outcomes_[i].item.photo = std::move(photo);
     return input;
   }
 
-  void take_result(size_t i, size_t r, BatchResult& result) {
+  void take_result(size_t i, size_t pass, BatchResult& result) {
     const bool succeeded = result.failure.error.empty();
     if (succeeded) call_->engine().metrics.add_queue(result.queue_seconds);
     call_->engine().metrics.count_image(succeeded);
     call_->add_times(decode_seconds_[i], result.queue_seconds, result.model_seconds);
-    outcomes_[i].results[r] = std::move(result.results);
+    outcomes_[i].item.results[pass] = std::move(result.results);
     if (!succeeded) outcomes_[i].failure = std::move(result.failure);
-    finish(1);
-  }
-
-  void fail_image(size_t i, const Failure& failure) {
-    call_->engine().metrics.count_image(false);
-    outcomes_[i].failure = failure;
-    finish(job_.requests.size());
+    finish_passes(1);
   }
 
   // The results of the last image make the response.
-  void finish(size_t results) {
-    if ((remaining_ -= results) > 0) return;
-    finish_job(call_, [self = shared_from_this()] { return self->job_.finish(self->outcomes_); });
+  void finish_passes(size_t passes) {
+    if ((remaining_ -= passes) == 0) finish();
+  }
+
+  // An image without passes: its encoding if it is known, and its pixels if they are needed.
+  void prepare(size_t i) {
+    const Clock::time_point begin = Clock::now();
+    const auto bytes = std::as_bytes(std::span(images_[i].bytes));
+    key_ = str(job_.model->number(), job_.decode.apply_exif ? " exif " : " ", sha256(bytes));
+    encoding_ = call_->engine().embeddings.find(key_);
+    tasks::Item& item = outcomes_[i].item;
+    if (!encoding_ || job_.picture || job_.request->keeps_photo()) item.photo = decoded(i, bytes);
+    images_[i].bytes = {};
+    end_decoding(i, begin);
+    const auto compute = [self = shared_from_this(), i, arrival = Clock::now()] {
+      if (!self->call_->departed()) self->guard(i, [&] { self->compute(i, arrival); });
+    };
+    call_->engine().batcher.run(compute, {.bytes = item.photo.pixels.size(), .is_long = job_.request->is_long()});
+  }
+
+  // On the thread that computes.
+  void compute(size_t i, Clock::time_point arrival) {
+    const Clock::time_point begin = Clock::now();
+    const double queue_seconds = std::chrono::duration<double>(begin - arrival).count();
+    tasks::Item& item = outcomes_[i].item;
+    encode(item);
+    job_.request->compute(item, encoding_.get(), [this](int64_t, int64_t) { call_->let_others_run(); });
+    require_unchanged_files(*job_.model);
+    const double model_seconds = seconds_since(begin);
+    call_->engine().metrics.add_queue(queue_seconds);
+    call_->engine().metrics.add_batch(1, model_seconds);
+    call_->engine().statistics.add_batch(job_.model->name(), 1, model_seconds);
+    call_->add_times(decode_seconds_[i], queue_seconds, model_seconds);
+    call_->engine().metrics.count_image(true);
+    next(i);
+  }
+
+  void encode(tasks::Item& item) {
+    RecentEmbeddings& recent = call_->engine().embeddings;
+    if (!encoding_) encoding_ = recent.find(key_);  // a request that ran meanwhile may have kept it
+    const bool known = encoding_ != nullptr;
+    if (!known) encoding_ = job_.model->loaded().encode(item.photo);
+    if (!encoding_) return;
+    call_->engine().metrics.count_embedding(known);
+    if (!known) recent.add(key_, encoding_);
+    item.width = encoding_->width;
+    item.height = encoding_->height;
+  }
+
+  // The next image without passes, after the last one the response.
+  void next(size_t i) {
+    encoding_.reset();
+    if (!job_.picture) outcomes_[i].item.photo = {};
+    if (i + 1 < images_.size()) return post(i + 1, &RunningJob::prepare);
+    finish();
+  }
+
+  // Responds on the pool and before other tasks.
+  void finish() {
+    const auto respond = [self = shared_from_this()] {
+      self->call_->guard([&] {
+        const Clock::time_point begin = Clock::now();
+        HttpResponse response = self->response();
+        self->call_->set_output_seconds(seconds_since(begin));
+        self->call_->respond(std::move(response));
+      });
+    };
+    call_->engine().pool.post(respond, true);
+  }
+
+  HttpResponse response() {
+    std::vector<tasks::Item*> items;
+    for (ImageOutcome& outcome : outcomes_) {
+      if (outcome.failure.error.empty()) items.push_back(&outcome.item);
+    }
+    job_.request->finish(items);
+    return job_.finish(outcomes_);
   }
 
   CallPointer call_;
   std::vector<EncodedImage> images_;
   ImageJob job_;
+  std::vector<infer::Request> passes_;
   std::vector<ImageOutcome> outcomes_;
   std::vector<double> decode_seconds_;
   std::atomic<size_t> remaining_;
+  // The image without passes that runs.
+  std::string key_;
+  EncodingPointer encoding_;
 };
 
 }  // namespace
@@ -103,43 +206,29 @@ void start_images(const CallPointer& call, std::vector<EncodedImage> images, Ima
   std::make_shared<RunningJob>(call, std::move(images), std::move(job))->start();
 }
 
-void finish_job(const CallPointer& call, std::function<HttpResponse()> finish) {
-  const auto respond = [call, finish = std::move(finish)] {
-    call->guard([&] {
-      const Clock::time_point begin = Clock::now();
-      HttpResponse response = finish();
-      call->set_output_seconds(std::chrono::duration<double>(Clock::now() - begin).count());
-      call->respond(std::move(response));
-    });
-  };
-  call->engine().pool.post(respond, true);
-}
-
 void require_result(const ImageOutcome& outcome, int status) {
   const Failure& failure = outcome.failure;
   if (!failure.error.empty()) throw HttpError(failure.status == 0 ? status : failure.status, failure.error);
 }
 
-HttpResponse outcome_response(
-    std::vector<ImageOutcome>& outcomes, bool single,
-    const std::function<nlohmann::ordered_json(const ImageOutcome&)>& object_of,
-    const std::function<nlohmann::ordered_json(const std::string& name, const std::string& error)>& failure_of) {
+HttpResponse list_response(const tasks::Request& request, const std::vector<ImageOutcome>& outcomes, bool single) {
   if (single) require_result(outcomes.front());
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  std::string list;
   size_t failures = 0;
   int status = 422;
-  for (ImageOutcome& outcome : outcomes) {
+  for (const ImageOutcome& outcome : outcomes) {
+    if (!list.empty()) list += ",";
     try {
       require_result(outcome);
-      list.push_back(object_of(outcome));
+      list += request.json(outcome.item);
     } catch (const Error& error) {
       if (single) throw HttpError(422, error.what());
-      list.push_back(failure_of(outcome.name, error.what()));
+      list += request.failure_json(outcome.item.name, error.what());
       status = std::max(status, outcome.failure.status);
       ++failures;
     }
   }
-  HttpResponse response = json_response(single ? list.front() : list);
+  HttpResponse response{.body = single ? list + "\n" : "[" + list + "]\n"};
   if (failures == outcomes.size()) response.status = status;
   return response;
 }

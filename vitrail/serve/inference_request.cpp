@@ -12,6 +12,7 @@
 #include "vitrail/serve/http_error.h"
 #include "vitrail/serve/json_body_internal.h"
 #include "vitrail/serve/request_images_internal.h"
+#include "vitrail/tasks/task.h"
 
 namespace vitrail::serve {
 namespace {
@@ -117,7 +118,7 @@ void check_input(const InferenceInput& input, const Limits& limits) {
   if (images == 0) throw Error(input.name, "at least one image", "none");
   if (images > limits.images || input.strings.size() > limits.images)
     throw HttpError(413, str("at most ", limits.images, " images in a request, got ", images));
-  if (input.datatype == "FP32") require_finite(input.name, input.values);
+  if (input.datatype == "FP32") tasks::require_finite(input.name, input.values);
 }
 
 InferenceInput parse_input(const json& given, std::string_view& binary) {
@@ -162,12 +163,6 @@ std::vector<RequestedOutput> parse_outputs(const json& body, bool binary, const 
 }
 
 }  // namespace
-
-void require_finite(const std::string& where, const Tensor& values) {
-  const std::span numbers(values.data<float>(), static_cast<size_t>(values.numel()));
-  const auto at = std::ranges::find_if_not(numbers, [](float number) { return std::isfinite(number); });
-  if (at != numbers.end()) throw Error(where, "finite numbers", str(*at, " at element ", at - numbers.begin()));
-}
 
 InferenceRequest parse_inference(const HttpRequest& request, const Limits& limits) {
   const std::string_view length = request.header("inference-header-content-length");

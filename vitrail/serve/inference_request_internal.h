@@ -33,9 +33,6 @@ struct InferenceRequest {
   bool binary = false;                   // binary_data_output: all outputs, unless they say otherwise
 };
 
-// Throws Error for a NaN or an infinity, which JSON cannot write and no model computes with.
-void require_finite(const std::string& where, const Tensor& values);
-
 // Throws Error or HttpError for a body that is not as the protocol, sizes that do not agree, numbers that are not
 // finite as FP32, and more images or outputs than the limits.
 InferenceRequest parse_inference(const HttpRequest& request, const Limits& limits);

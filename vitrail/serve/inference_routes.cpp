@@ -6,10 +6,9 @@
 #include "vitrail/base/callbacks.h"
 #include "vitrail/base/text.h"
 #include "vitrail/serve/http_error.h"
+#include "vitrail/serve/image_job_internal.h"
 #include "vitrail/serve/inference_request_internal.h"
-#include "vitrail/serve/response_size_internal.h"
 #include "vitrail/serve/routes_internal.h"
-#include "vitrail/serve/segment_job_internal.h"
 
 namespace vitrail::serve {
 namespace {
@@ -23,48 +22,45 @@ ModelPointer model_of(const Call& call) {
   const std::vector<std::string>& path = call.target().path;
   if (path.size() > 4 && path[3] == "versions" && path[4] != kVersion)
     throw HttpError(404, "version: expected 1, got '" + path[4] + "'");
-  return call.engine().models.find(path[2], ModelKind::any);
+  return call.engine().models.find(path[2]);
 }
 
-// The outputs of a model: those of a classifier, and the embedding of all.
-std::vector<std::string> output_names(const ServedModel& model) {
-  if (model.classifies()) return {"logits", "probabilities", "embedding"};
-  return {"embedding"};
-}
+// The outputs of a request: those that it names, or all.
+struct WantedOutput {
+  size_t index;  // in the outputs of the model
+  tasks::Output output;
+  int64_t classes = 0;  // the number of classes as texts; 0: the values
+  bool binary = false;
+};
 
-// The shape of an output for one image.
-Shape shape_of(const ServedModel& model, const std::string& output) {
-  if (model.segmenter()) return model.segmenter()->embedding_shape();
-  return {output == "embedding" ? model.embedding_dim() : model.images().config().vit.num_classes};
-}
-
-std::vector<InferenceOutput> outputs_of(const ServedModel& model, const InferenceRequest& request) {
-  std::vector<InferenceOutput> outputs;
-  std::vector<RequestedOutput> wanted = request.outputs;
-  if (wanted.empty()) {
-    for (const std::string& name : output_names(model)) wanted.push_back({name, request.binary});
+size_t index_of(const std::vector<tasks::Output>& outputs, const std::string& name) {
+  std::string known;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (outputs[i].name == name) return i;
+    known += (known.empty() ? "" : ", ") + outputs[i].name;
   }
-  for (const RequestedOutput& output : wanted) {
-    const std::vector<std::string> names = output_names(model);
-    if (std::ranges::find(names, output.name) == names.end()) {
-      throw Error("outputs", "one of " + join(names), "'" + output.name + "'");
-    }
-    if (output.classification > 0 && output.name == "embedding")
-      throw Error("classification", "the output logits or probabilities", "embedding");
-    outputs.push_back({.name = output.name,
-                       .shape = {},
-                       .values = {},
-                       .strings = {},
-                       .is_text = output.classification > 0,
-                       .binary = output.binary});
-    if (output.classification > 0)
-      outputs.back().shape = {std::min(output.classification, shape_of(model, output.name)[0])};
+  throw Error("outputs", "one of " + known, "'" + name + "'");
+}
+
+std::vector<WantedOutput> wanted_outputs(const std::vector<tasks::Output>& outputs, const InferenceRequest& request) {
+  std::vector<WantedOutput> wanted;
+  for (size_t i = 0; request.outputs.empty() && i < outputs.size(); ++i)
+    wanted.push_back({.index = i, .output = outputs[i], .binary = request.binary});
+  for (const RequestedOutput& given : request.outputs) {
+    const size_t i = index_of(outputs, given.name);
+    if (given.classification > 0 && !outputs[i].class_values)
+      throw Error("classification", "the output logits or probabilities", given.name);
+    wanted.push_back({.index = i,
+                      .output = outputs[i],
+                      .classes = given.classification == 0 ? 0 : std::min(given.classification, outputs[i].shape[0]),
+                      .binary = given.binary});
   }
-  return outputs;
+  return wanted;
 }
 
 // "value:index:label" of the largest values, as the extension classification writes them.
-std::vector<std::string> classes_of(const Model& model, std::span<const float> values, int64_t count) {
+std::vector<std::string> classes_of(const std::vector<std::string>& names, std::span<const float> values,
+                                    int64_t count) {
   std::vector<int64_t> order(values.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int64_t>(i);
   std::ranges::stable_sort(
@@ -75,46 +71,35 @@ std::vector<std::string> classes_of(const Model& model, std::span<const float> v
     char value[32];
     std::snprintf(value, sizeof value, "%f", static_cast<double>(values[static_cast<size_t>(index)]));
     std::string text = str(value, ":", index);
-    if (!model.class_names().empty()) text += ":" + model.class_name(index);
+    if (!names.empty()) text += ":" + names.at(static_cast<size_t>(index));
     classes.push_back(text);
   }
   return classes;
 }
 
-std::vector<float> probabilities_of(const Model& model, std::span<const float> logits, const std::string& where) {
-  std::vector<float> probabilities(logits.size());
-  for (const Prediction& p : model.predictions(logits, static_cast<int64_t>(logits.size()), where))
-    probabilities[static_cast<size_t>(p.index)] = p.probability;
-  return probabilities;
-}
-
-// The values of an output for one image.
-std::vector<float> values_of(const ServedModel& model, const std::string& output, const ImageOutcome& outcome) {
-  const Tensor& tensor = output == "embedding" ? outcome.results[0].back() : outcome.results[0].front();
-  require_finite(outcome.name + ": " + output, tensor);  // pixels may be finite and yet too large for the model
-  const std::span values(tensor.data<float>(), static_cast<size_t>(tensor.numel()));
-  if (output == "probabilities") return probabilities_of(model.images(), values, outcome.name);
-  return {values.begin(), values.end()};
-}
-
-HttpResponse respond_to(const ServedModel& model, const std::optional<std::string>& id,
-                        std::vector<InferenceOutput> outputs, const std::vector<ImageOutcome>& outcomes) {
-  for (const ImageOutcome& outcome : outcomes) require_result(outcome, 400);
-  for (InferenceOutput& output : outputs) {
-    for (const ImageOutcome& outcome : outcomes) {
-      const std::vector<float> values = values_of(model, output.name, outcome);
-      if (!output.is_text) {
-        output.values.insert(output.values.end(), values.begin(), values.end());
-        continue;
-      }
-      const std::vector<std::string> classes = classes_of(model.images(), values, output.shape.back());
-      output.strings.insert(output.strings.end(), classes.begin(), classes.end());
+InferenceOutput output_of(const tasks::Request& request, const WantedOutput& wanted,
+                          const std::vector<std::string>& class_names, const std::vector<ImageOutcome>& outcomes) {
+  InferenceOutput result{.name = wanted.output.name,
+                         .shape = {static_cast<int64_t>(outcomes.size())},
+                         .values = {},
+                         .strings = {},
+                         .is_text = wanted.classes > 0,
+                         .binary = wanted.binary};
+  if (result.is_text) result.shape.push_back(wanted.classes);
+  if (!result.is_text) result.shape.insert(result.shape.end(), wanted.output.shape.begin(), wanted.output.shape.end());
+  for (const ImageOutcome& outcome : outcomes) {
+    const Tensor tensor = request.array(outcome.item, wanted.index);
+    // Pixels may be finite and yet too large for the model.
+    tasks::require_finite(outcome.item.name + ": " + wanted.output.name, tensor);
+    const std::span values(tensor.data<float>(), static_cast<size_t>(tensor.numel()));
+    if (!result.is_text) {
+      result.values.insert(result.values.end(), values.begin(), values.end());
+      continue;
     }
-    const Shape shape = shape_of(model, output.name);
-    if (!output.is_text) output.shape.assign(shape.begin(), shape.end());
-    output.shape.insert(output.shape.begin(), static_cast<int64_t>(outcomes.size()));
+    const std::vector<std::string> classes = classes_of(class_names, values, wanted.classes);
+    result.strings.insert(result.strings.end(), classes.begin(), classes.end());
   }
-  return inference_response(model.name(), id, outputs);
+  return result;
 }
 
 std::vector<EncodedImage> images_of(const ServedModel& model, InferenceInput& input) {
@@ -125,10 +110,10 @@ std::vector<EncodedImage> images_of(const ServedModel& model, InferenceInput& in
   }
   if (input.name != "pixels" || input.datatype != "FP32")
     throw Error("inputs", "images of BYTES or pixels of FP32", "'" + input.name + "' of " + input.datatype);
-  if (model.segmenter()) throw Error("inputs", "images of BYTES for Segment Anything", "pixels");
-  const auto& vit = model.images().config().vit;
-  if (input.shape.size() != 4 || input.shape[1] != vit.in_chans || input.shape[2] == 0 || input.shape[3] == 0)
-    throw Error("pixels", str("a shape [n, ", vit.in_chans, ", height, width]"),
+  const Shape shape = model.loaded().input_shape();
+  if (shape.rank() == 0) throw Error("inputs", "images of BYTES for " + model.loaded().family(), "pixels");
+  if (input.shape.size() != 4 || input.shape[1] != shape[0] || input.shape[2] == 0 || input.shape[3] == 0)
+    throw Error("pixels", str("a shape [n, ", shape[0], ", height, width]"),
                 str(input.shape.size(), " sizes, or others"));
   const Tensor pixels = input.values.view({input.shape[0], input.shape[1], input.shape[2], input.shape[3]});
   for (int64_t i = 0; i < input.shape[0]; ++i) {
@@ -156,12 +141,10 @@ void server_metadata_route(const CallPointer& call) {
 void model_metadata_route(const CallPointer& call) {
   const ModelPointer model = model_of(*call);
   ordered_json inputs = ordered_json::array({tensor_json("images", "BYTES", {})}), outputs = ordered_json::array();
-  if (!model->segmenter()) {
-    const auto& vit = model->images().config().vit;
-    inputs.push_back(tensor_json("pixels", "FP32", {vit.in_chans, vit.img_size[0], vit.img_size[1]}));
-  }
-  for (const std::string& name : output_names(*model))
-    outputs.push_back(tensor_json(name, "FP32", shape_of(*model, name)));
+  const Shape pixels = model->loaded().input_shape();
+  if (pixels.rank() > 0) inputs.push_back(tensor_json("pixels", "FP32", pixels));
+  for (const tasks::Output& output : model->loaded().tensors()->outputs())
+    outputs.push_back(tensor_json(output.name, "FP32", output.shape));
   call->respond(ordered_json{{"name", model->name()},
                              {"versions", {kVersion}},
                              {"platform", "vitrail"},
@@ -192,16 +175,19 @@ void infer_route(const CallPointer& call) {
   const ModelPointer model = model_of(*call);
   InferenceRequest request = parse_inference(call->request(), call->engine().options.limits);
   call->options().require_all_taken();
-  std::vector<InferenceOutput> outputs = outputs_of(*model, request);
-  const auto finish = [=, id = request.id](std::vector<ImageOutcome>& outcomes) {
-    return respond_to(*model, id, outputs, outcomes);
-  };
+  const std::shared_ptr<tasks::Request> tensors = model->loaded().tensors();
+  const std::vector<tasks::Output> all = tensors->outputs();
+  const std::vector<WantedOutput> wanted = wanted_outputs(all, request);
   std::vector<EncodedImage> images = images_of(*model, request.input);
-  check_response_size(static_cast<int64_t>(images.size()), shape_of(*model, "embedding").numel());
-  if (model->segmenter()) return start_segments(call, std::move(images), {.model = model, .finish = finish});
-  const infer::Request wanted = model->classifies() ? infer::Request{.output = infer::Output::logits_and_features}
-                                                    : model->images().request_of({});
-  start_images(call, std::move(images), {.model = model, .requests = {wanted}, .finish = finish});
+  tasks::check_result_size(std::ssize(images), all.back().shape.numel());
+  const auto finish = [=, id = request.id](std::vector<ImageOutcome>& outcomes) {
+    for (const ImageOutcome& outcome : outcomes) require_result(outcome, 400);
+    std::vector<InferenceOutput> outputs;
+    for (const WantedOutput& output : wanted)
+      outputs.push_back(output_of(*tensors, output, model->loaded().class_names(), outcomes));
+    return inference_response(model->name(), id, outputs);
+  };
+  start_images(call, std::move(images), {.model = model, .request = tensors, .finish = finish});
 }
 
 void repository_index_route(const CallPointer& call) {

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "vitrail/serve/request_options_internal.h"
+#include "vitrail/serve/target_internal.h"
 
 namespace vitrail::serve {
 

@@ -87,21 +87,16 @@ void ModelRegistry::exchange(size_t index, ModelPointer model) {
   release_free_memory();
 }
 
-ModelPointer ModelRegistry::find(const std::optional<std::string>& name, ModelKind kind) const {
+ModelPointer ModelRegistry::find(const std::optional<std::string>& name, const tasks::Task* task) const {
   const size_t wanted = name ? index_of(*name) : sources_.size();
   const std::lock_guard lock(mutex_);
   bool others = false;
   for (size_t i = 0; i < models_.size(); ++i) {
     if (!models_[i] || (name && i != wanted)) continue;
-    if (kind == ModelKind::any || (kind == ModelKind::segmenter) == (models_[i]->segmenter() != nullptr))
-      return models_[i];
+    if (!task || task->fits(models_[i]->loaded())) return models_[i];
     others = true;
   }
-  if (others) {
-    const bool segmenter = kind == ModelKind::segmenter;
-    throw Error("model", segmenter ? "one of Segment Anything" : "a Vision Transformer",
-                name ? "'" + *name + "'" : (segmenter ? "none among those served" : "only those of Segment Anything"));
-  }
+  if (others) throw Error("model", task->model, name ? "'" + *name + "'" : "none among those served");
   throw HttpError(503, name ? "the model '" + *name + "' is not loaded" : kNoModel);
 }
 

@@ -13,8 +13,6 @@ namespace vitrail::serve {
 // Says that files of these models have changed, without paths.
 std::string changed_files(const std::string& models);
 
-enum class ModelKind { any, images, segmenter };
-
 // Thread-safe.  A model that is replaced or removed lives until its last request has ended.
 class ModelRegistry {
  public:
@@ -27,9 +25,9 @@ class ModelRegistry {
   void load(const std::string& name);
   void unload(const std::string& name);
 
-  // Throws HttpError 404 for an unknown name, 503 if it is not loaded, and Error if it is of another kind.  No name:
-  // the first model of the kind that is loaded.
-  ModelPointer find(const std::optional<std::string>& name, ModelKind kind) const;
+  // Throws HttpError 404 for an unknown name, 503 if it is not loaded, and Error if it does not fit the task.  No name:
+  // the first model that is loaded and fits.  No task: all fit.
+  ModelPointer find(const std::optional<std::string>& name, const tasks::Task* task = nullptr) const;
   // The loaded models whose files have changed: what they compute may be wrong, so that their requests get 503.
   std::vector<std::string> changed() const;
   // Why requests cannot be served: no model is loaded, or the files of some have changed.  Empty: they can.

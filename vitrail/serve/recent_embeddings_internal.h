@@ -1,30 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Image embeddings of Segment Anything that were computed last, so that another click on an image is quick.
+// What models have encoded of the images that came last, so that another click on an image is quick.
 #include <cstdint>
 #include <list>
 #include <map>
+#include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <utility>
 
-#include "vitrail/sam/predictor.h"
+#include "vitrail/tasks/task.h"
 
 namespace vitrail::serve {
+
+using EncodingPointer = std::shared_ptr<const tasks::ImageEncoding>;
 
 // Thread-safe.  The embeddings that were used longest ago are dropped when all together exceed the budget.
 class RecentEmbeddings {
  public:
   explicit RecentEmbeddings(size_t max_bytes) : max_bytes_(max_bytes) {}
 
-  std::optional<sam::ImageEmbedding> find(const std::string& key);
+  EncodingPointer find(const std::string& key);  // null: it is not there
   // Keeps nothing that alone exceeds the budget.
-  void add(const std::string& key, const sam::ImageEmbedding& embedding);
+  void add(const std::string& key, const EncodingPointer& encoding);
   size_t bytes() const;
 
  private:
-  using Entry = std::pair<std::string, sam::ImageEmbedding>;
+  using Entry = std::pair<std::string, EncodingPointer>;
 
   size_t max_bytes_, bytes_ = 0;
   mutable std::mutex mutex_;

@@ -66,13 +66,6 @@ std::string media_type(std::string_view content_type) {
   return type;
 }
 
-std::string from_data_uri(std::string_view uri, const std::string& where) {
-  const size_t comma = std::min(uri.find(','), uri.size());
-  if (!uri.starts_with("data:") || !uri.substr(0, comma).ends_with(";base64"))
-    throw Error(where, "a data URI, data:image/…;base64,… (URLs are not fetched)", std::string(uri.substr(0, 24)));
-  return from_base64(uri.substr(std::min(comma + 1, uri.size())), where);
-}
-
 bool decompress_body(HttpRequest& request, const Limits& limits) {
   const std::string encoding = media_type(request.header("content-encoding"));
   if (encoding.empty() || encoding == "identity") return false;

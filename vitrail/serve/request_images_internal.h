@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "vitrail/serve/http_internal.h"
-#include "vitrail/serve/request_options_internal.h"
+#include "vitrail/serve/target_internal.h"
 #include "vitrail/tensor/tensor.h"
 
 namespace vitrail::serve {
@@ -24,9 +24,6 @@ struct RequestImages {
 // Takes the images out of the body by its Content-Type; fields of a form and members of a JSON object are added to the
 // options.  Throws HttpError: 400 for a malformed body, 413 for too many images, 415 for a type that has no image.
 RequestImages take_images(HttpRequest& request, const Limits& limits, RequestOptions& options);
-
-// The bytes of "data:image/png;base64,…".  Throws Error naming `where` for other text; no URL is fetched.
-std::string from_data_uri(std::string_view uri, const std::string& where);
 
 // Replaces a body with Content-Encoding gzip or deflate, and returns whether it had one.  Throws HttpError: 400 for
 // damaged data, 413 above the limit, 415 for another encoding.

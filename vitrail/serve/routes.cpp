@@ -3,16 +3,16 @@
 
 #include <algorithm>
 
+#include "vitrail/tasks/task.h"
+
 namespace vitrail::serve {
 
-const std::vector<Route>& routes() {
-  static const std::vector<Route> table{
-      {"classify", "POST", {"v1", "classify"}, classify_route},
-      {"embed", "POST", {"v1", "embed"}, embed_route},
-      {"zeroshot", "POST", {"v1", "zeroshot"}, zeroshot_route},
-      {"attention", "POST", {"v1", "attention"}, attention_route},
-      {"pca", "POST", {"v1", "pca"}, pca_route},
-      {"segment", "POST", {"v1", "segment"}, segment_route},
+namespace {
+
+std::vector<Route> all_routes() {
+  std::vector<Route> table;
+  for (const tasks::Task& task : tasks::tasks()) table.push_back({task.name, "POST", {"v1", task.name}, task_route});
+  const Route others[]{
       {"embeddings", "POST", {"v1", "embeddings"}, embeddings_route},
       {"models", "GET", {"v1", "models"}, models_route},
       {"live", "GET", {"livez"}, live_route, true},
@@ -37,6 +37,14 @@ const std::vector<Route>& routes() {
       {"v2_load", "POST", {"v2", "repository", "models", "*", "load"}, repository_change_route},
       {"v2_unload", "POST", {"v2", "repository", "models", "*", "unload"}, repository_change_route},
   };
+  table.insert(table.end(), std::begin(others), std::end(others));
+  return table;
+}
+
+}  // namespace
+
+const std::vector<Route>& routes() {
+  static const std::vector<Route> table = all_routes();
   return table;
 }
 

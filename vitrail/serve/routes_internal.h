@@ -23,13 +23,8 @@ const std::vector<Route>& routes();
 const Route* find_route(std::string_view method, const std::vector<std::string>& path,
                         std::vector<std::string>& methods);
 
-// vitrail's own routes: images in, the command line's JSON out.
-void classify_route(const CallPointer& call);
-void embed_route(const CallPointer& call);
-void attention_route(const CallPointer& call);
-void zeroshot_route(const CallPointer& call);
-void pca_route(const CallPointer& call);
-void segment_route(const CallPointer& call);
+// vitrail's own routes.  That of a task has images in, and the command line's JSON or a PNG out.
+void task_route(const CallPointer& call);
 void models_route(const CallPointer& call);
 
 // OpenAI's form of embeddings.

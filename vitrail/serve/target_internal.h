@@ -3,12 +3,14 @@
 // The target of a request: a path and a query (RFC 3986).
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
+
+#include "vitrail/tasks/request_options.h"
 
 namespace vitrail::serve {
 
-using Parameters = std::vector<std::pair<std::string, std::string>>;
+using tasks::Parameters;
+using tasks::RequestOptions;
 
 struct Target {
   std::vector<std::string> path;  // the segments, decoded: "/v1/classify" has two

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/serve/text_task_internal.h"
 
+#include "vitrail/pipeline/dual_model.h"
+
 namespace vitrail::serve {
 
 void run_text_task(const CallPointer& call, size_t count, std::function<void(const ProgressCallback& progress)> task) {

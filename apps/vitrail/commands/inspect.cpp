@@ -98,7 +98,8 @@ int inspect(const InspectCommandOptions& options, const GlobalOptions& global) {
   if (!options.settings.empty()) throw CLI::ValidationError("--set", "is for layers, as in: vitrail inspect layer:mlp");
   const bool has_values = !values.trace.empty() || !values.slices.empty();
   if (options.keys && !options.tree && !has_values && !names_no_weights(options.model)) {
-    print_keys(*models::open_weights(options.model.path()));  // whatever they are: a key map may be still to be written
+    print_keys(*models::ModelFiles(options.model.path())
+                    .checkpoint());  // whatever they are: a key map may be still to be written
     return 0;
   }
   if (names_segmentation(options.model.model)) {

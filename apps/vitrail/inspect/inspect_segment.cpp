@@ -25,7 +25,7 @@ struct Weights {
 
 Weights weights_of(const std::string& model) {
   if (!is_segmentation_model(model)) return {};
-  auto checkpoint = models::open_weights(model);
+  auto checkpoint = models::ModelFiles(model).checkpoint();
   checkpoint->strip_model_prefix();
   weights::KeyMap key_map = models::sam_key_map(*checkpoint);
   return {std::move(checkpoint), std::move(key_map)};

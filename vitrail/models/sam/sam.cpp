@@ -165,7 +165,7 @@ weights::KeyMap sam_key_map(const weights::Checkpoint& checkpoint) {
   return weights::KeyMap::builtin("sam");
 }
 
-bool is_segment_anything(const std::filesystem::path& path) { return is_segment_anything(*open_weights(path)); }
+bool is_segment_anything(const ModelFiles& files) { return is_segment_anything(files.first); }
 
 bool is_segment_anything(const weights::Checkpoint& checkpoint) {
   const auto has = [&](const char* end) {
@@ -174,8 +174,8 @@ bool is_segment_anything(const weights::Checkpoint& checkpoint) {
   return has("mask_decoder.iou_token.weight") || (has("blocks.0.attn.rel_pos_h") && has("neck.2.weight"));
 }
 
-std::string sam_encoder_digest(const std::filesystem::path& path, const SamLoadOptions& options) {
-  const auto checkpoint = open_weights(path);
+std::string sam_encoder_digest(const ModelFiles& files, const SamLoadOptions& options) {
+  const auto checkpoint = files.checkpoint();
   checkpoint->strip_model_prefix();
   const weights::KeyMap map = sam_key_map(*checkpoint);
   std::map<std::string, weights::TensorInfo> encoder;  // by native name
@@ -205,8 +205,8 @@ std::string sam_trunk_digest(const Sam& sam) {
   return with_settings(digest, sam.config().preprocessing, sam.config().encoder.norm_eps);
 }
 
-Sam load_sam(const std::filesystem::path& path, const SamLoadOptions& options) {
-  const auto checkpoint = open_weights(path);
+Sam load_sam(const ModelFiles& files, const SamLoadOptions& options) {
+  const auto checkpoint = files.checkpoint();
   checkpoint->strip_model_prefix();
   const weights::KeyMap map = sam_key_map(*checkpoint);
   const SamConfig config =

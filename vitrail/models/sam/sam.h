@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 
+#include "vitrail/models/model_files.h"
 #include "vitrail/models/sam/image_encoder.h"
 #include "vitrail/models/sam/mask_decoder.h"
 #include "vitrail/models/sam/prompt_encoder.h"
@@ -40,19 +41,18 @@ struct SamLoadOptions {
 // Reads a checkpoint of Meta's code, HQ-SAM or MobileSAM (PyTorch or safetensors), of transformers' SamModel or
 // SamHQModel, or a folder in hub layout; or the image encoder alone, as timm's samvit.  The shapes of its tensors are
 // the configuration.  f32, in eval mode.  Throws one Error that lists all missing, extra and misshapen keys.
-Sam load_sam(const std::filesystem::path& path, const SamLoadOptions& options = {});
+Sam load_sam(const ModelFiles& files, const SamLoadOptions& options = {});
 
 // The key map of such a checkpoint, whose prefixes have been removed.  Other tensors keep their names.
 weights::KeyMap sam_key_map(const weights::Checkpoint& checkpoint);
 
-// Whether a model's weights have the mask decoder of Segment Anything, or are those of its image encoder.  Throws Error
-// as load_sam() for files that cannot be read.
-bool is_segment_anything(const std::filesystem::path& path);
+// Whether weights have the mask decoder of Segment Anything, or are those of its image encoder.
 bool is_segment_anything(const weights::Checkpoint& checkpoint);
+bool is_segment_anything(const ModelFiles& files);
 
 // Identifies what computes the embeddings of a checkpoint, as 64 hexadecimal digits: a digest of these tensors' names,
 // types, shapes and values, and of a preprocessing and an ε of layer norms other than Segment Anything's.
-std::string sam_encoder_digest(const std::filesystem::path& path, const SamLoadOptions& options = {});
+std::string sam_encoder_digest(const ModelFiles& files, const SamLoadOptions& options = {});
 
 // Likewise identifies what SamEncoder::trunk() computes: the image encoder without its neck.
 std::string sam_trunk_digest(const Sam& sam);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The options of /v1/segment, without a server.
-#include "vitrail/serve/segment_request_internal.h"
+#include "vitrail/tasks/segment/segment_request_internal.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include "vitrail/base/fields.h"
 #include "vitrail/image/encode.h"
 
-namespace vitrail::serve {
+namespace vitrail::tasks {
 namespace {
 
 using testing::contains;
@@ -139,4 +139,4 @@ TEST(SegmentRequest, AMaskHasAtMostThePixelsOfTheLimit) {
 }
 
 }  // namespace
-}  // namespace vitrail::serve
+}  // namespace vitrail::tasks

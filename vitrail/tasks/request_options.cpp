@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/serve/request_options_internal.h"
+#include "vitrail/tasks/request_options.h"
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/near_names_internal.h"
 #include "vitrail/base/text.h"
 
-namespace vitrail::serve {
+namespace vitrail::tasks {
 
 std::vector<std::string> RequestOptions::texts(const std::string& name) {
   taken_.insert(name);
@@ -31,4 +31,4 @@ void RequestOptions::require_all_taken() const {
   }
 }
 
-}  // namespace vitrail::serve
+}  // namespace vitrail::tasks

@@ -6,9 +6,9 @@
 
 #include "vitrail/sam/automatic.h"
 #include "vitrail/sam/binary_mask.h"
-#include "vitrail/serve/request_options_internal.h"
+#include "vitrail/tasks/request_options.h"
 
-namespace vitrail::serve {
+namespace vitrail::tasks {
 
 struct SegmentRequest {
   std::optional<sam::Prompt> prompt = {};                      // without its mask
@@ -23,4 +23,4 @@ SegmentRequest take_segment_request(RequestOptions& options, int64_t max_pixels)
 // The prompt for an image of width × height pixels.  Throws Error as sam::check_prompt().
 sam::Prompt resolved_prompt(const SegmentRequest& request, int64_t width, int64_t height, int64_t mask_size);
 
-}  // namespace vitrail::serve
+}  // namespace vitrail::tasks

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/serve/request_options_internal.h"
+#include "vitrail/tasks/request_options.h"
 
 #include <gtest/gtest.h>
 
 #include "tests/support/messages.h"
 
-namespace vitrail::serve {
+namespace vitrail::tasks {
 namespace {
 
 using testing::contains;
@@ -45,4 +45,4 @@ TEST(RequestOptions, AnOptionThatNobodyTakesIsAnErrorThatNamesSimilarOnes) {
 }
 
 }  // namespace
-}  // namespace vitrail::serve
+}  // namespace vitrail::tasks

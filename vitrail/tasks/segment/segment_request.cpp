@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/serve/segment_request_internal.h"
+#include "vitrail/tasks/segment/segment_request_internal.h"
 
+#include "vitrail/base/base64_internal.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/npy.h"
 #include "vitrail/image/decode.h"
 #include "vitrail/sam/prompt_file.h"
 #include "vitrail/sam/prompt_text.h"
-#include "vitrail/serve/request_images_internal.h"
 
-namespace vitrail::serve {
+namespace vitrail::tasks {
 namespace {
 
 constexpr size_t kMaxPoints = 1'024;         // each is a token of the mask decoder
@@ -84,4 +84,4 @@ sam::Prompt resolved_prompt(const SegmentRequest& request, int64_t width, int64_
   return prompt;
 }
 
-}  // namespace vitrail::serve
+}  // namespace vitrail::tasks

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The options of a request: named as the command line's, in the query, in a form's fields or in a JSON body.
+// The options of a request: named as the command line's; on a server in the query, in a form's
+// fields or in a JSON body.
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "vitrail/base/fields.h"
-#include "vitrail/serve/target_internal.h"
 
-namespace vitrail::serve {
+namespace vitrail::tasks {
+
+using Parameters = std::vector<std::pair<std::string, std::string>>;
 
 // A description of fields takes their options, the functions below take one by its name.  A value that is not as
 // described throws Error.
@@ -33,4 +36,4 @@ class RequestOptions : public TextFieldReader {
   std::set<std::string> taken_;
 };
 
-}  // namespace vitrail::serve
+}  // namespace vitrail::tasks

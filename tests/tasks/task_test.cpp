@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/tasks/task.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/messages.h"
+
+namespace vitrail::tasks {
+namespace {
+
+using testing::error_of;
+
+TEST(ResultSize, IsLimitedByTheProductOfItsFactors) {
+  EXPECT_NO_THROW(check_result_size(10, 10, 100));
+  EXPECT_NO_THROW(check_result_size(10, 0, 100));
+  EXPECT_NO_THROW(check_result_size(0, 1000, 100));
+  EXPECT_THROW(check_result_size(11, 10, 109), TooLarge);
+  EXPECT_THROW(check_result_size(1, 101, 100), TooLarge);
+  EXPECT_THROW(check_result_size(INT64_MAX, INT64_MAX), TooLarge);
+  EXPECT_NO_THROW(check_result_size(1, kMaxResultValues));
+  EXPECT_NO_THROW(check_result_size(kMaxResultValues, 1));
+  EXPECT_EQ(error_of([] { check_result_size(2, kMaxResultValues); }),
+            "the results have more than 16777216 values: send fewer images, or ask for less");
+}
+
+TEST(TaskTable, ATaskHasANameOfItsOwn) {
+  for (const Task& task : tasks()) EXPECT_EQ(find_task(task.name), &task);
+  EXPECT_EQ(find_task("none"), nullptr);
+  EXPECT_EQ(error_of([] { add_task({.name = "pca", .model = ""}); }), "task: expected a name of its own, got 'pca'");
+}
+
+}  // namespace
+}  // namespace vitrail::tasks

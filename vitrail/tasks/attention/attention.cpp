@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention of an image as maps or as a figure.
+#include "vitrail/base/error.h"
+#include "vitrail/pipeline/attention_view.h"
+#include "vitrail/pipeline/prediction_json_internal.h"
+#include "vitrail/tasks/images/image_model.h"
+#include "vitrail/tasks/images/tensor_json_internal.h"
+#include "vitrail/tasks/table_internal.h"
+
+namespace vitrail::tasks {
+namespace {
+
+constexpr int64_t kMaxWeights = int64_t{1} << 28;  // attention weights of a request: 1 GiB
+
+class Attention : public Request {
+ public:
+  Attention(const ImageModel& model, RequestOptions& options, const Setting& setting)
+      : model_(model), picture_(setting.picture) {
+    options_.layer = options.text("layer", "-1");
+    options_.head = options.text("head", "mean");
+    options_.query = options.integers("query", {});
+    options_.rollout = options.flag("rollout");
+  }
+
+  void check(int64_t images) const override {
+    if (!options_.query.empty() && options_.query.size() != 2)
+      throw Error("query", "X,Y in pixels", str(options_.query.size(), " values"));
+    pipeline::check_attention(model_.images(), options_);
+    const auto& vit = model_.images().config().vit;
+    const int64_t tokens = model_.image_tokens(), blocks = passes()[0].all_layers ? vit.depth : 1;
+    check_result_size(images * blocks, vit.num_heads * tokens * tokens, kMaxWeights);
+  }
+
+  // A picture has predictions in its caption.
+  std::vector<infer::Request> passes() const override {
+    std::vector<infer::Request> passes{pipeline::attention_request(model_.images(), options_)};
+    if (picture_ && model_.classifies()) passes.emplace_back();
+    return passes;
+  }
+  bool keeps_photo() const override { return picture_; }
+
+  std::string json(const Item& item) const override {
+    const pipeline::AttentionMaps attention = pipeline::attention_maps(model_.images(), options_, attended(item));
+    nlohmann::ordered_json maps = nlohmann::ordered_json::array();
+    for (const auto& [label, map] : attention.maps) maps.push_back({{"label", label}, {"values", values_of(map)}});
+    const Tensor& first = attention.maps.front().map;
+    return pipeline::json_line({{"path", item.name},
+                                {"attending", attention.attending},
+                                {"shape", {first.size(0), first.size(1)}},
+                                {"region", region_json(model_.images(), item)},
+                                {"maps", maps}});
+  }
+
+  image::Image picture(const Item& item) const override {
+    const Tensor logits = item.results.size() > 1 ? item.results[1][0] : Tensor();
+    return pipeline::attention_figure(model_.images(), options_, item.photo, attended(item), logits);
+  }
+
+ private:
+  pipeline::AttendedImage attended(const Item& item) const {
+    pipeline::AttendedImage image{.name = item.name,
+                                  .width = item.width,
+                                  .height = item.height,
+                                  .size = output_size(model_.images().transform(), item.width, item.height),
+                                  .weights = {}};
+    for (const Tensor& block : item.results[0]) image.weights.push_back(block.unsqueeze(0));
+    return image;
+  }
+
+  const ImageModel& model_;
+  bool picture_;
+  pipeline::AttentionOptions options_;
+};
+
+}  // namespace
+
+Task attention_task() { return image_task<Attention>("attention", true); }
+
+}  // namespace vitrail::tasks

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// The most probable classes of an image.
+#include "vitrail/pipeline/prediction_json_internal.h"
+#include "vitrail/tasks/images/image_model.h"
+#include "vitrail/tasks/table_internal.h"
+
+namespace vitrail::tasks {
+namespace {
+
+constexpr int64_t kMaxTop = 1 << 20;
+
+class Classify : public Request {
+ public:
+  Classify(const ImageModel& model, RequestOptions& options, const Setting& setting)
+      : model_(model.images()), name_(setting.model), top_(options.integer("top", 5, 1, kMaxTop)) {}
+
+  void check(int64_t /*images*/) const override { models::require_classifier(model_.config(), name_); }
+  std::vector<infer::Request> passes() const override { return {{}}; }
+  std::vector<Output> outputs() const override { return {{"logits", {model_.config().vit.num_classes}, true}}; }
+  Tensor array(const Item& item, size_t /*output*/) const override { return item.results[0][0]; }
+
+  std::string json(const Item& item) const override {
+    const Tensor& logits = item.results[0][0];
+    const std::span row(logits.data<float>(), static_cast<size_t>(logits.numel()));
+    return pipeline::json_line(pipeline::prediction_json(item.name, models::activation_of(model_.config()),
+                                                         model_.predictions(row, top_, item.name)));
+  }
+
+ private:
+  const Model& model_;
+  std::string name_;
+  int64_t top_;
+};
+
+}  // namespace
+
+Task classify_task() { return image_task<Classify>("classify"); }
+
+}  // namespace vitrail::tasks

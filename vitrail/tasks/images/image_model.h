@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A Vision Transformer, alone or as the image tower of a dual model (CLIP, SigLIP).
+#include <memory>
+#include <string>
+
+#include "vitrail/pipeline/dual_model.h"
+#include "vitrail/tasks/loaded_model.h"
+
+namespace vitrail::tasks {
+
+class ImageModel : public LoadedModel {
+ public:
+  // Throws Error as vitrail::Model and vitrail::DualModel.
+  ImageModel(const models::OpenedModel& opened, const OpenOptions& options);
+
+  std::string family() const override { return "a Vision Transformer"; }
+  std::string config() const override { return models::write_model_config(images().config()); }
+  std::string facts() const override;
+  kernels::Precision precision() const override { return images().session().precision(); }
+  image::ColorMode color_mode() const override { return images().color_mode(); }
+  Shape input_shape() const override;
+  std::vector<std::string> class_names() const override { return images().class_names(); }
+  std::unique_ptr<Request> tensors() const override;
+  void warm_up() const override;
+  Tensor input_of(const image::Image& photo) const override { return image::apply(photo, images().transform()); }
+  std::vector<Tensor> run(const Tensor& inputs, const infer::Request& pass) const override {
+    return images().session().run(inputs, pass);
+  }
+
+  const Model& images() const { return dual_ ? dual_->images() : *images_; }
+  const DualModel* dual() const { return dual_.get(); }  // null: an image model alone
+  bool classifies() const;                               // whether it has a classifier
+  int64_t embedding_dim() const;                         // elements of an embedding
+  int64_t image_tokens() const;                          // the patches of an image and the tokens before them
+
+ private:
+  std::unique_ptr<DualModel> dual_;
+  std::unique_ptr<Model> images_;
+};
+
+std::unique_ptr<LoadedModel> load_image_model(const models::ModelFiles& files, const OpenOptions& options);
+
+// Whether a model is one; then the model itself.
+bool is_image_model(const LoadedModel& model);
+const ImageModel& image_model(const LoadedModel& model);
+
+// The row of a task for these models, whose requests a class reads from their options.
+template <class ImageRequest>
+Task image_task(const char* name, bool has_picture = false) {
+  return {.name = name,
+          .model = "a Vision Transformer",
+          .has_picture = has_picture,
+          .fits = is_image_model,
+          .request = [](const LoadedModel& model, RequestOptions& options,
+                        const Setting& setting) -> std::unique_ptr<Request> {
+            return std::make_unique<ImageRequest>(image_model(model), options, setting);
+          }};
+}
+
+}  // namespace vitrail::tasks

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/tasks/segment/segment_model.h"
+
+#include "vitrail/base/error.h"
+#include "vitrail/models/sam/sam.h"
+
+namespace vitrail::tasks {
+namespace {
+
+size_t bytes_of(const Tensor& tensor) {
+  return tensor.defined() ? static_cast<size_t>(tensor.numel()) * size_of(tensor.dtype()) : 0;
+}
+
+// The embedding alone.
+class EmbeddingTensor : public Request {
+ public:
+  explicit EmbeddingTensor(const SegmentModel& model) : model_(model) {}
+
+  void compute(Item& item, const ImageEncoding* encoding, const ProgressCallback& /*progress*/) const override {
+    item.results = {{static_cast<const SegmentEncoding*>(encoding)->embedding.values}};
+  }
+  std::vector<Output> outputs() const override { return {{"embedding", model_.predictor().embedding_shape()}}; }
+  Tensor array(const Item& item, size_t /*output*/) const override { return item.results[0][0]; }
+  std::string json(const Item& item) const override { return failure_json(item.name, "an embedding is an array"); }
+
+ private:
+  const SegmentModel& model_;
+};
+
+// Images are prepared in one way.
+const OpenOptions& checked(const OpenOptions& options) {
+  const models::LoadOptions& load = options.model.load;
+  if (!options.model.labels.empty() || load.config || !options.tokenizer.empty() || load.image_size)
+    throw Error("vitrail_model_options", "threads and precision alone, for Segment Anything", "others");
+  return options;
+}
+
+}  // namespace
+
+SegmentEncoding::SegmentEncoding(sam::ImageEmbedding of_image) : embedding(std::move(of_image)) {
+  width = embedding.width;
+  height = embedding.height;
+}
+
+size_t SegmentEncoding::bytes() const {
+  return bytes_of(embedding.values) + bytes_of(embedding.hq_features) + bytes_of(embedding.projections) +
+         bytes_of(embedding.decoder_input);
+}
+
+SegmentModel::SegmentModel(const models::ModelFiles& files, const OpenOptions& options)
+    : precision_(checked(options).model.precision.value_or(kernels::Precision::fp32)),
+      predictor_(files, {.threads = options.model.threads, .precision = precision_}) {}
+
+std::string SegmentModel::config() const {
+  return str("{\"architecture\": \"sam\", \"image_size\": ", predictor_.image_size(),
+             ", \"mask_size\": ", predictor_.mask_size(), "}");
+}
+
+std::string SegmentModel::facts() const {
+  const int64_t side = predictor_.image_size();
+  return str("{\"architecture\": \"sam\", \"image_size\": [", side, ", ", side,
+             "], \"segments\": true, \"precision\": \"", kernels::name_of(precision_), "\"}");
+}
+
+std::unique_ptr<Request> SegmentModel::tensors() const { return std::make_unique<EmbeddingTensor>(*this); }
+
+void SegmentModel::warm_up() const {
+  const image::Image blank = image::make_image(predictor_.image_size(), predictor_.image_size(), 3);
+  const sam::ImageEmbedding embedding = predictor_.embed(blank);
+  if (predictor_.has_decoder()) static_cast<void>(predictor_.predict(embedding, {.points = {{0, 0, 1}}}));
+}
+
+Tensor SegmentModel::input_of(const image::Image& /*photo*/) const {
+  throw Error("model", "a model with passes", family());
+}
+
+std::vector<Tensor> SegmentModel::run(const Tensor& /*inputs*/, const infer::Request& /*pass*/) const {
+  throw Error("model", "a model with passes", family());
+}
+
+std::shared_ptr<const ImageEncoding> SegmentModel::encode(const image::ImageView& photo) const {
+  return std::make_shared<SegmentEncoding>(predictor_.embed(photo));
+}
+
+bool recognises_segment_anything(const models::ModelFiles& files) { return models::is_segment_anything(files.first); }
+
+std::unique_ptr<LoadedModel> load_segment_model(const models::ModelFiles& files, const OpenOptions& options) {
+  return std::make_unique<SegmentModel>(files, options);
+}
+
+bool is_segment_model(const LoadedModel& model) { return dynamic_cast<const SegmentModel*>(&model) != nullptr; }
+
+const SegmentModel& segment_model(const LoadedModel& model) { return dynamic_cast<const SegmentModel&>(model); }
+
+}  // namespace vitrail::tasks

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rows of all tasks, and of all families of models.
+#include "vitrail/base/error.h"
+#include "vitrail/tasks/images/image_model.h"
+#include "vitrail/tasks/loaded_model.h"
+#include "vitrail/tasks/segment/segment_model.h"
+#include "vitrail/tasks/table_internal.h"
+
+namespace vitrail::tasks {
+namespace {
+
+std::vector<Task>& table() {
+#define VITRAIL_ROW(name) name##_task(),
+  static std::vector<Task> rows{VITRAIL_TASKS(VITRAIL_ROW)};
+#undef VITRAIL_ROW
+  return rows;
+}
+
+// The last one takes what no other recognises, and says what is wrong with it.
+constexpr Family kFamilies[] = {
+    {recognises_segment_anything, load_segment_model},
+    {[](const models::ModelFiles&) { return true; }, load_image_model},
+};
+
+}  // namespace
+
+const std::vector<Task>& tasks() { return table(); }
+
+const Task* find_task(const std::string& name) {
+  for (const Task& task : table()) {
+    if (task.name == name) return &task;
+  }
+  return nullptr;
+}
+
+void add_task(Task task) {
+  if (find_task(task.name)) throw Error("task", "a name of its own", "'" + task.name + "'");
+  table().push_back(std::move(task));
+}
+
+std::shared_ptr<const ImageEncoding> LoadedModel::encode(const image::ImageView& /*photo*/) const { return nullptr; }
+
+std::unique_ptr<LoadedModel> open_model(const models::ModelFiles& files, const OpenOptions& options) {
+  const Family* family = kFamilies;
+  while (!family->recognises(files)) ++family;
+  return family->load(files, options);
+}
+
+const Task& first_task(const LoadedModel& model) {
+  for (const Task& task : table()) {
+    if (task.fits(model)) return task;
+  }
+  throw Error("model", "one that a task is for", model.family());
+}
+
+}  // namespace vitrail::tasks

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The tasks, a line each.  The row of NAME is NAME_task(), in the folder of its name.
+#include "vitrail/tasks/task.h"
+
+// clang-format off
+#define VITRAIL_TASKS(TASK) \
+  TASK(classify)            \
+  TASK(embed)               \
+  TASK(zeroshot)            \
+  TASK(attention)           \
+  TASK(pca)                 \
+  TASK(segment)
+// clang-format on
+
+namespace vitrail::tasks {
+
+#define VITRAIL_DECLARE_TASK(name) Task name##_task();
+VITRAIL_TASKS(VITRAIL_DECLARE_TASK)
+#undef VITRAIL_DECLARE_TASK
+
+}  // namespace vitrail::tasks

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Tasks: what one wants of images and a model, such as class scores, embeddings, or masks of prompts.
+//
+// A task is a row of tasks(): a name, what it needs of a model, and a function that reads the options of a request. The
+// request then says how an image runs and what its result looks like.  The server, the C interface, Python and
+// `vitrail run` know no more of a task than this header, so that a task is a folder of its own and one row.
+//
+//   reading        request = task.request(model, options, setting), then request->check(images)
+//   once           request->prepare(progress): what does not depend on images, such as embeddings of labels
+//   each image     request->passes(): forward passes of the model, in batches with the images of other requests;
+//                  without any, request->compute(item, encoding): the image alone, with what the model has encoded of
+//                  it
+//   once           request->finish(items): what depends on all images, such as a common PCA
+//   each result    request->json(item), request->array(item, i) as outputs() describes, request->picture(item)
+#include <any>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "vitrail/base/callbacks.h"
+#include "vitrail/base/error.h"
+#include "vitrail/image/image.h"
+#include "vitrail/infer/session.h"
+#include "vitrail/tasks/request_options.h"
+
+namespace vitrail::tasks {
+
+class LoadedModel;
+
+// A result of an image: a contiguous f32 tensor.
+struct Output {
+  std::string name;
+  Shape shape;                // of one image
+  bool class_values = false;  // an element for each class
+};
+
+// What a model computes once of an image for all requests about it.  A server keeps those of recent images.
+struct ImageEncoding {
+  virtual ~ImageEncoding() = default;
+  virtual size_t bytes() const = 0;
+  int64_t width = 0, height = 0;  // of the image
+};
+
+// An image on its way through a request.
+struct Item {
+  std::string name = {};                          // as results and errors name it
+  image::Image photo = {};                        // if keeps_photo(); until the result if a picture is wanted
+  int64_t width = 0, height = 0;                  // of the image
+  std::vector<std::vector<Tensor>> results = {};  // of each of passes(), without the batch axis
+  std::any value = {};                            // what compute() and finish() keep
+};
+
+// What a request comes with beside its options.
+struct Setting {
+  std::string model;               // the model's name, for errors
+  bool picture = false;            // picture() is called for the only image
+  int64_t max_pixels = INT64_MAX;  // of an image among the options
+};
+
+// Results that would exhaust memory.
+class TooLarge : public Error {
+ public:
+  using Error::Error;
+};
+
+constexpr int64_t kMaxResultValues = int64_t{1} << 24;  // 300 MB of JSON
+
+// Throws TooLarge if `count` times `values` is above `max`.
+void check_result_size(int64_t count, int64_t values, int64_t max = kMaxResultValues);
+
+// Throws Error naming `where` for a NaN or an infinity, which JSON cannot write.
+void require_finite(const std::string& where, const Tensor& values);
+
+// A task with the options of one request.  Const functions may be called from several threads.  The model outlives it.
+class Request {
+ public:
+  virtual ~Request() = default;
+
+  // Throws Error for options that the model does not have, and TooLarge.
+  virtual void check(int64_t /*images*/) const {}
+  // The texts that prepare() embeds: with many of them it calls `progress` from time to time, which may throw.
+  virtual int64_t texts() const { return 0; }
+  virtual void prepare(const ProgressCallback& /*progress*/) {}
+
+  virtual std::vector<infer::Request> passes() const { return {}; }
+  virtual bool keeps_photo() const { return false; }  // compute() or picture() needs the image's pixels
+  virtual bool is_long() const { return false; }      // compute() calls `progress` from time to time
+  // encoding: LoadedModel::encode() of the image; null if the model gives none.  Throws Error.
+  virtual void compute(Item& /*item*/, const ImageEncoding* /*encoding*/, const ProgressCallback& /*progress*/) const {}
+  virtual void finish(const std::vector<Item*>& /*items*/) const {}
+
+  // A JSON object in one line.  Throws Error for a result that it cannot hold.
+  virtual std::string json(const Item& item) const = 0;
+  virtual std::string failure_json(const std::string& name, const std::string& error) const;  // {"path", "error"}
+  virtual std::vector<Output> outputs() const { return {}; }
+  virtual Tensor array(const Item& /*item*/, size_t /*output*/) const { return {}; }
+  virtual image::Image picture(const Item& /*item*/) const { return {}; }
+};
+
+struct Task {
+  std::string name;   // of the route and the command: "classify"
+  std::string model;  // what it needs: "a Vision Transformer"
+  bool has_picture = false;
+  bool (*fits)(const LoadedModel& model) = nullptr;
+  // Takes the options of the request.  Throws Error for values out of range.
+  std::unique_ptr<Request> (*request)(const LoadedModel& model, RequestOptions& options,
+                                      const Setting& setting) = nullptr;
+};
+
+// All tasks; those of add_task() are the last.
+const std::vector<Task>& tasks();
+const Task* find_task(const std::string& name);  // null: none
+// Adds a task of another program, before the first model is opened.  Throws Error for a name that another task has.
+void add_task(Task task);
+
+}  // namespace vitrail::tasks
