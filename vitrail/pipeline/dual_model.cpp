@@ -62,18 +62,18 @@ std::string filled(const std::string& text, const std::string& label) {
   return result + text.substr(at);
 }
 
-models::OpenedModel open_dual(const std::filesystem::path& path, const ModelOptions& options) {
-  models::OpenedModel opened = models::open_model(path, options.load);
+models::OpenedModel open_dual(const models::ModelFiles& files, const ModelOptions& options) {
+  models::OpenedModel opened = models::open_model(files, options.load);
   if (opened.config.text) return opened;
-  throw Error(path.string(), "a dual model with a text tower (CLIP, SigLIP)",
+  throw Error(files.path.string(), "a dual model with a text tower (CLIP, SigLIP)",
               "an image model alone (\"" + opened.config.architecture + "\")");
 }
 
 }  // namespace
 
-DualModel::DualModel(const std::filesystem::path& path, const ModelOptions& options,
+DualModel::DualModel(const models::ModelFiles& files, const ModelOptions& options,
                      const std::filesystem::path& tokenizer)
-    : DualModel(open_dual(path, options), options, tokenizer) {}
+    : DualModel(open_dual(files, options), options, tokenizer) {}
 
 DualModel::DualModel(const models::OpenedModel& opened, const ModelOptions& options,
                      const std::filesystem::path& tokenizer)

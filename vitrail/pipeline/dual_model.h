@@ -23,9 +23,9 @@ class DualModel {
  public:
   static constexpr size_t kTextsPerPass = 64;
 
-  // path and options: as for Model.  tokenizer: a file or folder for text::open_tokenizer(), by default the model's
+  // files and options: as for Model.  tokenizer: a file or folder for text::open_tokenizer(), by default the model's
   // folder.  Throws Error also for an image model alone, and for a tokenizer that is not the model's.
-  explicit DualModel(const std::filesystem::path& path, const ModelOptions& options = {},
+  explicit DualModel(const models::ModelFiles& files, const ModelOptions& options = {},
                      const std::filesystem::path& tokenizer = {});
   // opened.config.text is set; options.load is not used.
   DualModel(const models::OpenedModel& opened, const ModelOptions& options,

@@ -57,8 +57,8 @@ void require_input_size(const models::VisionTransformerConfig& config, const ima
 
 }  // namespace
 
-Model::Model(const std::filesystem::path& path, const ModelOptions& options)
-    : Model(models::open_model(path, options.load), options) {}
+Model::Model(const models::ModelFiles& files, const ModelOptions& options)
+    : Model(models::open_model(files, options.load), options) {}
 
 Model::Model(const models::OpenedModel& opened, const ModelOptions& options) {
   std::optional<ThreadCount> threads;

@@ -48,9 +48,9 @@ struct AttentionMapOptions {
 // the compute team.  Functions of several images throw Error for none, and preprocess them on the model's threads.
 class Model {
  public:
-  // path: as for models::open_model(): a folder, a weights file, a training run's folder, or the name of a bundled
+  // files: their path or, opened, themselves: a folder, a weights file, a training run's folder, or the name of a bundled
   // model. Throws Error for a missing or malformed file, and if the files leave preprocessing settings open.
-  explicit Model(const std::filesystem::path& path, const ModelOptions& options = {});
+  explicit Model(const models::ModelFiles& files, const ModelOptions& options = {});
   explicit Model(const models::OpenedModel& opened, const ModelOptions& options = {});  // options.load is not used
 
   // Decodes an image in the model's colour mode, which replaces that of the options.  Throws Error.

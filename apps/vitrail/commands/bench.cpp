@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/vitrail/bench/bench_profile.h"
-#include "apps/vitrail/bench/bench_segment.h"
 #include "apps/vitrail/bench/bench_times.h"
 #include "apps/vitrail/bench/bench_train.h"
 #include "apps/vitrail/commands/commands.h"
-#include "apps/vitrail/convert/convert_onnx.h"
-#include "apps/vitrail/input/model_kind.h"
-#include "apps/vitrail/output/table_format.h"
+#include "apps/vitrail/families/family.h"
 #include "apps/vitrail/shell/usage_errors.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
@@ -17,16 +14,6 @@
 
 namespace vitrail::app {
 namespace {
-
-struct BenchCommandOptions {
-  ModelOptions model;
-  std::vector<int64_t> batches{1, 8};
-  std::vector<std::string> precisions{"fp32"};
-  double seconds = 3;
-  bool profile = false, train = false, checkpointing = false;
-  bool batches_given = false;
-  TableFormat format;
-};
 
 // The columns of a table for people; scripts get the objects.
 RowPrinter measurement_printer(const BenchCommandOptions& options) {
@@ -46,7 +33,7 @@ struct BenchModel {
   std::vector<std::string> excluded_layers = {};  // from int8
 };
 
-BenchModel load(const BenchCommandOptions& options) {
+BenchModel load(const NamedModel& model, const BenchCommandOptions& options) {
   if (const models::Architecture* row = models::find_architecture(options.model.model)) {
     for (const auto& [name, value] :
          {std::pair("--config", options.model.config), {"--key-map", options.model.key_map}})
@@ -55,9 +42,9 @@ BenchModel load(const BenchCommandOptions& options) {
     RandomParams random(0);
     return {models::VisionTransformer(options.model.config_of(*row), ParamSource(random))};
   }
-  const models::OpenedModel opened = options.model.open();
-  models::VisionTransformer model = models::build_model(opened, weights::Int8Weights::keep);
-  return {std::move(model), opened.config.int8.value_or(models::Int8Config{}).excluded};
+  const models::OpenedModel opened = options.model.open(model.files ? *model.files : models::ModelFiles(model.name));
+  models::VisionTransformer vit = models::build_model(opened, weights::Int8Weights::keep);
+  return {std::move(vit), opened.config.int8.value_or(models::Int8Config{}).excluded};
 }
 
 // The dtype of mixed-precision training: its 16-bit precision is bf16.
@@ -94,9 +81,9 @@ void bench_training(models::VisionTransformer& model, const BenchCommandOptions&
              "training steps of " + measured_on(options.model.model, setup.threads));
 }
 
-int bench_training(const BenchCommandOptions& options, const GlobalOptions& global) {
+int bench_training(const NamedModel& named, const BenchCommandOptions& options, const GlobalOptions& global) {
   if (options.model.tome > 0) throw CLI::ValidationError("--tome", "token merging applies to inference only");
-  models::VisionTransformer model = load(options).model;
+  models::VisionTransformer model = load(named, options).model;
   if (model.config().num_classes == 0)
     throw Error(options.model.model, "a model with a head, for a training step", "one without");
   model.checkpoint_blocks(options.checkpointing);
@@ -143,30 +130,14 @@ void bench_inference(const infer::Session& session, const BenchCommandOptions& o
              measured_on(options.model.model, session.threads()));
 }
 
-// Throws CLI::Error for options that have no meaning for Segment Anything.
-void check_for_segmentation(const BenchCommandOptions& options) {
-  check_segmentation_options(options.model);
-  const char* given = options.train            ? "--train"
-                      : options.checkpointing  ? "--checkpointing"
-                      : options.profile        ? "--profile"
-                      : options.model.tome > 0 ? "--tome"
-                                               : nullptr;
-  if (given != nullptr) throw CLI::ValidationError(given, "does not apply to Segment Anything");
-  if (options.batches_given && options.batches != std::vector<int64_t>{1})
-    throw CLI::ValidationError("--batch", "Segment Anything encodes one image at a time: expected 1");
-}
+}  // namespace
 
-int bench(const BenchCommandOptions& options, const GlobalOptions& global) {
-  if (names_segmentation(options.model.model)) {
-    check_for_segmentation(options);
-    bench_segmentation({options.model.model, options.precisions, options.seconds, global.threads, options.format});
-    return 0;
-  }
-  if (options.train) return bench_training(options, global);
+int bench_image_model(const NamedModel& model, const BenchCommandOptions& options, const GlobalOptions& global) {
+  if (options.train) return bench_training(model, options, global);
   RowPrinter rows = measurement_printer(options);
   ProfilePrinter profiles(options.model.model, options.format);
   for (const std::string& precision : options.precisions) {
-    BenchModel loaded = load(options);
+    BenchModel loaded = load(model, options);
     const infer::Session session(std::move(loaded.model), {.threads = global.threads,
                                                            .precision = kernels::precision_from_name(precision),
                                                            .excluded_layers = loaded.excluded_layers,
@@ -181,8 +152,6 @@ int bench(const BenchCommandOptions& options, const GlobalOptions& global) {
   }
   return 0;
 }
-
-}  // namespace
 
 void add_bench(CLI::App& program, const GlobalOptions& global, Run& run) {
   auto options = std::make_shared<BenchCommandOptions>();
@@ -216,7 +185,10 @@ void add_bench(CLI::App& program, const GlobalOptions& global, Run& run) {
   options->format.add_to(*command);
   command->callback([options, batch, &global, &run] {
     options->batches_given = !batch->empty();
-    run = [options, &global] { return bench(*options, global); };
+    run = [options, &global] {
+      const NamedModel model = open_named(options->model.model);
+      return family_of(model).bench(model, *options, global);
+    };
   });
 }
 

@@ -5,20 +5,17 @@
 
 #include "apps/vitrail/commands/commands.h"
 #include "apps/vitrail/convert/convert_dual.h"
-#include "apps/vitrail/convert/convert_int8.h"
-#include "apps/vitrail/convert/convert_onnx.h"
 #include "apps/vitrail/convert/convert_tensors.h"
-#include "apps/vitrail/input/model_kind.h"
+#include "apps/vitrail/families/family.h"
 #include "apps/vitrail/output/output.h"
 #include "apps/vitrail/output/output_checks.h"
-#include "apps/vitrail/segment/segment_options.h"
 #include "apps/vitrail/shell/usage_errors.h"
 #include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
 #include "vitrail/models/bundled.h"
 #include "vitrail/models/check_weights.h"
-#include "vitrail/models/sam/sam.h"
 #include "vitrail/models/text_tower.h"
+#include "vitrail/onnx/export_text.h"
 #include "vitrail/weights/hub_layout.h"
 
 namespace vitrail::app {
@@ -26,19 +23,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct ConvertCommandOptions {
-  ModelOptions model;
-  std::string output, dtype = "fp32";
-  Int8Options int8;
-  OnnxFileOptions onnx;
-};
-
 void note_source(const models::OpenedModel& opened, const std::string& output) {
   print_note(fmt::format("{} (source: {} keys, {})", output, opened.key_map.name(), opened.checkpoint->format()));
 }
 
-int convert_with_activations(const ConvertCommandOptions& options, const GlobalOptions& global) {
-  const models::OpenedModel opened = options.model.open();
+int convert_with_activations(const models::OpenedModel& opened, const ConvertCommandOptions& options,
+                             const GlobalOptions& global) {
   const std::string& dtype = *options.onnx.activations;
   const QuantizedModel quantized = quantized_model(opened, dtype, options.int8.calibration_inputs, options.model.model);
   onnx::OnnxOptions values = options.onnx.values();
@@ -53,8 +43,7 @@ int convert_with_activations(const ConvertCommandOptions& options, const GlobalO
   return 0;
 }
 
-int convert_image_model(const ConvertCommandOptions& options, const GlobalOptions& global) {
-  models::OpenedModel opened = options.model.open();
+int write_onnx_file(models::OpenedModel opened, const ConvertCommandOptions& options, const GlobalOptions& global) {
   const bool int8 = options.dtype == "int8";
   if (int8 && !opened.config.int8) {
     throw Error(options.model.model, "an int8 folder, for an ONNX file in int8",
@@ -81,7 +70,7 @@ int convert_image_model(const ConvertCommandOptions& options, const GlobalOption
   return 0;
 }
 
-int convert_to_onnx(const ConvertCommandOptions& options, const GlobalOptions& global) {
+void check_onnx_options(const ConvertCommandOptions& options) {
   if (options.onnx.quantizes_activations()) {
     if (options.dtype != "int8") throw CLI::ValidationError("--activations", "requires --dtype int8");
     if (options.int8.calibration_inputs.empty())
@@ -90,30 +79,12 @@ int convert_to_onnx(const ConvertCommandOptions& options, const GlobalOptions& g
     throw CLI::ValidationError("--calibrate",
                                "is for an int8 folder, from which the ONNX file is then made, or for --activations");
   }
-  if (is_segmentation_model(options.model.path())) {
-    if (options.dtype != "fp32") throw CLI::ValidationError("--dtype", "Segment Anything is exported in fp32");
-    return convert_sam(options.model, options.onnx, options.output, global.quiet);
-  }
-  if (options.onnx.single_mask)
-    throw CLI::ValidationError("--single-mask", "is for a Segment Anything model, which this is not");
-  if (options.onnx.quantizes_activations()) return convert_with_activations(options, global);
-  return convert_image_model(options, global);
 }
 
-int convert_segmentation_model(const ConvertCommandOptions& options, const GlobalOptions& global) {
-  if (options.dtype == "int8")
-    throw CLI::ValidationError("--dtype", "Segment Anything is quantised when it is loaded (segment --precision int8)");
-  ModelOptions others = options.model;
-  others.preset.clear();
-  check_segmentation_options(others);
-  const models::Sam sam = models::load_sam(options.model.path(), {segmentation_preset(options.model.preset)});
-  const NamedTensors tensors = tensors_as(parameters_of(sam), dtype_from_name(options.dtype));
-  weights::write_hub_folder(options.output, models::write_sam_config(sam.config()), tensors);
-  if (!global.quiet) {
-    print_note(fmt::format("{}: {} tensors, {} parameters, {}", options.output, tensors.size(), sam.num_parameters(),
-                           options.dtype));
-  }
-  return 0;
+int convert_to_onnx(const models::OpenedModel& opened, const ConvertCommandOptions& options,
+                    const GlobalOptions& global) {
+  return options.onnx.quantizes_activations() ? convert_with_activations(opened, options, global)
+                                              : write_onnx_file(opened, options, global);
 }
 
 int convert_dual(const models::OpenedModel& opened, const ConvertCommandOptions& options, const GlobalOptions& global) {
@@ -160,14 +131,23 @@ std::string processor_for(const models::ModelConfig& config, const fs::path& fol
 }
 
 int convert(const ConvertCommandOptions& options, const GlobalOptions& global) {
-  const bool int8 = options.dtype == "int8";
-  if (!int8 && !options.int8.calibration_inputs.empty())
+  if (options.dtype != "int8" && !options.int8.calibration_inputs.empty())
     throw CLI::ValidationError("--calibrate", "requires --dtype int8");
   check_output_kind(options.onnx, options.output, options.dtype);
   check_output(options.model.path(), options.output);
-  if (is_onnx_file(options.output)) return convert_to_onnx(options, global);
-  if (is_segmentation_model(options.model.path())) return convert_segmentation_model(options, global);
-  models::OpenedModel opened = options.model.open();
+  if (is_onnx_file(options.output)) check_onnx_options(options);
+  const NamedModel model{options.model.path(), models::ModelFiles(options.model.path())};
+  return family_of(model).convert(model, options, global);
+}
+
+}  // namespace
+
+int convert_image_model(const NamedModel& named, const ConvertCommandOptions& options, const GlobalOptions& global) {
+  const bool int8 = options.dtype == "int8";
+  if (options.onnx.single_mask)
+    throw CLI::ValidationError("--single-mask", "is for a Segment Anything model, which this is not");
+  models::OpenedModel opened = options.model.open(*named.files);
+  if (is_onnx_file(options.output)) return convert_to_onnx(opened, options, global);
   if (models::has_text_tower(opened)) {
     const std::string reason = why_image_tower_alone(opened, options.model, int8);
     if (reason.empty()) return convert_dual(opened, options, global);
@@ -192,8 +172,6 @@ int convert(const ConvertCommandOptions& options, const GlobalOptions& global) {
   }
   return 0;
 }
-
-}  // namespace
 
 void add_convert(CLI::App& program, const GlobalOptions& global, Run& run) {
   auto options = std::make_shared<ConvertCommandOptions>();

@@ -61,7 +61,7 @@ int embed_texts(const EmbedCommandOptions& options, const GlobalOptions& global,
   if (!options.images.inputs.empty()) throw CLI::ValidationError("--text", "either images or --text");
   const std::vector<std::string> texts =
       is_text_file(options.text) ? read_lines(options.text) : std::vector{options.text};
-  const DualModel model = load_dual_model(options.model, global, options.texts.tokenizer);
+  const DualModel model = load_dual_model(options.model.path(), options.model, global, options.texts.tokenizer);
   const Tensor embeddings = model.embed_texts(texts, options.features.l2_normalize);
   for (size_t i = 0; i < texts.size(); ++i) rows.add(texts[i], embeddings.select(0, static_cast<int64_t>(i)));
   EmbeddingInfo info = info_of(model.images(), options);

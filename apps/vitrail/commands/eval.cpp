@@ -6,12 +6,10 @@
 #include <limits>
 
 #include "apps/vitrail/commands/commands.h"
-#include "apps/vitrail/commands/zero_shot_options.h"
 #include "apps/vitrail/eval/eval_labels.h"
 #include "apps/vitrail/eval/eval_output.h"
-#include "apps/vitrail/eval/eval_segment.h"
+#include "apps/vitrail/families/family.h"
 #include "apps/vitrail/input/image_stream.h"
-#include "apps/vitrail/input/model_kind.h"
 #include "apps/vitrail/output/output.h"
 #include "apps/vitrail/output/output_checks.h"
 #include "vitrail/base/error.h"
@@ -22,14 +20,6 @@
 
 namespace vitrail::app {
 namespace {
-
-struct EvalCommandOptions {
-  ModelOptions model;
-  ZeroShotOptions texts{.default_template = "a photo of a {}"};  // classes are nouns
-  std::string dataset, split, logits, labels, predictions, report, format = "table";
-  int64_t batch = 8;
-  bool exif = false, zeroshot = false;
-};
 
 data::DatasetOptions dataset_options(const EvalCommandOptions& options, const Model& model) {
   data::DatasetOptions result{.split = options.split};
@@ -187,8 +177,8 @@ int evaluate_labels(const data::Dataset& dataset, const Classifier& classifier, 
 }
 
 // Classes are the labels, by default those that the dataset names.
-int evaluate_zero_shot(const EvalCommandOptions& options, const GlobalOptions& global) {
-  const DualModel model = load_dual_model(options.model, global, options.texts.tokenizer);
+int evaluate_zero_shot(const models::ModelFiles& files, const EvalCommandOptions& options, const GlobalOptions& global) {
+  const DualModel model = load_dual_model(files, options.model, global, options.texts.tokenizer);
   data::DatasetOptions settings = dataset_options(options, model.images());
   settings.multi_label = false;
   if (!options.labels.empty()) settings.labels = labels_of(options.labels);
@@ -208,26 +198,11 @@ int evaluate_zero_shot(const EvalCommandOptions& options, const GlobalOptions& g
                      options, global);
 }
 
-int evaluate_masks(const EvalCommandOptions& options, const GlobalOptions& global) {
-  const char* given = options.zeroshot               ? "--zeroshot"
-                      : !options.labels.empty()      ? "--labels"
-                      : !options.logits.empty()      ? "--logits"
-                      : !options.predictions.empty() ? "--predictions"
-                      : !options.report.empty()      ? "--report"
-                                                     : nullptr;
-  if (given != nullptr) throw CLI::ValidationError(given, "belongs to a classifier; the model segments objects");
-  return evaluate_segmentation({.model = options.model.path(),
-                                .dataset = options.dataset,
-                                .split = options.split,
-                                .exif = options.exif,
-                                .json = options.format == "json"},
-                               global);
-}
+}  // namespace
 
-int evaluate(const EvalCommandOptions& options, const GlobalOptions& global) {
-  if (is_segmentation_model(options.model.path())) return evaluate_masks(options, global);
-  if (options.zeroshot) return evaluate_zero_shot(options, global);
-  const Model model = load_model(options.model, global, options.labels);
+int evaluate_image_model(const NamedModel& named, const EvalCommandOptions& options, const GlobalOptions& global) {
+  if (options.zeroshot) return evaluate_zero_shot(*named.files, options, global);
+  const Model model = load_model(*named.files, options.model, global, options.labels);
   models::require_classifier(model.config(), options.model.model);
   models::refuse_regression(model.config(), options.model.model);
   const int64_t classes = model.config().vit.num_classes;
@@ -241,8 +216,6 @@ int evaluate(const EvalCommandOptions& options, const GlobalOptions& global) {
   return *settings.multi_label ? evaluate_labels(*dataset, classifier, options, global)
                                : evaluate_on(*dataset, classifier, options, global);
 }
-
-}  // namespace
 
 void add_eval(CLI::App& program, const GlobalOptions& global, Run& run) {
   auto options = std::make_shared<EvalCommandOptions>();
@@ -273,7 +246,10 @@ void add_eval(CLI::App& program, const GlobalOptions& global, Run& run) {
     check_outputs(
         {{"--logits", options->logits}, {"--predictions", options->predictions}, {"--report", options->report}},
         {options->dataset, options->labels});
-    run = [options, &global] { return evaluate(*options, global); };
+    run = [options, &global] {
+      const NamedModel model{options->model.path(), models::ModelFiles(options->model.path())};
+      return family_of(model).evaluate(model, *options, global);
+    };
   });
 }
 

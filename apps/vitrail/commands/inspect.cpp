@@ -1,21 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/core.h>
-
-#include <filesystem>
 #include <set>
 
 #include "apps/vitrail/commands/commands.h"
-#include "apps/vitrail/convert/convert_onnx.h"
-#include "apps/vitrail/input/model_kind.h"
+#include "apps/vitrail/families/family.h"
 #include "apps/vitrail/inspect/inspect_layer.h"
-#include "apps/vitrail/inspect/inspect_segment.h"
 #include "apps/vitrail/inspect/inspect_tree.h"
 #include "apps/vitrail/inspect/inspect_values.h"
 #include "apps/vitrail/output/output.h"
 #include "apps/vitrail/shell/usage_errors.h"
-#include "vitrail/models/check_weights.h"
-#include "vitrail/models/registry.h"
-#include "vitrail/models/sam/architectures.h"
 
 namespace vitrail::app {
 namespace {
@@ -27,56 +19,9 @@ struct InspectCommandOptions {
   bool tree = false, keys = false;
 };
 
-// Whether the text names a configuration instead of weights: a registered architecture or a JSON file.
-bool is_configuration(const std::string& text) {
-  std::error_code unreadable;
-  return std::filesystem::path(text).extension() == ".json" ||
-         ((models::find_architecture(text) || models::find_sam_architecture(text)) &&
-          !std::filesystem::exists(text, unreadable));
-}
-
 // Whether the options name a configuration alone.
 bool names_no_weights(const ModelOptions& model) {
   return is_configuration(model.model) || (model.model.empty() && !model.config.empty());
-}
-
-InspectedModel open(const InspectCommandOptions& options) {
-  const ModelOptions& model = options.model;
-  const bool named = is_configuration(model.model);
-  if (named && !model.config.empty())
-    throw CLI::ValidationError("--config", model.model + " is a configuration already; give one of the two");
-  const std::string config = named ? model.model : model.model.empty() ? model.config : "";
-  if (!config.empty()) {
-    if (!model.key_map.empty()) throw CLI::ValidationError("--key-map", config + " has no weights");
-    return {config, model.read_config(config), std::nullopt};
-  }
-  models::OpenedModel opened = model.open();
-  return {model.model, opened.config, opened};
-}
-
-std::string size_text(const std::array<int64_t, 2>& size) { return fmt::format("{}×{}", size[0], size[1]); }
-
-void print_summary(const InspectedModel& inspected) {
-  const auto& vit = inspected.config.vit;
-  const models::VisionTransformer shapes = inspected.build(Device::meta);
-  print_output("architecture  {}\n", escaped(inspected.config.architecture));
-  if (inspected.opened) {
-    print_output("weights       {} ({}), {} keys\n", escaped(inspected.opened->checkpoint->path()),
-                 inspected.opened->checkpoint->format(), inspected.opened->key_map.name());
-    const std::string& about = inspected.opened->key_map.about();
-    if (!about.empty()) print_output("names         {}\n", escaped(about));
-  } else {
-    print_output("weights       none\n");
-  }
-  print_output("input         {} channels, image {}, patch {}\n", vit.in_chans,
-               size_text(inspected.config.preprocessing.input_size.value_or(vit.img_size)), size_text(vit.patch_size));
-  print_output("model         width {}, depth {}, {} heads, {} {}\n", vit.embed_dim, vit.depth, vit.num_heads,
-               vit.num_classes, vit.projection_head ? "features of the projection" : "classes");
-  if (const auto& text = inspected.config.text) {
-    print_output("text          width {}, depth {}, {} heads, {} tokens of {}\n", text->embed_dim, text->depth,
-                 text->num_heads, text->context_length, text->vocab_size);
-  }
-  print_output("parameters    {}\n", shapes.num_parameters());
 }
 
 // A layer has no weights, preprocessing and tensors between modules.
@@ -97,27 +42,21 @@ int inspect(const InspectCommandOptions& options, const GlobalOptions& global) {
   }
   if (!options.settings.empty()) throw CLI::ValidationError("--set", "is for layers, as in: vitrail inspect layer:mlp");
   const bool has_values = !values.trace.empty() || !values.slices.empty();
-  if (options.keys && !options.tree && !has_values && !names_no_weights(options.model)) {
-    print_keys(*models::ModelFiles(options.model.path())
-                    .checkpoint());  // whatever they are: a key map may be still to be written
+  const bool no_weights = names_no_weights(options.model);
+  const NamedModel model = no_weights ? NamedModel{options.model.model, {}} : open_named(options.model.path());
+  if (options.keys && !options.tree && !has_values && !no_weights) {
+    print_keys(*model.files->checkpoint());  // whatever they are: a key map may be still to be written
     return 0;
   }
-  if (names_segmentation(options.model.model)) {
-    check_segmentation_options(options.model);
-    inspect_segmentation({options.model.model, options.tree, options.keys, values}, global.quiet);
-    return 0;
-  }
-  const InspectedModel inspected = open(options);
-  if (has_values && !inspected.opened && !global.quiet)
-    print_note("vitrail: " + inspected.source + " has no weights; parameters are random (seed 0)");
-  if (!options.tree && !options.keys && !has_values) {
-    print_summary(inspected);
-    if (inspected.opened) models::check_weights(*inspected.opened);
-  }
-  if (options.tree) print_tree(inspected.build(Device::meta));
-  if (options.keys && inspected.opened) print_keys(*inspected.opened->checkpoint);
-  if (options.keys && !inspected.opened) print_parameters(inspected.build(Device::meta));
-  if (has_values) print_values(values, inspected);
+  const std::unique_ptr<InspectedModel> inspected = family_of(model).inspect(model, options.model, values);
+  const weights::Checkpoint* const checkpoint = inspected->checkpoint();
+  if (has_values && !checkpoint && !global.quiet)
+    print_note("vitrail: " + inspected->source() + " has no weights; parameters are random (seed 0)");
+  if (!options.tree && !options.keys && !has_values) inspected->print_summary();
+  if (options.tree) print_tree(*inspected->build(Device::meta));
+  if (options.keys && checkpoint) print_keys(*checkpoint);
+  if (options.keys && !checkpoint) print_parameters(*inspected->build(Device::meta));
+  if (has_values) print_values(values, *inspected);
   return 0;
 }
 

@@ -69,7 +69,7 @@ void take_preprocessing(const EmbeddingInfo& info, SearchCommandOptions& options
   if (to.image_size.empty() && of.image_size) {
     const WarningPause pause;  // the model is opened again
     // Its own size is not set, because it would then count as one whose positions are interpolated.
-    if (to.open().config.preprocessing.input_size != of.image_size)
+    if (to.open(to.path()).config.preprocessing.input_size != of.image_size)
       to.image_size.assign(of.image_size->begin(), of.image_size->end());
   }
   if (to.mean.empty()) to.mean = of.mean;

@@ -20,7 +20,7 @@ struct ZeroShotCommandOptions {
 
 int zeroshot(const ZeroShotCommandOptions& options, const GlobalOptions& global) {
   const std::vector<std::string> labels = labels_of(options.labels), templates = options.texts.templates();
-  const DualModel model = load_dual_model(options.model, global, options.texts.tokenizer);
+  const DualModel model = load_dual_model(options.model.path(), options.model, global, options.texts.tokenizer);
   const Tensor texts = model.embed_labels(labels, templates);
   if (labels.size() == 1 && !model.independent_scores())
     warn("--labels: one label: its probability among all labels is always 100 %");

@@ -66,19 +66,6 @@ void check_output_kind(const OnnxFileOptions& options, const std::string& output
   if (given != nullptr) throw CLI::ValidationError(given, "requires an output that ends in .onnx, as in -o model.onnx");
 }
 
-void check_segmentation_options(const ModelOptions& model) {
-  const char* given = !model.config.empty()                        ? "--config"
-                      : !model.key_map.empty()                     ? "--key-map"
-                      : !model.image_size.empty()                  ? "--image-size"
-                      : !model.preset.empty()                      ? "--preset"
-                      : !model.mean.empty() || !model.std.empty()  ? "--mean and --std"
-                      : !model.interpolation.empty()               ? "--interpolation"
-                      : model.crop_pct || !model.crop_mode.empty() ? "--crop-pct and --crop-mode"
-                                                                   : nullptr;
-  if (given != nullptr)
-    throw CLI::ValidationError(given, "does not apply to Segment Anything, whose weights and code determine it");
-}
-
 QuantizedModel quantized_model(const models::OpenedModel& opened, const std::string& activations,
                                const std::vector<std::string>& calibration, const std::string& where) {
   if (models::has_text_tower(opened)) {
@@ -95,20 +82,6 @@ QuantizedModel quantized_model(const models::OpenedModel& opened, const std::str
   }
   return {models::build_model(opened, weights::Int8Weights::keep),
           quantize::activation_scales(model, images, dtype, opened.config.int8->excluded)};
-}
-
-int convert_sam(const ModelOptions& model, const OnnxFileOptions& options, const std::string& output, bool quiet) {
-  check_segmentation_options(model);
-  const onnx::SamOnnxOptions values{.file = options.values(), .single_mask = options.single_mask};
-  const models::Sam sam = models::load_sam(model.path());
-  onnx::export_sam_onnx(sam, output, values);
-  const onnx::SamOnnxFiles files = onnx::sam_onnx_files(output);
-  if (!quiet) {
-    const std::string decoder = sam.config().has_decoder ? " and " + files.decoder.string() : "";
-    print_note(fmt::format("{}{}: opset {}, {} parameters, fp32", files.encoder.string(), decoder, values.file.opset,
-                           sam.num_parameters()));
-  }
-  return 0;
 }
 
 }  // namespace vitrail::app

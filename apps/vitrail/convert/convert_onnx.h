@@ -6,8 +6,7 @@
 #include <string>
 
 #include "apps/vitrail/shell/common.h"
-#include "vitrail/onnx/export_sam.h"
-#include "vitrail/onnx/export_text.h"
+#include "vitrail/onnx/export.h"
 
 namespace vitrail::app {
 
@@ -26,9 +25,6 @@ bool is_onnx_file(const std::string& output);  // by its extension
 // Throws CLI::ValidationError for options of the other kind of output.
 void check_output_kind(const OnnxFileOptions& options, const std::string& output, const std::string& dtype);
 
-// Throws CLI::ValidationError for options of preprocessing and architecture, which Segment Anything does not have.
-void check_segmentation_options(const ModelOptions& model);
-
 // A model whose activations are quantised in the ONNX file.
 struct QuantizedModel {
   models::VisionTransformer model;
@@ -40,9 +36,5 @@ struct QuantizedModel {
 // tower.
 QuantizedModel quantized_model(const models::OpenedModel& opened, const std::string& activations,
                                const std::vector<std::string>& calibration, const std::string& where);
-
-// Writes the encoder and the decoder of a Segment Anything model.  Throws CLI::ValidationError for options of `model`
-// that it does not have.
-int convert_sam(const ModelOptions& model, const OnnxFileOptions& options, const std::string& output, bool quiet);
 
 }  // namespace vitrail::app

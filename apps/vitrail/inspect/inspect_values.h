@@ -16,19 +16,17 @@ struct ValueOptions {
 };
 
 // A model as `inspect` shows it.  Without weights, its values are random.
-struct InspectedModel {
-  std::string source;  // for errors
-  models::ModelConfig config;
-  std::optional<models::OpenedModel> opened;  // none: an architecture or a config.json
-
-  models::VisionTransformer build(Device device) const;
+class InspectedModel {
+ public:
+  virtual ~InspectedModel() = default;
+  virtual std::string source() const = 0;  // its name, for messages
+  virtual const weights::Checkpoint* checkpoint() const = 0;  // null: an architecture or a config.json
+  virtual const weights::KeyMap* key_map() const = 0;         // likewise
+  virtual void print_summary() const = 0;
+  virtual std::unique_ptr<nn::Module> build(Device device) const = 0;
+  // One forward pass of the built model.  The listing gets the inputs and outputs; modules report theirs to the trace.
+  virtual void trace(const nn::Module& model, ValueListing& listing) const = 0;
 };
-
-// Offers parameters under their native names, and the tensors of the file (may be null) under their own.
-void offer_weights(const nn::Module& model, const weights::Checkpoint* checkpoint, ValueListing& listing);
-
-// What names of slices may be, for the error: with a forward pass or without.
-std::string expected_names(bool traced);
 
 void print_values(const ValueOptions& options, const InspectedModel& inspected);
 

@@ -115,10 +115,15 @@ vitrail::ModelOptions session_options_of(const ModelOptions& options, const Glob
   return model;
 }
 
-Model load_model(const ModelOptions& options, const GlobalOptions& global, const std::string& labels) {
+Model load_model(const models::ModelFiles& files, const ModelOptions& options, const GlobalOptions& global,
+                 const std::string& labels) {
   vitrail::ModelOptions model = session_options_of(options, global);
   model.labels = labels;
-  return Model(options.path(), model);
+  return Model(files, model);
+}
+
+Model load_model(const ModelOptions& options, const GlobalOptions& global, const std::string& labels) {
+  return load_model(options.path(), options, global, labels);
 }
 
 }  // namespace vitrail::app

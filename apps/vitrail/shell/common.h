@@ -40,7 +40,7 @@ struct ModelOptions {
   void add_merging_to(CLI::App& command);
   std::string path() const;  // the path or name of the model, by default of the bundled one
   models::LoadOptions load_options() const;
-  models::OpenedModel open() const { return models::open_model(path(), load_options()); }
+  models::OpenedModel open(const models::ModelFiles& files) const { return models::open_model(files, load_options()); }
   models::ModelConfig read_config(const std::string& from) const;  // likewise, without weights (models/load.h)
   models::VisionTransformerConfig config_of(const models::Architecture& row) const;  // at the given size
   std::optional<std::array<int64_t, 2>> given_image_size() const;
@@ -50,6 +50,8 @@ struct ModelOptions {
 vitrail::ModelOptions session_options_of(const ModelOptions& options, const GlobalOptions& global);
 
 // labels: a file of class names, or empty.
+Model load_model(const models::ModelFiles& files, const ModelOptions& options, const GlobalOptions& global,
+                 const std::string& labels = "");
 Model load_model(const ModelOptions& options, const GlobalOptions& global, const std::string& labels = "");
 
 }  // namespace vitrail::app

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/vitrail/bench/bench_segment.h"
+#include "apps/vitrail/segment/segment_family.h"
 
 #include <optional>
 
 #include "apps/vitrail/bench/bench_times.h"
-#include "apps/vitrail/input/model_kind.h"
 #include "apps/vitrail/output/output.h"
+#include "apps/vitrail/shell/usage_errors.h"
 #include "vitrail/base/parallel.h"
 #include "vitrail/image/image.h"
 #include "vitrail/kernels/isa/isa.h"
@@ -45,35 +45,36 @@ std::vector<sam::Prompt> clicks_on_discs(int64_t size) {
 
 class SegmentTasks {
  public:
-  SegmentTasks(const SegmentBench& options, kernels::Precision precision, RowPrinter& rows)
-      : options_(options),
+  SegmentTasks(const NamedModel& model, double seconds, int threads, kernels::Precision precision, RowPrinter& rows)
+      : model_(model),
+        seconds_(seconds),
+        threads_(threads),
         rows_(rows),
         precision_(precision),
-        predictor_(segmentation_model(options.model), {.threads = options.threads, .precision = precision},
-                   options.model),
+        predictor_(segmentation_model(model), {.threads = threads, .precision = precision}, model.name),
         image_(image_of_discs(predictor_.image_size())) {}
 
   // In this order, the largest memory is that of the task and of those before it.
   void run() const {
-    print("image_encoder", 0, time_calls([&] { predictor_.embed(image_); }, options_.seconds, {1, 3}));
+    print("image_encoder", 0, time_calls([&] { predictor_.embed(image_); }, seconds_, {1, 3}));
     if (!predictor_.has_decoder()) return;
     const sam::ImageEmbedding embedding = predictor_.embed(image_);
     const std::vector<sam::Prompt> clicks = clicks_on_discs(predictor_.image_size());
-    print("click", 1, time_calls([&] { predictor_.predict(embedding, clicks.front()); }, options_.seconds));
+    print("click", 1, time_calls([&] { predictor_.predict(embedding, clicks.front()); }, seconds_));
     print("clicks", clicks.size(),
-          time_calls([&] { predictor_.predict(embedding, clicks); }, options_.seconds, {1, 3}));
+          time_calls([&] { predictor_.predict(embedding, clicks); }, seconds_, {1, 3}));
     size_t masks = 0;
     const sam::AutomaticOptions grid;
     const auto everything = [&] { masks = sam::automatic_masks(predictor_, image_, grid).size(); };
     const auto points = static_cast<size_t>(grid.points_per_side * grid.points_per_side);
-    print("everything", points, time_calls(everything, options_.seconds, {0, 1}), masks);
+    print("everything", points, time_calls(everything, seconds_, {0, 1}), masks);
   }
 
  private:
   void print(const char* task, size_t prompts, const std::vector<double>& times,
              std::optional<size_t> masks = {}) const {
-    const int threads = options_.threads > 0 ? options_.threads : available_threads();
-    nlohmann::ordered_json object{{"model", options_.model},
+    const int threads = threads_ > 0 ? threads_ : available_threads();
+    nlohmann::ordered_json object{{"model", model_.name},
                                   {"task", task},
                                   {"batch", 1},
                                   {"prompts", prompts},
@@ -86,20 +87,38 @@ class SegmentTasks {
                                   {"median_ms", median_of(times)}};
     if (masks) object["masks"] = *masks;
     object["peak_rss_mb"] = peak_rss_mb();
-    rows_.print(object, measured_on(options_.model, threads));
+    rows_.print(object, measured_on(model_.name, threads));
     flush_output();
   }
 
-  const SegmentBench& options_;
+  const NamedModel& model_;
+  double seconds_;
+  int threads_;
   RowPrinter& rows_;
   kernels::Precision precision_;
   sam::Predictor predictor_;
   image::Image image_;
 };
 
+// Throws CLI::Error for options that have no meaning for Segment Anything.
+void check_for_segmentation(const BenchCommandOptions& options) {
+  check_segmentation_options(options.model);
+  const char* given = options.train            ? "--train"
+                      : options.checkpointing  ? "--checkpointing"
+                      : options.profile        ? "--profile"
+                      : options.model.tome > 0 ? "--tome"
+                                               : nullptr;
+  if (given != nullptr) throw CLI::ValidationError(given, "does not apply to Segment Anything");
+  if (options.batches_given && options.batches != std::vector<int64_t>{1})
+    throw CLI::ValidationError("--batch", "Segment Anything encodes one image at a time: expected 1");
+}
+
 }  // namespace
 
-void bench_segmentation(const SegmentBench& options) {
+// Prints a row or an object for each precision and task: the image encoder, one click, 64 clicks, and everything in the
+// image.
+int bench_segmentation(const NamedModel& model, const BenchCommandOptions& options, const GlobalOptions& global) {
+  check_for_segmentation(options);
   RowPrinter rows(options.format, {{"task", "task"},
                                    {"prompts", "prompts"},
                                    {"precision", "precision"},
@@ -108,8 +127,9 @@ void bench_segmentation(const SegmentBench& options) {
                                    {"peak_rss_mb", "peak MiB"},
                                    {"arithmetic", "arithmetic"}});
   for (const std::string& precision : options.precisions) {
-    SegmentTasks(options, kernels::precision_from_name(precision), rows).run();
+    SegmentTasks(model, options.seconds, global.threads, kernels::precision_from_name(precision), rows).run();
   }
+  return 0;
 }
 
 }  // namespace vitrail::app

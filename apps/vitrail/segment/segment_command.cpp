@@ -44,6 +44,7 @@ class Segmentation {
   SegmentInputs inputs_;
   std::unique_ptr<FeatureFile> embeddings_;
   std::optional<SegmentFolder> folder_;
+  models::ModelFiles files_;
   sam::Predictor predictor_;
   std::optional<sam::EmbeddingCache> cache_;
   std::optional<PromptResults> results_;
@@ -60,13 +61,14 @@ Segmentation::Segmentation(const SegmentOptions& options, const GlobalOptions& g
       inputs_(options),
       embeddings_(options.embedding.empty() ? nullptr : make_feature_file(options.embedding, DType::f32, false)),
       folder_(options.output.empty() ? std::nullopt : std::optional<SegmentFolder>(std::in_place, options)),
-      predictor_(options.model_path(), options.predictor_options(global)) {
+      files_(options.model_path()),
+      predictor_(files_, options.predictor_options(global)) {
   if (options.makes_masks() && !predictor_.has_decoder()) {
     throw Error(options.model_path(), "a model with a mask decoder for prompts and --everything",
                 "an image encoder alone (--embedding FILE.npy writes its embeddings)");
   }
   if (!options.cache.empty())
-    cache_.emplace(options.cache, sam::embedding_model(options.model_path(), options.predictor_options(global)));
+    cache_.emplace(options.cache, sam::embedding_model(files_, options.predictor_options(global)));
   if (options.everything || !options.makes_masks()) return;
   const int64_t masks = inputs_.any_multimask() ? predictor_.multimask_count() : 1;
   results_.emplace(options.logits, masks, predictor_.mask_size());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/vitrail/eval/eval_segment.h"
+#include "apps/vitrail/segment/segment_family.h"
 
 #include <fmt/core.h>
 
@@ -8,6 +8,7 @@
 #include "apps/vitrail/output/output.h"
 #include "apps/vitrail/output/progress.h"
 #include "apps/vitrail/segment/segment_options.h"
+#include "apps/vitrail/shell/usage_errors.h"
 #include "vitrail/sam/mask_evaluation.h"
 #include "vitrail/train/recipe/recipe_inputs.h"
 
@@ -37,10 +38,18 @@ void print_result(const sam::MaskEvaluation& result, double seconds, bool json) 
 
 }  // namespace
 
-int evaluate_segmentation(const SegmentEvaluationOptions& options, const GlobalOptions& global) {
+// Prints the mean IoU for a click, three clicks and a box.  Unreadable images are errors on the way, and are counted.
+int evaluate_segmentation(const NamedModel& model, const EvalCommandOptions& options, const GlobalOptions& global) {
+  const char* given = options.zeroshot               ? "--zeroshot"
+                      : !options.labels.empty()      ? "--labels"
+                      : !options.logits.empty()      ? "--logits"
+                      : !options.predictions.empty() ? "--predictions"
+                      : !options.report.empty()      ? "--report"
+                                                     : nullptr;
+  if (given != nullptr) throw CLI::ValidationError(given, "belongs to a classifier; the model segments objects");
   const auto start = std::chrono::steady_clock::now();
   const auto dataset = sam::open_instances(train::find_dataset(options.dataset), options.split);
-  const sam::Predictor predictor(options.model, {.threads = global.threads, .precision = precision_of(global)});
+  const sam::Predictor predictor(*model.files, {.threads = global.threads, .precision = precision_of(global)});
   if (!global.quiet) print_note("vitrail: evaluating " + sam::summary(*dataset, options.dataset));
   Progress progress("images", static_cast<size_t>(dataset->size()), global.quiet);
   const sam::MaskEvaluation result =
@@ -48,7 +57,8 @@ int evaluate_segmentation(const SegmentEvaluationOptions& options, const GlobalO
                           {.exif = options.exif,
                            .unreadable = [](const std::string& message) { print_error(message); },
                            .progress = [&](int64_t, int64_t) { progress.step(); }});
-  print_result(result, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), options.json);
+  print_result(result, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(),
+               options.format == "json");
   return result.unreadable == 0 ? 0 : 1;
 }
 

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The options of `vitrail eval`.
+#include <string>
+
+#include "apps/vitrail/commands/zero_shot_options.h"
+#include "apps/vitrail/shell/common.h"
+
+namespace vitrail::app {
+
+struct NamedModel;
+
+struct EvalCommandOptions {
+  ModelOptions model;
+  ZeroShotOptions texts{.default_template = "a photo of a {}"};  // classes are nouns
+  std::string dataset, split, logits, labels, predictions, report, format = "table";
+  int64_t batch = 8;
+  bool exif = false, zeroshot = false;
+};
+
+int evaluate_image_model(const NamedModel& model, const EvalCommandOptions& options, const GlobalOptions& global);
+
+}  // namespace vitrail::app

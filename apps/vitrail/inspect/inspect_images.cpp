@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/vitrail/inspect/inspect_images.h"
+
+#include <fmt/core.h>
+
+#include "apps/vitrail/families/family.h"
+#include "apps/vitrail/output/output.h"
+#include "vitrail/image/decode.h"
+#include "vitrail/infer/preprocess.h"
+#include "vitrail/models/check_weights.h"
+
+namespace vitrail::app {
+namespace {
+
+std::string size_text(const std::array<int64_t, 2>& size) { return fmt::format("{}×{}", size[0], size[1]); }
+
+class InspectedImageModel : public InspectedModel {
+ public:
+  InspectedImageModel(std::string source, models::ModelConfig config, ValueOptions values)
+      : source_(std::move(source)), config_(std::move(config)), values_(std::move(values)) {}
+  InspectedImageModel(std::string source, const models::OpenedModel& opened, ValueOptions values)
+      : source_(std::move(source)), config_(opened.config), opened_(opened), values_(std::move(values)) {}
+
+  std::string source() const override { return source_; }
+  const weights::Checkpoint* checkpoint() const override { return opened_ ? opened_->checkpoint.get() : nullptr; }
+  const weights::KeyMap* key_map() const override { return opened_ ? &opened_->key_map : nullptr; }
+  void print_summary() const override;
+  std::unique_ptr<nn::Module> build(Device device) const override;
+  void trace(const nn::Module& model, ValueListing& listing) const override;
+
+ private:
+  Tensor input() const;  // [batch, C, H, W]: random images, or copies of one
+
+  std::string source_;
+  models::ModelConfig config_;
+  std::optional<models::OpenedModel> opened_;
+  ValueOptions values_;
+};
+
+void InspectedImageModel::print_summary() const {
+  const auto& vit = config_.vit;
+  const std::unique_ptr<nn::Module> shapes = build(Device::meta);
+  print_output("architecture  {}\n", escaped(config_.architecture));
+  if (opened_) {
+    print_output("weights       {} ({}), {} keys\n", escaped(opened_->checkpoint->path()),
+                 opened_->checkpoint->format(), opened_->key_map.name());
+    const std::string& about = opened_->key_map.about();
+    if (!about.empty()) print_output("names         {}\n", escaped(about));
+  } else {
+    print_output("weights       none\n");
+  }
+  print_output("input         {} channels, image {}, patch {}\n", vit.in_chans,
+               size_text(config_.preprocessing.input_size.value_or(vit.img_size)), size_text(vit.patch_size));
+  print_output("model         width {}, depth {}, {} heads, {} {}\n", vit.embed_dim, vit.depth, vit.num_heads,
+               vit.num_classes, vit.projection_head ? "features of the projection" : "classes");
+  if (const auto& text = config_.text) {
+    print_output("text          width {}, depth {}, {} heads, {} tokens of {}\n", text->embed_dim, text->depth,
+                 text->num_heads, text->context_length, text->vocab_size);
+  }
+  print_output("parameters    {}\n", shapes->num_parameters());
+  if (opened_) models::check_weights(*opened_);
+}
+
+std::unique_ptr<nn::Module> InspectedImageModel::build(Device device) const {
+  if (opened_ && device == Device::cpu) return std::make_unique<models::VisionTransformer>(models::build_model(*opened_));
+  RandomParams random(0, DType::f32, device);
+  return std::make_unique<models::VisionTransformer>(config_.vit, ParamSource(random));
+}
+
+Tensor InspectedImageModel::input() const {
+  if (values_.trace == "random") {
+    const auto& size = config_.preprocessing.input_size ? *config_.preprocessing.input_size : config_.vit.img_size;
+    return Tensor::randn({values_.batch, config_.vit.in_chans, size[0], size[1]}, 1);
+  }
+  const auto transform = infer::transform_of(config_.preprocessing, source_);
+  const image::DecodeOptions decode{.mode = infer::color_mode_of(config_.vit.in_chans)};
+  const Tensor image = image::apply(image::read_image(values_.trace, decode), transform);
+  return image.unsqueeze(0).expand({values_.batch, image.size(0), image.size(1), image.size(2)}).contiguous();
+}
+
+void InspectedImageModel::trace(const nn::Module& model, ValueListing& listing) const {
+  const Tensor images = input();
+  listing.add("images", images);
+  static_cast<const models::VisionTransformer&>(model).forward(images);
+}
+
+}  // namespace
+
+std::unique_ptr<InspectedModel> inspect_image_model(const NamedModel& model, const ModelOptions& options,
+                                                    const ValueOptions& values) {
+  const bool named = is_configuration(options.model);
+  if (named && !options.config.empty())
+    throw CLI::ValidationError("--config", options.model + " is a configuration already; give one of the two");
+  if (model.files) return std::make_unique<InspectedImageModel>(options.model, options.open(*model.files), values);
+  const std::string config = named ? options.model : options.config;
+  if (!options.key_map.empty()) throw CLI::ValidationError("--key-map", config + " has no weights");
+  return std::make_unique<InspectedImageModel>(config, options.read_config(config), values);
+}
+
+}  // namespace vitrail::app

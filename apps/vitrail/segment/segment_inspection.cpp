@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/vitrail/segment/segment_family.h"
+
+#include <algorithm>
+#include <array>
+
+#include "apps/vitrail/output/output.h"
+#include "apps/vitrail/output/value_listing.h"
+#include "apps/vitrail/shell/usage_errors.h"
+#include "vitrail/image/decode.h"
+#include "vitrail/nn/trace.h"
+#include "vitrail/ops/elementwise.h"
+#include "vitrail/sam/image_input_internal.h"
+
+namespace vitrail::app {
+namespace {
+
+void print_encoder(const models::SamEncoderConfig& encoder) {
+  if (!encoder.stages.empty()) {
+    print_output("encoder       TinyViT of {} stages, width {} to {}\n", encoder.stages.size(),
+                 encoder.stages.front().dim, encoder.stages.back().dim);
+    return;
+  }
+  std::string global;
+  int64_t window = 0;
+  for (size_t i = 0; i < encoder.blocks.size(); ++i) {
+    window = std::max(window, encoder.blocks[i].window);
+    if (encoder.blocks[i].window == 0) global += fmt::format(" {}", i);
+  }
+  print_output("encoder       width {}, depth {}, {} heads of {}, windows {}, global blocks{}\n", encoder.dim,
+               encoder.blocks.size(), encoder.num_heads, encoder.head_dim, window, global.empty() ? " none" : global);
+}
+
+// The input of the image encoder, and the centre of the image in its pixels.
+struct TraceInput {
+  Tensor images;  // [1, 3, S, S]
+  std::array<double, 2> centre;
+};
+
+TraceInput trace_input(const std::string& path, const models::SamConfig& config) {
+  const models::SamEncoderConfig& encoder = config.encoder;
+  const int64_t size = encoder.image_size();
+  const double middle = static_cast<double>(size) / 2;
+  if (path == "random") return {Tensor::randn({1, encoder.in_chans, size, size}, 1), {middle, middle}};
+  const sam::InputFrame frame = sam::input_frame(config);
+  const image::Image resized = frame.resized(image::read_image(path, {.mode = image::ColorMode::rgb}));
+  const Tensor images = Tensor::empty({1, 3, size, size});
+  frame.write(resized, images.data<float>());
+  return {images, {static_cast<double>(resized.width) / 2, static_cast<double>(resized.height) / 2}};
+}
+
+// One pass, as Predictor composes it.  Modules report to the trace under segment_anything's names.  An image encoder
+// alone has no masks.
+models::SamMasks forward(const models::Sam& sam, const TraceInput& input) {
+  const models::SamTrunk trunk = sam.image_encoder().trunk_outputs(input.images);
+  const Tensor embedding = nn::traced(sam.image_encoder(), sam.image_encoder().neck(trunk.output));
+  if (!sam.config().has_decoder) return {};
+  const models::SamHqHead* const hq = sam.hq_head();
+  const Tensor positions = sam.prompt_encoder().grid_positions();
+  const Tensor sparse =
+      sam.prompt_encoder().points(Tensor::from<double>({1, 2, 2}, {input.centre[0], input.centre[1], 0, 0}),
+                                  {models::SamPoint::inside, models::SamPoint::padding});
+  return sam.mask_decoder().forward(ops::add(embedding, sam.prompt_encoder().no_mask()), positions,
+                                    sam.mask_decoder().tokens(sparse),
+                                    hq ? hq->features(embedding, trunk.intermediate) : Tensor());
+}
+
+class InspectedSam : public InspectedModel {
+ public:
+  InspectedSam(const NamedModel& model, std::string trace) : model_(model), trace_(std::move(trace)) {
+    if (!model.files) return;
+    checkpoint_ = model.files->checkpoint();
+    checkpoint_->strip_model_prefix();
+    key_map_ = models::sam_key_map(*checkpoint_);
+  }
+
+  std::string source() const override { return model_.name; }
+  const weights::Checkpoint* checkpoint() const override { return checkpoint_.get(); }
+  const weights::KeyMap* key_map() const override { return key_map_ ? &*key_map_ : nullptr; }
+  std::unique_ptr<nn::Module> build(Device device) const override {
+    return std::make_unique<models::Sam>(segmentation_model(model_, device));
+  }
+  void print_summary() const override;
+  void trace(const nn::Module& model, ValueListing& listing) const override;
+
+ private:
+  const NamedModel& model_;
+  std::string trace_;  // an image or "random"
+  std::shared_ptr<weights::Checkpoint> checkpoint_;
+  std::optional<weights::KeyMap> key_map_;
+};
+
+void InspectedSam::print_summary() const {
+  const models::Sam sam = segmentation_model(model_, Device::meta);
+  const models::SamEncoderConfig& encoder = sam.config().encoder;
+  const models::SamDecoderConfig& decoder = sam.config().decoder;
+  print_output("architecture  segment_anything{}\n", decoder.high_quality ? ", high quality" : "");
+  if (checkpoint_) {
+    print_output("weights       {} ({}), {} keys\n", escaped(checkpoint_->path()), checkpoint_->format(),
+                 key_map_->name());
+    print_output("names         {}\n", key_map_->about());
+  } else {
+    print_output("weights       none\n");
+  }
+  print_output("input         {} channels, image {}×{}, patch {}×{}\n", encoder.in_chans, encoder.image_size(),
+               encoder.image_size(), encoder.patch_size, encoder.patch_size);
+  print_encoder(encoder);
+  if (!sam.config().has_decoder) {
+    print_output("decoder       none: embeddings alone\n");
+  } else {
+    print_output("decoder       width {}, depth {}, {} heads, {} masks of {}×{}\n", decoder.dim, decoder.depth,
+                 decoder.num_heads, decoder.mask_tokens, sam.config().mask_size(), sam.config().mask_size());
+  }
+  print_output("parameters    {}\n", sam.num_parameters());
+}
+
+// A pass over an image and a click at its centre.
+void InspectedSam::trace(const nn::Module& model, ValueListing& listing) const {
+  const auto& sam = static_cast<const models::Sam&>(model);
+  const TraceInput input = trace_input(trace_, sam.config());
+  listing.add("images", input.images);
+  const models::SamMasks masks = forward(sam, input);
+  if (masks.logits.defined()) listing.add("low_res_masks", masks.logits);
+  if (masks.iou.defined()) listing.add("iou_predictions", masks.iou);
+}
+
+}  // namespace
+
+std::unique_ptr<InspectedModel> inspect_segmentation(const NamedModel& model, const ModelOptions& options,
+                                                     const ValueOptions& values) {
+  check_segmentation_options(options);
+  if (values.batch != 1) throw CLI::ValidationError("--batch", "Segment Anything is traced with one image");
+  return std::make_unique<InspectedSam>(model, values.trace);
+}
+
+}  // namespace vitrail::app
