@@ -23,7 +23,7 @@ extern "C" {
 #endif
 
 /* Increases with each addition; functions and the order of fields do not change. */
-#define VITRAIL_C_API_VERSION 2
+#define VITRAIL_C_API_VERSION 3
 int vitrail_api_version(void);     /* that of the library */
 const char* vitrail_version(void); /* "0.2.0"; static */
 
@@ -241,6 +241,17 @@ typedef struct vitrail_prompt {
 vitrail_status* vitrail_segment(const vitrail_model* model, const vitrail_image_embedding* embedding,
                                 const vitrail_prompt* prompt, vitrail_tensor** masks, vitrail_tensor** iou,
                                 vitrail_tensor** logits);
+
+/* -- Tasks by their names, since version 3 */
+
+typedef struct vitrail_text vitrail_text;
+
+/* Runs a task of `vitrail serve` ("classify"), or one that the program has added, on the images.  options:
+ * "name=value", as the server takes them.  *json: a list with the server's object for each image. */
+vitrail_status* vitrail_run(const vitrail_model* model, const char* task, const vitrail_image* const* images,
+                            size_t count, const char* const* options, size_t num_options, vitrail_text** json);
+const char* vitrail_text_data(const vitrail_text* text);
+void vitrail_text_free(vitrail_text* text);
 
 #ifdef __cplusplus
 }

@@ -184,6 +184,22 @@ class Model:
         embedding = image if isinstance(image, ImageEmbedding) else embedded(self._handle, image, exif)
         return Masks(*map(_array, masks_of(self._handle, embedding, points, labels, box, mask_logits, multimask)))
 
+    def run(self, task: str, images, exif: bool = False, **options) -> Any:
+        """The result of a task by its name, as the server's JSON.
+
+        options: those of the server's route, with _ for -; a list stands for an option that is repeated.
+        """
+        values = [(k.replace("_", "-"), v) for k, vs in options.items() for v in (vs if isinstance(vs, list) else [vs])]
+        given = [f"{name}={str(value).lower() if isinstance(value, bool) else value}" for name, value in values]
+        text = ctypes.c_void_p()
+        with opened(self._handle, images, exif) as (handles, count):
+            functions.run(self._handle, task.encode(), handles, count, *_strings(given), ctypes.byref(text))
+        try:
+            rows = json.loads(functions.text_data(text))
+        finally:
+            functions.text_free(text)
+        return rows[0] if is_one_image(images) else rows
+
     def _run(self, function, images, exif, *options, one_row: bool = True) -> np.ndarray:
         result = ctypes.c_void_p()
         with opened(self._handle, images, exif) as (handles, count):

@@ -268,7 +268,7 @@ TEST_F(ServeCall, OthersRunDuringALongTextTaskWhichEndsWithItsClient) {
     const CallPointer asking = call("zeroshot", {.method = "POST", .target = "/", .headers = {}, .body = png});
     asking->options().add("model", "clip");
     for (const std::string& text : texts) asking->options().add("labels", text);
-    asking->guard([&] { zeroshot_route(asking); });
+    asking->guard([&] { task_route(asking); });
   };
   const auto embeddings = [&] {
     const json body{{"model", "clip"}, {"input", texts}};

@@ -30,7 +30,7 @@ TEST(ServeDefaults, OfOptions) {
   EXPECT_EQ(batcher.batch, 8);
   EXPECT_EQ(batcher.delay_ms, 0);
   EXPECT_EQ(Batcher::kMaxWaitingBytes, 268'435'456u);
-  EXPECT_EQ(kMaxResponseValues, 16'777'216);
+  EXPECT_EQ(tasks::kMaxResultValues, 16'777'216);
 }
 
 TEST(LimitNames, RefusalsNameTheRange) {

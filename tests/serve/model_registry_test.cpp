@@ -15,6 +15,7 @@
 #include "tests/support/messages.h"
 #include "tests/support/paths.h"
 #include "tests/support/sam_fixture.h"
+#include "vitrail/base/text.h"
 #include "vitrail/models/bundled.h"
 #include "vitrail/serve/http_error.h"
 #include "vitrail/serve/routes_internal.h"
@@ -145,9 +146,9 @@ TEST(ModelRegistry, AFailedLoadKeepsTheModelsBefore) {
 
 TEST(Routes, AreFoundByMethodAndPath) {
   const auto route = [](const char* method, const std::vector<std::string>& path) {
-    std::string methods;
+    std::vector<std::string> methods;
     const Route* const found = find_route(method, path, methods);
-    return found ? found->name : "-" + methods;
+    return found ? found->name : "-" + join(methods);
   };
   EXPECT_EQ(route("POST", {"v1", "classify"}), "classify");
   EXPECT_EQ(route("GET", {"v1", "classify"}), "-POST");
@@ -193,24 +194,24 @@ TEST(ModelRegistry, RefusalsNameTheModels) {
             "serve: expected different names of models, as -m NAME=MODEL gives them, got 'a' twice");
 }
 
+const tasks::ImageModel& images_of(const ServedModel& model) { return tasks::image_model(model.loaded()); }
+
 TEST(ServedModel, KnowsItsNamePrecisionAndKind) {
   const std::string sam = testing::sam_fixture("padded_windows").model.string();
   const ServedModel small({"s", testing::small_model()}, {.threads = 1});
   EXPECT_EQ(small.name(), "s");
-  EXPECT_EQ(small.precision(), kernels::Precision::fp32);
-  EXPECT_EQ(small.segmenter(), nullptr);
-  EXPECT_EQ(small.dual(), nullptr);
-  EXPECT_TRUE(small.classifies());
+  EXPECT_EQ(small.loaded().precision(), kernels::Precision::fp32);
+  EXPECT_EQ(images_of(small).dual(), nullptr);
+  EXPECT_TRUE(images_of(small).classifies());
   const ServedModel half({"h", testing::small_model()}, {.threads = 1, .precision = kernels::Precision::half});
-  EXPECT_EQ(half.precision(), kernels::Precision::half);
+  EXPECT_EQ(half.loaded().precision(), kernels::Precision::half);
   EXPECT_EQ(half.number(), small.number() + 1);
   const ServedModel clip({"c", testing::clip_model()}, {.threads = 1});
-  EXPECT_NE(clip.dual(), nullptr);
-  EXPECT_FALSE(clip.classifies()) << "a projection is no classifier";
+  EXPECT_NE(images_of(clip).dual(), nullptr);
+  EXPECT_FALSE(images_of(clip).classifies()) << "a projection is no classifier";
   const ServedModel masks({"m", sam}, {.threads = 1, .precision = kernels::Precision::half});
-  EXPECT_NE(masks.segmenter(), nullptr);
-  EXPECT_EQ(masks.precision(), kernels::Precision::half);
-  EXPECT_FALSE(masks.classifies());
+  EXPECT_EQ(tasks::first_task(masks.loaded()).name, "segment");
+  EXPECT_EQ(masks.loaded().precision(), kernels::Precision::half);
 }
 
 TEST(ServedModel, WithoutATokenizerItServesImagesOnly) {
@@ -220,9 +221,10 @@ TEST(ServedModel, WithoutATokenizerItServesImagesOnly) {
   std::filesystem::remove(folder / "merges.txt");
   const testing::Warnings warnings;
   const ServedModel model({"c", folder.string()}, {.threads = 1});
-  EXPECT_EQ(model.dual(), nullptr);
-  EXPECT_FALSE(model.classifies());
-  EXPECT_EQ(model.images().config().vit.embed_dim, DualModel(testing::clip_model()).images().config().vit.embed_dim);
+  EXPECT_EQ(images_of(model).dual(), nullptr);
+  EXPECT_FALSE(images_of(model).classifies());
+  EXPECT_EQ(images_of(model).images().config().vit.embed_dim,
+            DualModel(testing::clip_model()).images().config().vit.embed_dim);
   ASSERT_EQ(warnings.messages.size(), 1u);
   EXPECT_TRUE(warnings.messages[0].starts_with("c serves images only: ")) << warnings.messages[0];
 }

@@ -9,6 +9,7 @@
 #include "vitrail/base/error.h"
 #include "vitrail/c_api.h"
 #include "vitrail/image/image_view.h"
+#include "vitrail/sam/predictor.h"
 #include "vitrail/tasks/images/image_model.h"
 
 struct vitrail_status {
@@ -34,6 +35,10 @@ struct vitrail_model {
   // Throw Error for a model of another family.
   const vitrail::tasks::ImageModel& image_model() const;
   const vitrail::Model& images() const { return image_model().images(); }
+};
+
+struct vitrail_image_embedding {
+  vitrail::sam::ImageEmbedding embedding;
 };
 
 namespace vitrail::c_api {

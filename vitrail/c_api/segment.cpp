@@ -3,10 +3,6 @@
 #include "vitrail/sam/binary_mask.h"
 #include "vitrail/tasks/segment/segment_model.h"
 
-struct vitrail_image_embedding {
-  vitrail::sam::ImageEmbedding embedding;
-};
-
 using namespace vitrail::c_api;
 
 namespace vitrail::c_api {

@@ -22,7 +22,7 @@ struct ModelFiles {
   std::filesystem::path path;                  // as it was given
   std::vector<std::filesystem::path> weights;  // one file, or all shards
   std::filesystem::path config;                // its path, whether the file exists or not
-  weights::Checkpoint first;                   // of several state dicts the first one, under the file's names
+  weights::Checkpoint first;                   // the first of several state dicts, under the file's names
 
   // The weights under the names that key maps are for.  Of several state dicts, a warning names the one that is used.
   std::shared_ptr<weights::Checkpoint> checkpoint(size_t state_dict = 0) const;

@@ -48,8 +48,8 @@ struct AttentionMapOptions {
 // the compute team.  Functions of several images throw Error for none, and preprocess them on the model's threads.
 class Model {
  public:
-  // files: their path or, opened, themselves: a folder, a weights file, a training run's folder, or the name of a bundled
-  // model. Throws Error for a missing or malformed file, and if the files leave preprocessing settings open.
+  // files: their path or, opened, themselves: a folder, a weights file, a training run's folder, or the name of a
+  // bundled model. Throws Error for a missing or malformed file, and if the files leave preprocessing settings open.
   explicit Model(const models::ModelFiles& files, const ModelOptions& options = {});
   explicit Model(const models::OpenedModel& opened, const ModelOptions& options = {});  // options.load is not used
 

@@ -50,6 +50,7 @@ class Call {
 
   Engine& engine() const { return engine_; }
   HttpRequest& request() { return request_; }
+  const std::string& route() const { return route_; }
   const Target& target() const { return target_; }
   // Decompresses the body as decompress_body().  Throws HttpError 429 if those in flight exceed limits.buffered_bytes.
   void decompress();

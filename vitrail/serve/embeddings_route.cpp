@@ -101,7 +101,7 @@ void embeddings_route(const CallPointer& call) {
   const json body = parse_json(call->request().body, limits.json_depth);
   auto inputs = std::make_shared<Inputs>(inputs_of(body, limits));
   const tasks::Task& embed = *tasks::find_task("embed");
-  ImageJob job{.model = call->engine().models.find(model_name(body), &embed)};
+  ImageJob job{.model = call->engine().models.find(model_name(body), &embed), .request = {}};
   const tasks::ImageModel& images = tasks::image_model(job.model->loaded());
   const std::string encoding = text_member(body, "encoding_format", "float");
   if (encoding != "float" && encoding != "base64")

@@ -118,7 +118,7 @@ class RunningJob : public std::enable_shared_from_this<RunningJob> {
     key_ = str(job_.model->number(), job_.decode.apply_exif ? " exif " : " ", sha256(bytes));
     encoding_ = call_->engine().embeddings.find(key_);
     tasks::Item& item = outcomes_[i].item;
-    if (!encoding_ || job_.picture || job_.request->keeps_photo()) item.photo = decoded(i, bytes);
+    if (!encoding_ || job_.render || job_.request->keeps_photo()) item.photo = decoded(i, bytes);
     images_[i].bytes = {};
     end_decoding(i, begin);
     const auto compute = [self = shared_from_this(), i, arrival = Clock::now()] {
@@ -159,7 +159,7 @@ class RunningJob : public std::enable_shared_from_this<RunningJob> {
   // The next image without passes, after the last one the response.
   void next(size_t i) {
     encoding_.reset();
-    if (!job_.picture) outcomes_[i].item.photo = {};
+    if (!job_.render) outcomes_[i].item.photo = {};
     if (i + 1 < images_.size()) return post(i + 1, &RunningJob::prepare);
     finish();
   }

@@ -17,7 +17,7 @@ struct ImageJob {
   ModelPointer model;
   std::shared_ptr<tasks::Request> request;  // what is computed of each image
   image::DecodeOptions decode = {};
-  bool picture = false;  // the only image is kept for it
+  bool render = false;  // the only image is kept for it
   // The response, from the outcomes in the order of the images.  May throw.
   std::function<HttpResponse(std::vector<ImageOutcome>& outcomes)> finish = {};
 };

@@ -34,12 +34,10 @@ struct WantedOutput {
 };
 
 size_t index_of(const std::vector<tasks::Output>& outputs, const std::string& name) {
-  std::string known;
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (outputs[i].name == name) return i;
-    known += (known.empty() ? "" : ", ") + outputs[i].name;
   }
-  throw Error("outputs", "one of " + known, "'" + name + "'");
+  throw Error("outputs", "one of " + join(outputs, ", ", &tasks::Output::name), "'" + name + "'");
 }
 
 std::vector<WantedOutput> wanted_outputs(const std::vector<tasks::Output>& outputs, const InferenceRequest& request) {

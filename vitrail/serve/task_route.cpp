@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// POST /v1/TASK: images in, the command line's JSON out, or a picture.
+// POST /v1/TASK: images in, the command line's JSON or a rendered image out.
 #include "vitrail/serve/image_job_internal.h"
 #include "vitrail/serve/png_response_internal.h"
 #include "vitrail/serve/routes_internal.h"
@@ -8,27 +8,27 @@
 namespace vitrail::serve {
 namespace {
 
-HttpResponse picture_response(const tasks::Request& request, const ImageOutcome& outcome) {
+HttpResponse render_response(const tasks::Request& request, const ImageOutcome& outcome) {
   require_result(outcome);
-  return png_response(request.picture(outcome.item));
+  return png_response(request.render(outcome.item));
 }
 
 }  // namespace
 
 void task_route(const CallPointer& call) {
-  const tasks::Task& task = *tasks::find_task(call->target().path[1]);
+  const tasks::Task& task = *tasks::find_task(call->route());
   RequestOptions& options = call->options();
   RequestImages input = take_images(call->request(), call->engine().options.limits, options);
-  ImageJob job{.model = call->take_model(task), .decode = {.apply_exif = options.flag("exif")}};
-  job.picture = task.has_picture && wants_png(*call, input.single);
+  ImageJob job{.model = call->take_model(task), .request = {}, .decode = {.apply_exif = options.flag("exif")}};
+  job.render = task.can_render && wants_png(*call, input.single);
   const tasks::Setting setting{
-      .model = job.model->name(), .picture = job.picture, .max_pixels = call->engine().options.limits.pixels};
+      .model = job.model->name(), .render = job.render, .max_pixels = call->engine().options.limits.pixels};
   job.request = task.request(job.model->loaded(), options, setting);
   options.require_all_taken();
   job.request->check(std::ssize(input.images));
-  job.finish = [request = job.request, picture = job.picture,
+  job.finish = [request = job.request, render = job.render,
                 single = input.single](std::vector<ImageOutcome>& outcomes) {
-    return picture ? picture_response(*request, outcomes.front()) : list_response(*request, outcomes, single);
+    return render ? render_response(*request, outcomes.front()) : list_response(*request, outcomes, single);
   };
   const int64_t texts = job.request->texts();
   if (texts == 0) return start_images(call, std::move(input.images), std::move(job));

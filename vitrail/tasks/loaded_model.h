@@ -21,8 +21,8 @@ class LoadedModel {
   virtual std::string config() const = 0;  // config.json
   virtual std::string facts() const = 0;   // a JSON object, as lists of models show it
   virtual kernels::Precision precision() const = 0;
-  virtual image::ColorMode color_mode() const = 0;                     // of its images
-  virtual Shape input_shape() const { return {}; }                     // of input_of(); empty: it takes images alone
+  virtual image::ColorMode color_mode() const = 0;  // the colour mode of its images
+  virtual Shape input_shape() const { return {}; }  // the shape of input_of(); empty: it takes images alone
   virtual std::vector<std::string> class_names() const { return {}; }  // empty if it names none
   virtual std::unique_ptr<Request> tensors() const = 0;                // the request for its tensors
   virtual void warm_up() const = 0;                                    // runs once
@@ -36,7 +36,7 @@ class LoadedModel {
 
 struct OpenOptions {
   ModelOptions model = {};
-  std::filesystem::path tokenizer = {};  // of a dual model; default: in its folder
+  std::filesystem::path tokenizer = {};  // a dual model's; default: in its folder
   // A dual model without tokenizer takes images alone, with a warning that begins with this name; empty: it is an
   // Error.
   std::string images_alone = {};

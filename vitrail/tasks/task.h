@@ -12,7 +12,7 @@
 //                  without any, request->compute(item, encoding): the image alone, with what the model has encoded of
 //                  it
 //   once           request->finish(items): what depends on all images, such as a common PCA
-//   each result    request->json(item), request->array(item, i) as outputs() describes, request->picture(item)
+//   each result    request->json(item), request->array(item, i) as outputs() describes, request->render(item)
 #include <any>
 #include <memory>
 #include <string>
@@ -31,7 +31,7 @@ class LoadedModel;
 // A result of an image: a contiguous f32 tensor.
 struct Output {
   std::string name;
-  Shape shape;                // of one image
+  Shape shape;                // for one image
   bool class_values = false;  // an element for each class
 };
 
@@ -39,23 +39,23 @@ struct Output {
 struct ImageEncoding {
   virtual ~ImageEncoding() = default;
   virtual size_t bytes() const = 0;
-  int64_t width = 0, height = 0;  // of the image
+  int64_t width = 0, height = 0;  // the size of the image
 };
 
 // An image on its way through a request.
 struct Item {
   std::string name = {};                          // as results and errors name it
-  image::Image photo = {};                        // if keeps_photo(); until the result if a picture is wanted
-  int64_t width = 0, height = 0;                  // of the image
-  std::vector<std::vector<Tensor>> results = {};  // of each of passes(), without the batch axis
+  image::Image photo = {};                        // if keeps_photo(); kept for render() if it is wanted
+  int64_t width = 0, height = 0;                  // the size of the image
+  std::vector<std::vector<Tensor>> results = {};  // results of each of passes(), without the batch axis
   std::any value = {};                            // what compute() and finish() keep
 };
 
 // What a request comes with beside its options.
 struct Setting {
   std::string model;               // the model's name, for errors
-  bool picture = false;            // picture() is called for the only image
-  int64_t max_pixels = INT64_MAX;  // of an image among the options
+  bool render = false;             // render() is called for the only image
+  int64_t max_pixels = INT64_MAX;  // the limit of an image among the options
 };
 
 // Results that would exhaust memory.
@@ -84,7 +84,7 @@ class Request {
   virtual void prepare(const ProgressCallback& /*progress*/) {}
 
   virtual std::vector<infer::Request> passes() const { return {}; }
-  virtual bool keeps_photo() const { return false; }  // compute() or picture() needs the image's pixels
+  virtual bool keeps_photo() const { return false; }  // compute() or render() needs the image's pixels
   virtual bool is_long() const { return false; }      // compute() calls `progress` from time to time
   // encoding: LoadedModel::encode() of the image; null if the model gives none.  Throws Error.
   virtual void compute(Item& /*item*/, const ImageEncoding* /*encoding*/, const ProgressCallback& /*progress*/) const {}
@@ -95,13 +95,13 @@ class Request {
   virtual std::string failure_json(const std::string& name, const std::string& error) const;  // {"path", "error"}
   virtual std::vector<Output> outputs() const { return {}; }
   virtual Tensor array(const Item& /*item*/, size_t /*output*/) const { return {}; }
-  virtual image::Image picture(const Item& /*item*/) const { return {}; }
+  virtual image::Image render(const Item& /*item*/) const { return {}; }
 };
 
 struct Task {
-  std::string name;   // of the route and the command: "classify"
+  std::string name;   // that of the route: "classify"
   std::string model;  // what it needs: "a Vision Transformer"
-  bool has_picture = false;
+  bool can_render = false;
   bool (*fits)(const LoadedModel& model) = nullptr;
   // Takes the options of the request.  Throws Error for values out of range.
   std::unique_ptr<Request> (*request)(const LoadedModel& model, RequestOptions& options,

@@ -177,7 +177,8 @@ int evaluate_labels(const data::Dataset& dataset, const Classifier& classifier, 
 }
 
 // Classes are the labels, by default those that the dataset names.
-int evaluate_zero_shot(const models::ModelFiles& files, const EvalCommandOptions& options, const GlobalOptions& global) {
+int evaluate_zero_shot(const models::ModelFiles& files, const EvalCommandOptions& options,
+                       const GlobalOptions& global) {
   const DualModel model = load_dual_model(files, options.model, global, options.texts.tokenizer);
   data::DatasetOptions settings = dataset_options(options, model.images());
   settings.multi_label = false;

@@ -81,7 +81,8 @@ std::vector<std::string> labels_of(const std::string& labels) {
   return names;
 }
 
-DualModel load_dual_model(const models::ModelFiles& files, const ModelOptions& options, const GlobalOptions& global, const std::string& tokenizer) {
+DualModel load_dual_model(const models::ModelFiles& files, const ModelOptions& options, const GlobalOptions& global,
+                          const std::string& tokenizer) {
   return DualModel(files, session_options_of(options, global), tokenizer);
 }
 

@@ -31,6 +31,7 @@ std::vector<std::string> labels_of(const std::string& labels);
 // file (a name without spaces that ends in .txt, .json or .csv) and does not exist.
 bool is_text_file(const std::string& text);
 
-DualModel load_dual_model(const models::ModelFiles& files, const ModelOptions& options, const GlobalOptions& global, const std::string& tokenizer);
+DualModel load_dual_model(const models::ModelFiles& files, const ModelOptions& options, const GlobalOptions& global,
+                          const std::string& tokenizer);
 
 }  // namespace vitrail::app

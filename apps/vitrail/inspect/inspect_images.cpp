@@ -62,7 +62,8 @@ void InspectedImageModel::print_summary() const {
 }
 
 std::unique_ptr<nn::Module> InspectedImageModel::build(Device device) const {
-  if (opened_ && device == Device::cpu) return std::make_unique<models::VisionTransformer>(models::build_model(*opened_));
+  if (opened_ && device == Device::cpu)
+    return std::make_unique<models::VisionTransformer>(models::build_model(*opened_));
   RandomParams random(0, DType::f32, device);
   return std::make_unique<models::VisionTransformer>(config_.vit, ParamSource(random));
 }

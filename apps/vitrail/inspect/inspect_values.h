@@ -19,7 +19,7 @@ struct ValueOptions {
 class InspectedModel {
  public:
   virtual ~InspectedModel() = default;
-  virtual std::string source() const = 0;  // its name, for messages
+  virtual std::string source() const = 0;                     // its name, for messages
   virtual const weights::Checkpoint* checkpoint() const = 0;  // null: an architecture or a config.json
   virtual const weights::KeyMap* key_map() const = 0;         // likewise
   virtual void print_summary() const = 0;

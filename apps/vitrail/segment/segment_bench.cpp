@@ -61,8 +61,7 @@ class SegmentTasks {
     const sam::ImageEmbedding embedding = predictor_.embed(image_);
     const std::vector<sam::Prompt> clicks = clicks_on_discs(predictor_.image_size());
     print("click", 1, time_calls([&] { predictor_.predict(embedding, clicks.front()); }, seconds_));
-    print("clicks", clicks.size(),
-          time_calls([&] { predictor_.predict(embedding, clicks); }, seconds_, {1, 3}));
+    print("clicks", clicks.size(), time_calls([&] { predictor_.predict(embedding, clicks); }, seconds_, {1, 3}));
     size_t masks = 0;
     const sam::AutomaticOptions grid;
     const auto everything = [&] { masks = sam::automatic_masks(predictor_, image_, grid).size(); };

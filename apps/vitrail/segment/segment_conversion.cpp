@@ -13,7 +13,8 @@ namespace vitrail::app {
 namespace {
 
 // The encoder and the decoder.
-int write_onnx_files(const models::ModelFiles& files, const ConvertCommandOptions& options, const GlobalOptions& global) {
+int write_onnx_files(const models::ModelFiles& files, const ConvertCommandOptions& options,
+                     const GlobalOptions& global) {
   if (options.dtype != "fp32") throw CLI::ValidationError("--dtype", "Segment Anything is exported in fp32");
   check_segmentation_options(options.model);
   const onnx::SamOnnxOptions values{.file = options.onnx.values(), .single_mask = options.onnx.single_mask};
@@ -27,7 +28,6 @@ int write_onnx_files(const models::ModelFiles& files, const ConvertCommandOption
   }
   return 0;
 }
-
 
 int write_folder(const models::ModelFiles& files, const ConvertCommandOptions& options, const GlobalOptions& global) {
   if (options.dtype == "int8")

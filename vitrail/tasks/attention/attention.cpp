@@ -15,11 +15,8 @@ constexpr int64_t kMaxWeights = int64_t{1} << 28;  // attention weights of a req
 class Attention : public Request {
  public:
   Attention(const ImageModel& model, RequestOptions& options, const Setting& setting)
-      : model_(model), picture_(setting.picture) {
-    options_.layer = options.text("layer", "-1");
-    options_.head = options.text("head", "mean");
-    options_.query = options.integers("query", {});
-    options_.rollout = options.flag("rollout");
+      : model_(model), render_(setting.render) {
+    pipeline::describe_attention(options, options_);
   }
 
   void check(int64_t images) const override {
@@ -31,13 +28,13 @@ class Attention : public Request {
     check_result_size(images * blocks, vit.num_heads * tokens * tokens, kMaxWeights);
   }
 
-  // A picture has predictions in its caption.
+  // The figure has predictions in its caption.
   std::vector<infer::Request> passes() const override {
     std::vector<infer::Request> passes{pipeline::attention_request(model_.images(), options_)};
-    if (picture_ && model_.classifies()) passes.emplace_back();
+    if (render_ && model_.classifies()) passes.emplace_back();
     return passes;
   }
-  bool keeps_photo() const override { return picture_; }
+  bool keeps_photo() const override { return render_; }
 
   std::string json(const Item& item) const override {
     const pipeline::AttentionMaps attention = pipeline::attention_maps(model_.images(), options_, attended(item));
@@ -51,7 +48,7 @@ class Attention : public Request {
                                 {"maps", maps}});
   }
 
-  image::Image picture(const Item& item) const override {
+  image::Image render(const Item& item) const override {
     const Tensor logits = item.results.size() > 1 ? item.results[1][0] : Tensor();
     return pipeline::attention_figure(model_.images(), options_, item.photo, attended(item), logits);
   }
@@ -68,7 +65,7 @@ class Attention : public Request {
   }
 
   const ImageModel& model_;
-  bool picture_;
+  bool render_;
   pipeline::AttentionOptions options_;
 };
 

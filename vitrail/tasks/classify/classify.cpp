@@ -7,12 +7,12 @@
 namespace vitrail::tasks {
 namespace {
 
-constexpr int64_t kMaxTop = 1 << 20;
-
 class Classify : public Request {
  public:
   Classify(const ImageModel& model, RequestOptions& options, const Setting& setting)
-      : model_(model.images()), name_(setting.model), top_(options.integer("top", 5, 1, kMaxTop)) {}
+      : model_(model.images()), name_(setting.model) {
+    options.integer("top", top_, 1, kMaxTop);
+  }
 
   void check(int64_t /*images*/) const override { models::require_classifier(model_.config(), name_); }
   std::vector<infer::Request> passes() const override { return {{}}; }
@@ -29,7 +29,7 @@ class Classify : public Request {
  private:
   const Model& model_;
   std::string name_;
-  int64_t top_;
+  int64_t top_ = 5;
 };
 
 }  // namespace

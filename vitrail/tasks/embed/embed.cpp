@@ -3,8 +3,8 @@
 #include <set>
 
 #include "vitrail/base/error.h"
+#include "vitrail/pipeline/feature_fields.h"
 #include "vitrail/pipeline/prediction_json_internal.h"
-#include "vitrail/pipeline/token_names.h"
 #include "vitrail/tasks/images/image_model.h"
 #include "vitrail/tasks/images/tensor_json_internal.h"
 #include "vitrail/tasks/table_internal.h"
@@ -26,10 +26,7 @@ void check_layers(const std::vector<int64_t>& layers, int64_t depth) {
 class Embed : public Request {
  public:
   Embed(const ImageModel& model, RequestOptions& options, const Setting& /*setting*/) : model_(model) {
-    features_.tokens = pipeline::tokens_from_name(options.one_of("tokens", {"pooled", "cls", "patch", "all"}));
-    features_.layers = options.integers("layer", {-1});
-    features_.final_norm = !options.flag("no-norm");
-    features_.l2_normalize = options.flag("normalize");
+    pipeline::describe_features(options, features_);
   }
 
   void check(int64_t images) const override {

@@ -9,6 +9,8 @@
 
 namespace vitrail::tasks {
 
+constexpr int64_t kMaxTop = 1 << 20;  // the limit of the option `top`
+
 class ImageModel : public LoadedModel {
  public:
   // Throws Error as vitrail::Model and vitrail::DualModel.
@@ -47,10 +49,10 @@ const ImageModel& image_model(const LoadedModel& model);
 
 // The row of a task for these models, whose requests a class reads from their options.
 template <class ImageRequest>
-Task image_task(const char* name, bool has_picture = false) {
+Task image_task(const char* name, bool can_render = false) {
   return {.name = name,
           .model = "a Vision Transformer",
-          .has_picture = has_picture,
+          .can_render = can_render,
           .fits = is_image_model,
           .request = [](const LoadedModel& model, RequestOptions& options,
                         const Setting& setting) -> std::unique_ptr<Request> {

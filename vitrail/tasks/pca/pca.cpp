@@ -14,11 +14,12 @@ class Pca : public Request {
  public:
   Pca(const ImageModel& model, RequestOptions& options, const Setting& setting)
       : model_(model.images()),
-        picture_(setting.picture),
-        foreground_(pipeline::foreground_from_name(options.text("foreground", "none"), options.flag("invert"))) {
+        render_(setting.render),
+        foreground_(
+            pipeline::foreground_from_name(options.text("foreground").value_or("none"), options.flag("invert"))) {
     const int64_t depth = model_.config().vit.depth;
-    layer_ = options.integer("layer", -1, -depth, depth - 1);
-    opacity_ = options.number("opacity", 0.75, 0, 1);
+    options.integer("layer", layer_, -depth, depth - 1);
+    options.number("opacity", opacity_, {0, 1});
     final_norm_ = !options.flag("no-norm");
     raw_ = options.flag("raw");
   }
@@ -27,7 +28,7 @@ class Pca : public Request {
     return {{.output = infer::Output::features,
              .features = {.tokens = infer::Tokens::grid, .layers = {layer_}, .final_norm = final_norm_}}};
   }
-  bool keeps_photo() const override { return picture_; }
+  bool keeps_photo() const override { return render_; }
 
   void finish(const std::vector<Item*>& items) const override {
     std::vector<Tensor> grids;
@@ -47,17 +48,17 @@ class Pca : public Request {
     return pipeline::json_line(object);
   }
 
-  image::Image picture(const Item& item) const override {
+  image::Image render(const Item& item) const override {
     return pipeline::pca_overlay(item.photo, std::any_cast<const analysis::PcaMaps&>(item.value), opacity_,
                                  model_.transform());
   }
 
  private:
   const Model& model_;
-  bool picture_, final_norm_ = true, raw_ = false;
+  bool render_, final_norm_ = true, raw_ = false;
   analysis::Foreground foreground_;
   int64_t layer_ = -1;
-  double opacity_ = 0;
+  double opacity_ = 0.75;
 };
 
 }  // namespace

@@ -16,10 +16,11 @@ class Segment : public Request {
   Segment(const SegmentModel& model, RequestOptions& options, const Setting& setting)
       : predictor_(model.predictor()),
         request_(take_segment_request(options, setting.max_pixels)),
-        picture_(setting.picture),
-        opacity_(options.number("opacity", 0.5, 0, 1)) {}
+        render_(setting.render) {
+    options.number("opacity", opacity_, {0, 1});
+  }
 
-  bool keeps_photo() const override { return picture_ || request_.everything; }
+  bool keeps_photo() const override { return render_ || request_.everything; }
   bool is_long() const override { return request_.everything.has_value(); }
 
   void compute(Item& item, const ImageEncoding* encoding, const ProgressCallback& progress) const override {
@@ -38,7 +39,7 @@ class Segment : public Request {
     return pipeline::json_line({{"image", name}, {"prompt", 0}, {"error", error}});
   }
 
-  image::Image picture(const Item& item) const override {
+  image::Image render(const Item& item) const override {
     return sam::best_masks_overlay(item.photo, std::any_cast<const Masks&>(item.value), opacity_);
   }
 
@@ -60,8 +61,8 @@ class Segment : public Request {
 
   const sam::Predictor& predictor_;
   SegmentRequest request_;
-  bool picture_;
-  double opacity_;
+  bool render_;
+  double opacity_ = 0.5;
 };
 
 }  // namespace
@@ -69,7 +70,7 @@ class Segment : public Request {
 Task segment_task() {
   return {.name = "segment",
           .model = "one of Segment Anything",
-          .has_picture = true,
+          .can_render = true,
           .fits = is_segment_model,
           .request = [](const LoadedModel& model, RequestOptions& options,
                         const Setting& setting) -> std::unique_ptr<Request> {

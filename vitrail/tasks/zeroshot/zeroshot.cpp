@@ -8,16 +8,11 @@
 namespace vitrail::tasks {
 namespace {
 
-constexpr int64_t kMaxTop = 1 << 20;
-
 class ZeroShot : public Request {
  public:
   ZeroShot(const ImageModel& model, RequestOptions& options, const Setting& setting)
-      : model_(model),
-        name_(setting.model),
-        labels_(options.texts("labels")),
-        templates_(options.texts("template")),
-        top_(options.integer("top", 5, 1, kMaxTop)) {
+      : model_(model), name_(setting.model), labels_(options.texts("labels")), templates_(options.texts("template")) {
+    options.integer("top", top_, 1, kMaxTop);
     if (labels_.size() == 1) labels_ = pipeline::split_labels(labels_.front());
     if (templates_.empty()) templates_.emplace_back("{}");
   }
@@ -46,7 +41,7 @@ class ZeroShot : public Request {
   const ImageModel& model_;
   std::string name_;
   std::vector<std::string> labels_, templates_;
-  int64_t top_;
+  int64_t top_ = 5;
   Tensor texts_;  // [labels, D]
 };
 

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/tasks/run.h"
+#include "vitrail/base/text.h"
+#include "vitrail/c_api/handles_internal.h"
+
+struct vitrail_text {
+  std::string text;
+};
+
+namespace vitrail::c_api {
+namespace {
+
+tasks::RequestOptions request_options(const std::vector<std::string>& given) {
+  tasks::RequestOptions options;
+  for (const std::string& option : given) {
+    const size_t equals = std::min(option.find('='), option.size());
+    options.add(option.substr(0, equals), option.substr(std::min(equals + 1, option.size())));
+  }
+  return options;
+}
+
+const tasks::Task& task_for(const vitrail_model& model, const std::string& name) {
+  const tasks::Task* const task = tasks::find_task(name);
+  if (task && task->fits(*model.loaded)) return *task;
+  std::vector<std::string> known;
+  for (const tasks::Task& each : tasks::tasks()) {
+    if (each.fits(*model.loaded)) known.push_back(each.name);
+  }
+  throw Error("task", "one that the model is for: " + join(known), "'" + name + "'");
+}
+
+std::string run(const vitrail_model& model, const tasks::Task& task, const std::vector<image::ImageView>& images,
+                tasks::RequestOptions options) {
+  const std::unique_ptr<tasks::Request> request = task.request(*model.loaded, options, {.model = model.path});
+  options.require_all_taken();
+  std::vector<tasks::Item> items;
+  for (const image::ImageView& view : images) {
+    items.push_back({.name = str("image ", items.size())});
+    items.back().photo = image::to_image(view, model.loaded->color_mode());
+  }
+  tasks::run(*model.loaded, *request, items);
+  return "[" + join(items, ",", [&](const tasks::Item& item) { return request->json(item); }) + "]";
+}
+
+}  // namespace
+}  // namespace vitrail::c_api
+
+extern "C" {
+
+vitrail_status* vitrail_run(const vitrail_model* model, const char* task, const vitrail_image* const* images,
+                            size_t count, const char* const* options, size_t num_options, vitrail_text** json) {
+  using namespace vitrail::c_api;
+  return guarded([&] {
+    vitrail_text*& result = required(json, "json");
+    const vitrail_model& opened = required(model, "model");
+    const vitrail::tasks::Task& wanted = task_for(opened, &required(task, "task"));
+    result = new vitrail_text{
+        run(opened, wanted, views_of(images, count), request_options(strings_of(options, num_options, "options")))};
+  });
+}
+
+const char* vitrail_text_data(const vitrail_text* text) { return text->text.c_str(); }
+void vitrail_text_free(vitrail_text* text) { delete text; }
+
+}  // extern "C"
