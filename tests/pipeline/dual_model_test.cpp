@@ -68,9 +68,9 @@ TEST(DualModel, EmbedOfItsImageTowerIsTheProjection) {
   EXPECT_EQ(projected.shape(), (Shape{10}));
   EXPECT_TRUE(close(model.embed_image(image).select(0, 0), analysis::normalized_rows(projected), 1e-7));
   EXPECT_EQ(model.images().embed(image, {.final_norm = false}).shape(), (Shape{20})) << "unprojected";
-  EXPECT_EQ(model.images().embed(image, {.layer = 0}).shape(), (Shape{20}));
+  EXPECT_EQ(model.images().embed(image, {.layers = {0}}).shape(), (Shape{20}));
   const int64_t last = model.images().config().vit.depth - 1;
-  EXPECT_TRUE(close(model.images().embed(image, {.layer = last}), projected, 0)) << "the last block by its number";
+  EXPECT_TRUE(close(model.images().embed(image, {.layers = {last}}), projected, 0)) << "the last block by its number";
 }
 
 // OpenCLIP's way: normalise, mean, normalise.
