@@ -263,67 +263,60 @@ struct Fault {
 
 TEST(DerivedConfig, MessagesSayWhichCombinationIsWrong) {
   const std::vector<Fault> faults{
-      {"img_size: expected a value from 1 to 65536, got 0",
+      {"img_size: …, got 0",
        [](Config& c) {
          c.img_size = {0, 224};
        }},
-      {"patch_size: expected a value from 1 to 65536, got 65537",
+      {"patch_size: …, got 65537",
        [](Config& c) {
          c.patch_size = {16, 65537};
        }},
-      {"mlp_ratio (the MLP's hidden width): expected a value from 1 to 16777216, got 0",
-       [](Config& c) { c.mlp_ratio = 0; }},
-      {"attn_pool_mlp_ratio: expected a number from 0 to 16777216, got -1",
+      {"mlp_ratio (the MLP's hidden width): …, got 0", [](Config& c) { c.mlp_ratio = 0; }},
+      {"attn_pool_mlp_ratio: …, got -1",
        [](Config& c) { c.global_pool = GlobalPool::map, c.attn_pool_mlp_ratio = -1; }},
-      {"attn_pool_mlp_ratio (the MLP's hidden width): expected a value from 0 to 16777216, got 76800000",
+      {"attn_pool_mlp_ratio (the MLP's hidden width): …, got 76800000",
        [](Config& c) { c.global_pool = GlobalPool::map, c.attn_pool_mlp_ratio = 1e5; }},
-      {"attn_pool_dim: expected a value from 0 to 1048576, got -1",
-       [](Config& c) { c.global_pool = GlobalPool::map, c.attn_pool_dim = -1; }},
-      {"pool_include_prefix: expected global_pool map, got another pooling",
+      {"attn_pool_dim: …, got -1", [](Config& c) { c.global_pool = GlobalPool::map, c.attn_pool_dim = -1; }},
+      {"pool_include_prefix: …, got another pooling",
        [](Config& c) { c.pool_include_prefix = true, c.attn_pool_dim = 8; }},
-      {"attn_pool_dim: expected global_pool map, got another pooling", [](Config& c) { c.attn_pool_dim = 8; }},
-      {"use_rel_pos_bias: expected a class token and no other prefix token, got another combination",
+      {"attn_pool_dim: …, got another pooling", [](Config& c) { c.attn_pool_dim = 8; }},
+      {"use_rel_pos_bias: …, got another combination",
        [](Config& c) { c.use_shared_rel_pos_bias = true, c.class_token = false, c.global_pool = GlobalPool::avg; }},
-      {"use_rel_pos_bias: expected a class token and no other prefix token, got another combination",
+      {"use_rel_pos_bias: …, got another combination",
        [](Config& c) { c.use_rel_pos_bias = true, c.dist_token = true; }},
-      {"patch_drop_rate: expected 0 with a relative position bias, which is for all patches, got 0.5",
-       [](Config& c) { c.use_shared_rel_pos_bias = true, c.patch_drop_rate = 0.5; }},
-      {"pos_embed: expected no_embed_class with sincos2d, which is for patches, got positions of prefix tokens",
-       [](Config& c) { c.pos_embed = PositionEmbedding::sincos2d; }},
-      {"pos_embed: expected no_embed_class with sincos2d, which is for patches, got positions of prefix tokens",
+      {"patch_drop_rate: …, got 0.5", [](Config& c) { c.use_shared_rel_pos_bias = true, c.patch_drop_rate = 0.5; }},
+      {"pos_embed: …, got positions of prefix tokens", [](Config& c) { c.pos_embed = PositionEmbedding::sincos2d; }},
+      {"pos_embed: …, got positions of prefix tokens",
        [](Config& c) {
          c.pos_embed = PositionEmbedding::sincos2d, c.class_token = false, c.reg_tokens = 1;
          c.global_pool = GlobalPool::avg;
        }},
-      {"norm_eps: expected a value in [0, 1), got 1", [](Config& c) { c.norm_eps = 1; }},
-      {"global_pool: expected avg or \"\" without a class token, got a pooling that reads the class token",
+      {"norm_eps: …, got 1", [](Config& c) { c.norm_eps = 1; }},
+      {"global_pool: …, got a pooling that reads the class token",
        [](Config& c) { c.class_token = false, c.global_pool = GlobalPool::token_avg; }},
-      {"dist_token: expected a class token and global_pool token, got another combination",
+      {"dist_token: …, got another combination",
        [](Config& c) { c.dist_token = true, c.global_pool = GlobalPool::avg; }},
-      {"dist_token: expected a class token and global_pool token, got another combination",
+      {"dist_token: …, got another combination",
        [](Config& c) { c.dist_token = true, c.class_token = false, c.global_pool = GlobalPool::avg; }},
-      {"use_rot_pos_emb: expected a model without qk_norm, got both",
-       [](Config& c) { c.use_rot_pos_emb = true, c.qk_norm = true; }},
-      {"rope_temperature: expected a positive number, got -1",
-       [](Config& c) { c.use_rot_pos_emb = true, c.rope_temperature = -1; }},
-      {"rope_rotate_half: expected false with rope_type mixed, got true",
+      {"use_rot_pos_emb: …, got both", [](Config& c) { c.use_rot_pos_emb = true, c.qk_norm = true; }},
+      {"rope_temperature: …, got -1", [](Config& c) { c.use_rot_pos_emb = true, c.rope_temperature = -1; }},
+      {"rope_rotate_half: …, got true",
        [](Config& c) { c.use_rot_pos_emb = c.rope_rotate_half = true, c.rope_type = nn::RotaryType::mixed; }},
-      {"ref_feat_shape: expected a value from 1 to 65536, got 65537",
+      {"ref_feat_shape: …, got 65537",
        [](Config& c) {
          c.use_rot_pos_emb = true;
          c.ref_feat_shape = {{65537, 4}};
        }},
-      {"rope_periods: expected positive numbers, got -2",
+      {"rope_periods: …, got -2",
        [](Config& c) {
          c.use_rot_pos_emb = true;
          c.rope_periods = {1, -2};
        }},
-      {"weight_init: expected \"\", jax, jax_nlhb, moco, xavier or torch, got 'x'",
-       [](Config& c) { c.weight_init = "x"; }}};
+      {"weight_init: …, got 'x'", [](Config& c) { c.weight_init = "x"; }}};
   for (const Fault& fault : faults) {
     Config config;
     fault.change(config);
-    EXPECT_EQ(error_of([&] { checked(config); }), fault.message);
+    EXPECT_ERROR_TEXT(error_of([&] { checked(config); }), fault.message);
   }
   Config wrong_activation;
   wrong_activation.head_act = "softplus";

@@ -38,4 +38,11 @@ AssertionResult is_error(const std::string& message, const std::string& where, c
   return wordings.check(message, where, value);
 }
 
+AssertionResult is_error(const std::string& message, const std::string& text) {
+  static const std::string wording = ": …, got ";
+  const size_t at = text.find(wording);
+  if (at == text.npos) return AssertionFailure() << '"' << text << "\" has no \"" << wording << '"';
+  return is_error(message, text.substr(0, at), text.substr(at + wording.size()));
+}
+
 }  // namespace vitrail::testing

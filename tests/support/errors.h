@@ -10,6 +10,7 @@
 #include <string>
 
 #define EXPECT_ERROR(message, where, value) EXPECT_TRUE(::vitrail::testing::is_error(message, where, value))
+#define EXPECT_ERROR_TEXT(message, text) EXPECT_TRUE(::vitrail::testing::is_error(message, text))
 
 namespace vitrail::testing {
 
@@ -27,5 +28,7 @@ class ErrorWordings {
 
 // Whether the message is an error at `where` with `value` and a wording of the current test's folder.
 ::testing::AssertionResult is_error(const std::string& message, const std::string& where, const std::string& value);
+// The same with "WHERE: …, got VALUE", for tables of errors.
+::testing::AssertionResult is_error(const std::string& message, const std::string& text);
 
 }  // namespace vitrail::testing

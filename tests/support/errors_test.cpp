@@ -23,5 +23,11 @@ TEST(Errors, WhereValueAndWordingAreCompared) {
   EXPECT_FALSE(read.check("", "crop", "29"));
 }
 
+TEST(Errors, TheTextHasAPlaceForTheWording) {
+  EXPECT_ERROR_TEXT("crop: expected 30 bytes, got 29", "crop: …, got 29");
+  EXPECT_FALSE(is_error("crop: expected 30 bytes, got 29", "crop: …, got 28"));
+  EXPECT_FALSE(is_error("crop: expected 30 bytes, got 29", "crop: expected 30 bytes, got 29"));
+}
+
 }  // namespace
 }  // namespace vitrail::testing
