@@ -37,8 +37,8 @@ std::map<GemmShape, int> gemm_shapes_of(const models::VisionTransformerConfig& c
   model.forward(
       Tensor::empty({batch, config.in_chans, config.img_size[0], config.img_size[1]}, DType::f32, Device::meta));
   std::map<GemmShape, int> shapes;
-  for (const ops::Operation& operation : recorder.operations()) {
-    if (operation.kind != ops::OpKind::linear) continue;
+  for (const ops::RecordedOperation& operation : recorder.operations()) {
+    if (operation.kind() != ops::OpKind::linear) continue;
     const Tensor &x = operation.inputs[0], &weight = operation.inputs[1];
     ++shapes[{x.numel() / x.size(-1), weight.size(1), weight.size(0)}];
   }

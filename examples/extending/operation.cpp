@@ -34,8 +34,8 @@ void recording() {
   const ops::Recorder recorder;
   const Tensor x = Tensor::empty({2, 4, 8}, DType::f32, Device::meta);
   show::shape("recorded result", rms_norm(x, Tensor::zeros({8}), 1e-6), {2, 4, 8});
-  const std::vector<ops::Operation>& operations = recorder.operations();
-  show::check("one custom operation was recorded", operations.size() == 1 && operations[0].kind == ops::OpKind::custom);
+  const std::vector<ops::RecordedOperation>& operations = recorder.operations();
+  show::check("one operation was recorded", operations.size() == 1 && operations[0].operation->name == "rms_norm");
 }
 
 void compiled_step() {

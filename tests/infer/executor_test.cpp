@@ -212,11 +212,9 @@ TEST(Executor, StatesTheBytesOfItsPackedWeights) {
 
 // Stores the number of threads that its loops have.
 Tensor thread_counting(const Tensor& x, std::atomic<int>* threads) {
-  const Tensor y = ops::symbolic_result(x.shape(), x.dtype());
-  ops::CustomOperation step{.name = "threads"};
-  step.compute = [threads](const float* const*, float* const*) { *threads = num_threads(); };
-  ops::record(ops::OpKind::custom, {x}, {y}, {.custom = std::make_shared<const ops::CustomOperation>(std::move(step))});
-  return y;
+  ops::Operation step{.name = "threads", .shape = x.shape()};
+  step.kernel = [threads](auto, auto) { *threads = num_threads(); };
+  return ops::apply(std::move(step), {x});
 }
 
 TEST(Executor, RunsAndProfilesPartsOnTheirThreads) {

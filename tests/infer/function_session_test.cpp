@@ -454,21 +454,18 @@ TEST(FunctionSession, RetainedWeightsKeepTheirMemoryAndOthersDoNot) {
   EXPECT_GE(session.packed_bytes(), 2u * 48u * 64u * sizeof(float));
 }
 
-// Custom operations run in the precision of attention, on every processor.
-TEST(FunctionSession, CustomOperationsHaveThePrecisionOfAttention) {
+// Operations with a kernel for half precision run in the precision of attention, on every processor.
+TEST(FunctionSession, OperationsHaveThePrecisionOfAttention) {
   const auto run = [](const FunctionOptions& options) {
     RandomParams random(1);
     nn::Linear layer(4, 4, true, ParamSource(random));
     const FunctionSession session(
         layer,
         [](const NamedTensors& in) -> NamedTensors {
-          const Tensor y = ops::symbolic_result({1}, DType::f32);
-          ops::CustomOperation step{.name = "step"};
-          step.compute = [](const float* const*, float* const* out) { out[0][0] = 32; };
-          step.compute_half = [](const float* const*, float* const* out) { out[0][0] = 16; };
-          ops::record(ops::OpKind::custom, {in[0].tensor}, {y},
-                      {.custom = std::make_shared<const ops::CustomOperation>(std::move(step))});
-          return {{"y", y}};
+          ops::Operation step{.name = "step", .shape = {1}};
+          step.kernel = [](auto, auto out) { out[0].data[0] = 32; };
+          step.half_kernel = [](auto, auto out) { out[0].data[0] = 16; };
+          return {{"y", ops::apply(std::move(step), {in[0].tensor})}};
         },
         options);
     return session.run({{"x", Tensor::zeros({1})}})[0].tensor.data<float>()[0];

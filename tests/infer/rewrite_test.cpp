@@ -27,7 +27,7 @@ std::vector<FusedOperation> rewritten(const Function& function) {
 
 std::vector<OpKind> kinds_of(const std::vector<FusedOperation>& list) {
   std::vector<OpKind> kinds;
-  for (const FusedOperation& item : list) kinds.push_back(item.op.kind);
+  for (const FusedOperation& item : list) kinds.push_back(item.op.kind());
   return kinds;
 }
 
@@ -58,7 +58,7 @@ TEST(Rewrite, TheFusedLayerFollowsItsResidual) {
     const Tensor residual = ops::activation(x, Activation::gelu);
     return {ops::residual_add(residual, branch)};
   });
-  EXPECT_EQ(kinds_of(list), (std::vector<OpKind>{OpKind::activation, OpKind::linear}));
+  EXPECT_EQ(kinds_of(list), (std::vector<OpKind>{OpKind::other, OpKind::linear}));
 }
 
 TEST(Rewrite, ALayerDoesNotAddAResidualThatDoesNotFit) {
@@ -81,7 +81,7 @@ TEST(Rewrite, ALayerDoesNotAddAResidualThatDoesNotFit) {
               const Tensor branch = ops::linear(x, square_weight(), {});
               return {ops::residual_add(h, branch), ops::activation(branch, Activation::relu)};
             }),
-            (Kinds{OpKind::linear, OpKind::residual_add, OpKind::activation}))
+            (Kinds{OpKind::linear, OpKind::residual_add, OpKind::other}))
       << "the branch is read again";
   EXPECT_EQ(kinds([&]() -> std::vector<Tensor> {
               const Tensor branch = ops::linear(x, square_weight(), {});
@@ -91,7 +91,7 @@ TEST(Rewrite, ALayerDoesNotAddAResidualThatDoesNotFit) {
       << "a part of the branch";
   EXPECT_EQ(
       kinds([&]() -> std::vector<Tensor> { return {ops::residual_add(h, ops::activation(x, Activation::relu))}; }),
-      (Kinds{OpKind::activation, OpKind::residual_add}))
+      (Kinds{OpKind::other, OpKind::residual_add}))
       << "not a layer";
   EXPECT_EQ(kinds([&]() -> std::vector<Tensor> { return {ops::residual_add(h, x)}; }), Kinds{OpKind::residual_add})
       << "an input";
@@ -111,9 +111,9 @@ TEST(Rewrite, OperationsThatNothingReadsAreRemoved) {
     const Tensor residual = ops::activation(x, Activation::silu);
     return {ops::residual_add(residual, ops::linear(used, square_weight(), {}))};
   });
-  ASSERT_EQ(kinds_of(list), (std::vector<OpKind>{OpKind::activation, OpKind::activation, OpKind::linear}));
-  EXPECT_EQ(list[0].op.attributes.activation, Activation::gelu) << "the order is kept";
-  EXPECT_EQ(list[1].op.attributes.activation, Activation::silu) << "a fused residual is read";
+  ASSERT_EQ(kinds_of(list), (std::vector<OpKind>{OpKind::other, OpKind::other, OpKind::linear}));
+  EXPECT_EQ(list[0].op.operation->text, "gelu") << "the order is kept";
+  EXPECT_EQ(list[1].op.operation->text, "silu") << "a fused residual is read";
 }
 
 // One of an operation's results is enough.
@@ -121,10 +121,10 @@ TEST(Rewrite, AnOperationOfSeveralResultsIsKeptForEachOfThem) {
   for (const size_t read : {0, 1}) {
     const Tensor x = meta({4}), first = meta({4}), second = meta({4});
     const std::vector<FusedOperation> list =
-        rewrite({{OpKind::custom, {x, Tensor()}, {first, Tensor(), second}, {}}}, {read == 0 ? first : second});
+        rewrite({recorded({}, {x, Tensor()}, {first, Tensor(), second})}, {read == 0 ? first : second});
     EXPECT_EQ(list.size(), 1u) << read;
   }
-  EXPECT_TRUE(rewrite({{OpKind::custom, {meta({4})}, {Tensor(), meta({4})}, {}}}, {meta({4})}).empty());
+  EXPECT_TRUE(rewrite({recorded({}, {meta({4})}, {Tensor(), meta({4})})}, {meta({4})}).empty());
 }
 
 TEST(Rewrite, ASumIsWrittenIntoTheConcatenationThatAloneReadsIt) {
@@ -133,7 +133,7 @@ TEST(Rewrite, ASumIsWrittenIntoTheConcatenationThatAloneReadsIt) {
     const Tensor first = ops::add(x, bias), second = ops::add(bias, x);
     return {ops::cat({x, first, second}, 1)};
   });
-  ASSERT_EQ(kinds_of(list), (std::vector<OpKind>{OpKind::add, OpKind::add, OpKind::cat}));
+  ASSERT_EQ(kinds_of(list), (std::vector<OpKind>{OpKind::other, OpKind::other, OpKind::cat}));
   const Tensor& joined = list[2].op.outputs[0];
   EXPECT_EQ(joined.shape(), (Shape{2, 9, 4}));
   for (const size_t i : {0, 1}) {
@@ -157,12 +157,13 @@ TEST(Rewrite, OtherPartsOfAConcatenationAreCopied) {
       return others;
     });
     for (const FusedOperation& item : list) {
-      if (item.op.kind == OpKind::cat) return item.op.inputs[0].storage() != item.op.outputs[0].storage();
+      if (item.op.kind() == OpKind::cat) return item.op.inputs[0].storage() != item.op.outputs[0].storage();
     }
     return false;
   };
   EXPECT_FALSE(copied([&](std::vector<Tensor>&) { return ops::add(x, bias); }));
-  EXPECT_TRUE(copied([&](std::vector<Tensor>&) { return ops::mul(x, bias); })) << "not a sum";
+  EXPECT_FALSE(copied([&](std::vector<Tensor>&) { return ops::mul(x, bias); }));
+  EXPECT_TRUE(copied([&](std::vector<Tensor>&) { return ops::activation(x, Activation::relu); })) << "contiguous only";
   EXPECT_TRUE(copied([&](std::vector<Tensor>&) { return Tensor::randn({2, 3, 4}, 1); })) << "a constant";
   EXPECT_TRUE(copied([&](std::vector<Tensor>&) { return x; })) << "an input";
   EXPECT_TRUE(copied([&](std::vector<Tensor>& others) {

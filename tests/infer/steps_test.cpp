@@ -169,15 +169,13 @@ TEST(Steps, StateWhatTheyReadWriteAndCompute) {
             "add input [2, 3, 4] → %0 [2, 3, 4]",
             0,
             24 + 4 + 24,
-            "add",
-            true},
+            "add"},
            {{x, y},
             [](In in) -> Results { return {ops::mul(in[0], in[1])}; },
             "mul input [2, 3, 4] input [2, 3, 4] → %0 [2, 3, 4]",
             0,
             72,
-            "mul",
-            true},
+            "mul"},
            {{x, y},
             [](In in) -> Results { return {ops::cat({in[0], ones({2, 1, 4}), in[1]}, 1)}; },
             "cat axis=1 input [2, 3, 4] input [2, 3, 4] → %0 [2, 7, 4]",
@@ -258,46 +256,36 @@ TEST(Steps, ScratchOfTheLargestStepFollowsTheBuffers) {
   EXPECT_EQ(program.steps()[0].kernel.arithmetic, Arithmetic::int8);
 }
 
-ops::Operation operation(OpKind kind, const ops::OpAttributes& attributes = {}) { return {kind, {}, {}, attributes}; }
-
 TEST(StepKernel, OfAttentionHasItsArithmetic) {
   const bool bf16 = kernels::attention_multiplies_bf16();
   using kernels::Precision;
-  EXPECT_EQ(kernel_of(operation(OpKind::attention), Precision::fp32).name, "attention fp32");
-  const StepKernel half = kernel_of(operation(OpKind::attention), Precision::half);
+  const ops::KernelOf<float> half_kernel = [](auto, auto) {};
+  const ops::Operation attention{.name = "attention", .kind = OpKind::attention, .half_kernel = half_kernel};
+  EXPECT_EQ(kernel_of(attention, Precision::fp32).name, "attention fp32");
+  const StepKernel half = kernel_of(attention, Precision::half);
   EXPECT_EQ(half.name, bf16 ? "attention bf16" : "attention fp32");
   EXPECT_EQ(half.arithmetic, bf16 ? Arithmetic::bf16 : Arithmetic::fp32);
-  EXPECT_EQ(kernel_of(operation(OpKind::layer_norm), Precision::half).arithmetic, Arithmetic::fp32);
-}
-
-TEST(StepKernel, OfACustomOperationHasItsName) {
-  using kernels::Precision;
   for (const bool with_half : {false, true}) {
-    ops::CustomOperation step{.name = "fft"};
-    if (with_half) step.compute_half = [](const float* const*, float* const*) {};
-    const StepKernel kernel = kernel_of(
-        operation(OpKind::custom, {.custom = std::make_shared<const ops::CustomOperation>(step)}), Precision::half);
+    ops::Operation fft{.name = "fft"};
+    if (with_half) fft.half_kernel = half_kernel;
+    const StepKernel kernel = kernel_of(fft, Precision::half);
     EXPECT_EQ(kernel.name, "fft");
     EXPECT_EQ(kernel.isa, kernels::name_of(kernels::active_isa()));
-    EXPECT_EQ(kernel.arithmetic,
-              with_half && kernels::attention_multiplies_bf16() ? Arithmetic::bf16 : Arithmetic::fp32);
+    EXPECT_EQ(kernel.arithmetic, with_half && bf16 ? Arithmetic::bf16 : Arithmetic::fp32);
   }
 }
 
-// The function for half precision runs where the session's attention has it, on every processor.
-TEST(Steps, ACustomOperationRunsTheFunctionOfThePrecision) {
+// The kernel for half precision runs where the session's attention has it, on every processor.
+TEST(Steps, AnOperationRunsTheKernelOfThePrecision) {
   for (const bool with_half : {false, true}) {
     for (const kernels::Precision precision : {kernels::Precision::fp32, kernels::Precision::half}) {
       const Program program = program_of(
           {meta({3})},
           [with_half](In in) -> Results {
-            const Tensor y = meta({3});
-            ops::CustomOperation step{.name = "step"};
-            step.compute = [](const float* const*, float* const* out) { out[0][0] = 1; };
-            if (with_half) step.compute_half = [](const float* const*, float* const* out) { out[0][0] = 2; };
-            ops::record(OpKind::custom, {in[0]}, {y},
-                        {.custom = std::make_shared<const ops::CustomOperation>(std::move(step))});
-            return {y};
+            ops::Operation step{.name = "step", .shape = {3}};
+            step.kernel = [](auto, auto out) { out[0].data[0] = 1; };
+            if (with_half) step.half_kernel = [](auto, auto out) { out[0].data[0] = 2; };
+            return {ops::apply(std::move(step), in)};
           },
           precision);
       const auto workspace = Storage::allocate(program.workspace_bytes());
@@ -375,37 +363,13 @@ TEST(Compile, AnIdOutsideTheTableIsAnErrorOfTheRun) {
 }
 
 TEST(Compile, ErrorsNameOperandsThatStepsCannotRead) {
-  const Tensor x = meta({2, 3, 4});
-  const auto message = [&](const auto& compute) { return testing::error_of([&] { program_of({x}, compute); }); };
-  EXPECT_EQ(message([](In in) -> Results {
-              const Tensor heads = in[0].unsqueeze(0), y = meta({1, 3, 8});
-              const Tensor scores = ops::attention(heads, heads, heads, 1, {}, true).weights;
-              ops::record(OpKind::attention, {heads, heads, heads, scores.transpose(2, 3)}, {y, Tensor()});
-              return {y};
-            }),
-            "compile: expected an attention bias with a contiguous last axis, got [1, 2, 3, 3]");
-  EXPECT_EQ(message([](In in) -> Results {
-              const Tensor y = meta({2, 3});
-              ops::record(OpKind::mean, {in[0].transpose(1, 2)}, {y}, {.axis = 1});
-              return {y};
-            }),
-            "compile: expected a mean over rows with a contiguous last axis, got [2, 4, 3]");
-  EXPECT_EQ(message([](In in) -> Results {
-              return {ops::residual_add(in[0], ops::linear(in[0], ones({4, 4}), {}), meta({4}))};
+  EXPECT_EQ(testing::error_of([] {
+              program_of({meta({2, 3, 4})}, [](In in) -> Results {
+                return {ops::residual_add(in[0], ops::linear(in[0], ones({4, 4}), {}), meta({4}))};
+              });
             }),
             "compile: expected operands that are inputs, results of recorded operations or constants, got [4]: not "
             "recorded, or the weight of a packed layer (see retained_layers)");
-  const auto custom = [](const Tensor& input) {
-    const Tensor y = meta({2});
-    ops::record(OpKind::custom, {input}, {y},
-                {.custom = std::make_shared<const ops::CustomOperation>(ops::CustomOperation{.name = "fft"})});
-    return y;
-  };
-  EXPECT_EQ(message([&](In in) -> Results { return {custom(in[0].transpose(0, 2))}; }),
-            "compile: expected contiguous f32 tensors for fft, got [4, 3, 2] f32, strided");
-  EXPECT_EQ(testing::error_of(
-                [&] { program_of({meta({3}, DType::i64)}, [&](In in) -> Results { return {custom(in[0])}; }); }),
-            "compile: expected contiguous f32 tensors for fft, got [3] i64");
 }
 
 }  // namespace

@@ -40,8 +40,9 @@ bool projects_both_sides(const DownsampledAttention& layer, const Shape& query, 
   const auto meta = [](const Shape& shape) { return Tensor::empty(shape, DType::f32, Device::meta); };
   const ops::Recorder recorder;
   layer.forward(meta(query), meta(key), meta(key));
-  return std::ranges::any_of(recorder.operations(),
-                             [](const ops::Operation& operation) { return operation.kind == ops::OpKind::attention; });
+  return std::ranges::any_of(recorder.operations(), [](const ops::RecordedOperation& recorded) {
+    return recorded.kind() == ops::OpKind::attention;
+  });
 }
 
 // Few tokens against many, both ways, with batches of their own and shared ones.
@@ -110,8 +111,9 @@ TEST(DownsampledAttention, RejectsShapesThatDoNotMatch) {
 bool attends(const std::function<void()>& pass) {
   const ops::Recorder recorder;
   pass();
-  return std::ranges::any_of(recorder.operations(),
-                             [](const ops::Operation& operation) { return operation.kind == ops::OpKind::attention; });
+  return std::ranges::any_of(recorder.operations(), [](const ops::RecordedOperation& recorded) {
+    return recorded.kind() == ops::OpKind::attention;
+  });
 }
 
 Tensor meta(const Shape& shape) { return Tensor::empty(shape, DType::f32, Device::meta); }

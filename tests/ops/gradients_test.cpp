@@ -8,7 +8,6 @@
 
 #include "tests/ops/inputs.h"
 #include "tests/support/golden.h"
-#include "vitrail/autograd/engine.h"
 #include "vitrail/autograd/gradient_check.h"
 #include "vitrail/autograd/variable.h"
 #include "vitrail/ops/activation.h"
@@ -45,33 +44,11 @@ void expect_correct_gradients(const Function& function, In inputs) {
                                << check.numerical << ", analytic " << check.analytic;
 }
 
-// Random values whose first and last axes are exchanged in memory.
-Tensor strided_draw(const Shape& shape, DType dtype) {
-  if (shape.rank() < 2) return Tensor::randn(shape, 99, dtype);
-  Shape stored = shape;
-  std::swap(stored[0], stored[shape.rank() - 1]);
-  return Tensor::randn(stored, 99, dtype).transpose(0, shape.rank() - 1);
-}
-
-// The gradients of the inputs in this dtype, for a fixed random gradient of the output, which is not contiguous.
-std::vector<Tensor> gradients(const Function& function, In inputs, DType dtype) {
-  std::vector<Tensor> leaves;
-  for (const Tensor& input : inputs) {
-    leaves.push_back(input.to(dtype).clone());
-    autograd::set_requires_grad(leaves.back(), true);
-  }
-  const Tensor out = function(leaves);
-  autograd::backward(out, strided_draw(out.shape(), out.dtype()));
-  std::vector<Tensor> grads;
-  for (const Tensor& leaf : leaves) grads.push_back(autograd::grad_of(leaf));
-  return grads;
-}
-
 // The rounding errors of 2^-24 of `terms` summands of order 1 grow as a random walk, √terms; the tolerance is 8 times
 // that.
 void expect_float_agrees(const Function& function, In inputs, double terms) {
-  const std::vector<Tensor> exact = gradients(function, inputs, DType::f64);
-  const std::vector<Tensor> single = gradients(function, inputs, DType::f32);
+  const std::vector<Tensor> exact = gradients_of(function, inputs, DType::f64);
+  const std::vector<Tensor> single = gradients_of(function, inputs, DType::f32);
   for (size_t i = 0; i < exact.size(); ++i) {
     EXPECT_EQ(single[i].dtype(), DType::f32);
     double largest = 1;
@@ -108,7 +85,7 @@ TEST(Gradient, OfActivationsInBfloat16) {
   for (const Activation kind : kActivations) {
     const Function f = [kind](In in) { return activation(in[0], kind); };
     const std::vector<Tensor> inputs{draw({7, 9}, 1).to(DType::bf16).to(DType::f64)};
-    const Tensor half = gradients(f, inputs, DType::bf16)[0], exact = gradients(f, inputs, DType::f64)[0];
+    const Tensor half = gradients_of(f, inputs, DType::bf16)[0], exact = gradients_of(f, inputs, DType::f64)[0];
     EXPECT_EQ(half.dtype(), DType::bf16);
     EXPECT_TRUE(testing::close(half.to(DType::f64), exact, 8 * std::pow(2, -8)));
   }
@@ -224,8 +201,8 @@ TEST(Gradient, OfAMaskedQueryIsZero) {
   Tensor mask = Tensor::zeros({2, 3}, DType::f64);
   for (int s = 0; s < 3; ++s) mask.data<double>()[3 + s] = -inf;
   for (const DType dtype : {DType::f64, DType::f32}) {
-    const auto grads = gradients([&](In in) { return attention(in[0], in[1], in[2], 0.5, mask).out; },
-                                 {draw({1, 1, 2, 4}, 1), draw({1, 1, 3, 4}, 2), draw({1, 1, 3, 4}, 3)}, dtype);
+    const auto grads = gradients_of([&](In in) { return attention(in[0], in[1], in[2], 0.5, mask).out; },
+                                    {draw({1, 1, 2, 4}, 1), draw({1, 1, 3, 4}, 2), draw({1, 1, 3, 4}, 3)}, dtype);
     EXPECT_TRUE(testing::close(grads[0].narrow(2, 1, 1), Tensor::zeros({1, 1, 1, 4}), 0)) << name_of(dtype);
     for (const Tensor& grad : grads) EXPECT_TRUE(std::isfinite(mean(grad.flatten(), 0).item<double>()));
   }
@@ -238,7 +215,7 @@ TEST(Gradient, OfSelfAttentionEqualsThatOfItsParts) {
     const Tensor heads = in[0].view({2, 17, 3, 3, 8}).permute({2, 0, 3, 1, 4});
     return attention(heads.select(0, 0), heads.select(0, 1), heads.select(0, 2), 0.3).out;
   };
-  EXPECT_TRUE(testing::close(gradients(fused, {qkv}, DType::f32)[0], gradients(parts, {qkv}, DType::f32)[0], 0));
+  EXPECT_TRUE(testing::close(gradients_of(fused, {qkv}, DType::f32)[0], gradients_of(parts, {qkv}, DType::f32)[0], 0));
   expect_float_agrees(fused, {qkv}, 100);
   expect_correct_gradients([](In in) { return self_attention(in[0], 2, 0.3); }, {draw({2, 3, 12}, 1)});
 }
@@ -251,7 +228,8 @@ TEST(Gradient, OfTheFirstQueriesEqualsThatOfTheirParts) {
       const Tensor heads = in[0].view({2, 17, 3, 3, 8}).permute({2, 0, 3, 1, 4});
       return attention(heads.select(0, 0).narrow(2, 0, count), heads.select(0, 1), heads.select(0, 2), 0.3).out;
     };
-    EXPECT_TRUE(testing::close(gradients(fused, {qkv}, DType::f32)[0], gradients(parts, {qkv}, DType::f32)[0], 0));
+    EXPECT_TRUE(
+        testing::close(gradients_of(fused, {qkv}, DType::f32)[0], gradients_of(parts, {qkv}, DType::f32)[0], 0));
     expect_float_agrees(fused, {qkv}, 100);
   }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/ops/layout_internal.h"
+#include "vitrail/ops/layout.h"
 
 #include <gtest/gtest.h>
 

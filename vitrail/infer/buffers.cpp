@@ -9,7 +9,7 @@ namespace vitrail::infer {
 namespace {
 
 // True for the weight and bias of a linear layer.  They are packed, so the program does not read the tensors.
-bool is_packed(const FusedOperation& item, size_t input) { return item.op.kind == ops::OpKind::linear && input > 0; }
+bool is_packed(const FusedOperation& item, size_t input) { return item.op.kind() == ops::OpKind::linear && input > 0; }
 
 }  // namespace
 
@@ -19,7 +19,7 @@ BufferPlan::BufferPlan(const std::vector<FusedOperation>& list, const std::vecto
   for (int i = 0; i < static_cast<int>(list.size()); ++i) {
     const FusedOperation& item = list[i];
     for (size_t n = 0; n < item.op.inputs.size(); ++n) {
-      if (!is_packed(item, n)) record_use(item.op.inputs[n], i, item.op.kind == ops::OpKind::cat);
+      if (!is_packed(item, n)) record_use(item.op.inputs[n], i, item.op.kind() == ops::OpKind::cat);
     }
     record_use(item.residual, i, false);
     for (const Tensor& output : item.op.outputs) record_use(output, i, true);
@@ -57,7 +57,7 @@ const Storage* BufferPlan::root(const Storage* storage) const {
 void BufferPlan::share_in_place(const std::vector<FusedOperation>& list) {
   for (int i = 0; i < static_cast<int>(list.size()); ++i) {
     const Tensor& input = list[i].op.inputs[0];
-    const Tensor& source = list[i].op.kind == ops::OpKind::rotary ? input : list[i].residual;
+    const Tensor& source = list[i].op.operation->in_place ? input : list[i].residual;
     if (!source.defined() || !holds(source)) continue;
     const Storage* from = root(source.storage().get());
     // A linear layer writes parts of its result before it has read all of its input.

@@ -19,12 +19,14 @@ struct Operand {
   size_t offset = 0;  // in the workspace, in bytes
   size_t input = 0;   // index among the function's inputs
 
+  // The first element; for integers, cast to a pointer to floats.
   float* at(const Frame& frame) const {
     switch (place) {
       case Place::workspace:
         return reinterpret_cast<float*>(frame.workspace + offset);
       case Place::input:
-        return const_cast<float*>(reinterpret_cast<const float*>(frame.inputs[input])) + tensor.offset();
+        return reinterpret_cast<float*>(const_cast<std::byte*>(frame.inputs[input]) +
+                                        tensor.offset() * static_cast<int64_t>(size_of(tensor.dtype())));
       case Place::constant:
         return tensor.data<float>();
       case Place::none:
@@ -48,27 +50,14 @@ class Emitter {
 
  private:
   Operand operand(const Tensor& tensor) const;
+  Operand integers(const Tensor& tensor, const std::string& reader) const;
   Operand parameter(const Tensor& tensor) const;  // contiguous, as row kernels read it; undefined stays undefined
   std::string name(const Tensor& tensor) const;
-  Step& add(const ops::Operation& op, const std::string& what, std::function<void(const Frame&)> run);
+  Step& add(const ops::RecordedOperation& op, const std::string& what, std::function<void(const Frame&)> run);
 
   void linear(const FusedOperation& item);
-  void layer_norm(const ops::Operation& op);
-  void rms_norm(const ops::Operation& op);
-  void residual_add(const ops::Operation& op);
-  void attention(const ops::Operation& op);
-  void rotary(const ops::Operation& op);
-  void patchify(const ops::Operation& op);
-  void activation(const ops::Operation& op);
-  void silu_gate(const ops::Operation& op);
-  template <class Op>
-  void combine(const ops::Operation& op, Op function);
-  void cat(const ops::Operation& op);
-  void mean(const ops::Operation& op);
-  void copy(const ops::Operation& op);
-  void merge_tokens(const ops::Operation& op);
-  void embedding(const ops::Operation& op);
-  void custom(const ops::Operation& op);
+  void cat(const ops::RecordedOperation& op);
+  void call_kernel(const ops::RecordedOperation& op);  // any other operation
 
   const BufferPlan& plan_;
   const TokenRows& token_rows_;

@@ -38,11 +38,11 @@ FusedOperation* producer_of(std::vector<FusedOperation>& list, const Tensor& ten
 void fuse_residuals(std::vector<FusedOperation>& list, const std::vector<Tensor>& outputs) {
   const auto readers = count_readers(list, outputs);
   for (FusedOperation& add : list) {
-    if (add.op.kind != OpKind::residual_add) continue;
+    if (add.op.kind() != OpKind::residual_add) continue;
     const Tensor branch = add.op.inputs[1];
     FusedOperation* linear = producer_of(list, branch);
-    const bool fits = linear && linear->op.kind == OpKind::linear && !linear->fused_residual() &&
-                      linear->op.attributes.activation == kernels::Activation::none &&
+    const bool fits = linear && linear->op.kind() == OpKind::linear && !linear->fused_residual() &&
+                      linear->op.operation->activation == kernels::Activation::none &&
                       readers.at(branch.storage().get()) == 1 && add.op.inputs[0].is_contiguous();
     if (!fits) continue;
     // The fused operation replaces the addition, because both operands have been computed by then.
@@ -78,16 +78,16 @@ void eliminate_dead_operations(std::vector<FusedOperation>& list, const std::vec
 void write_into_concatenations(std::vector<FusedOperation>& list, const std::vector<Tensor>& outputs) {
   const auto readers = count_readers(list, outputs);
   for (FusedOperation& cat : list) {
-    if (cat.op.kind != OpKind::cat) continue;
+    if (cat.op.kind() != OpKind::cat) continue;
     int64_t at = 0;
     for (Tensor& part : cat.op.inputs) {
-      const int64_t length = part.size(cat.op.attributes.axis);
-      const Tensor slice = cat.op.outputs[0].narrow(cat.op.attributes.axis, at, length);
+      const int64_t length = part.size(cat.op.operation->axis);
+      const Tensor slice = cat.op.outputs[0].narrow(cat.op.operation->axis, at, length);
       at += length;
       if (!part.is_meta() || !part.is_contiguous() || readers.at(part.storage().get()) != 1) continue;
-      FusedOperation* add = producer_of(list, part);
-      if (!add || add->op.kind != OpKind::add) continue;
-      add->op.outputs[0] = slice;
+      FusedOperation* producer = producer_of(list, part);
+      if (!producer || !producer->op.operation->strided_result) continue;
+      producer->op.outputs[0] = slice;
       part = slice;  // has nothing left to copy, since it is a view of the output
     }
   }
@@ -95,9 +95,10 @@ void write_into_concatenations(std::vector<FusedOperation>& list, const std::vec
 
 }  // namespace
 
-std::vector<FusedOperation> rewrite(std::vector<ops::Operation> operations, const std::vector<Tensor>& outputs) {
+std::vector<FusedOperation> rewrite(std::vector<ops::RecordedOperation> operations,
+                                    const std::vector<Tensor>& outputs) {
   std::vector<FusedOperation> list;
-  for (ops::Operation& op : operations) list.push_back({std::move(op), {}, {}});
+  for (ops::RecordedOperation& op : operations) list.push_back({std::move(op), {}, {}});
   fuse_residuals(list, outputs);
   eliminate_dead_operations(list, outputs);
   write_into_concatenations(list, outputs);

@@ -10,14 +10,15 @@ namespace vitrail::infer {
 // An operation of the list.  `residual` and, if there is one, `scale` are set if a residual_add was fused into a linear
 // layer: out = residual + scale · linear(x).
 struct FusedOperation {
-  ops::Operation op;
+  ops::RecordedOperation op;
   Tensor residual, scale;
   bool fused_residual() const { return residual.defined(); }
 };
 
 // 1. A linear layer whose only reader is a residual_add performs the addition, which saves a pass over memory.
 // 2. Operations whose results nothing reads are removed.
-// 3. An addition whose only reader is a concatenation writes directly into the concatenated tensor.
-std::vector<FusedOperation> rewrite(std::vector<ops::Operation> operations, const std::vector<Tensor>& outputs);
+// 3. An operation whose kernel writes strided results, such as an addition, and whose only reader is a concatenation,
+//    writes directly into the concatenated tensor.
+std::vector<FusedOperation> rewrite(std::vector<ops::RecordedOperation> operations, const std::vector<Tensor>& outputs);
 
 }  // namespace vitrail::infer

@@ -13,7 +13,7 @@ constexpr const char* kImages = "images";
 
 struct Recording {
   Tensor images;
-  std::vector<ops::Operation> operations;
+  std::vector<ops::RecordedOperation> operations;
   std::vector<std::pair<std::string, Tensor>> outputs;
 };
 
@@ -55,7 +55,7 @@ PendingFiles write_image_model(const models::VisionTransformer& model, const mod
       {.opset = options.opset, .dynamic_batch = options.dynamic_batch, .activations = options.activations});
   lowering.bind_batch(recording.images,
                       pixels ? normalised_pixels(graph, kImages, config.preprocessing, channels) : kImages);
-  for (const ops::Operation& operation : recording.operations) lowering.lower(operation);
+  for (const ops::RecordedOperation& operation : recording.operations) lowering.lower(operation);
   if (const auto unused = lowering.unused_activations(); !unused.empty())
     throw Error("ONNX", "activations of linear layers of the model", unused.front());
   for (const auto& [name, tensor] : recording.outputs) {

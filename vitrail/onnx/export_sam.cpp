@@ -61,7 +61,7 @@ PendingFiles write_encoder(const models::Sam& sam, const std::filesystem::path& 
   Lowering lowering(graph, parameter_names(sam), {.opset = options.opset, .dynamic_batch = options.dynamic_batch});
   lowering.bind_batch(images,
                       pixels ? padded(graph, normalised_pixels(graph, kImage, preprocessing(), 3), size) : kImage);
-  for (const ops::Operation& operation : recorder.operations()) lowering.lower(operation);
+  for (const ops::RecordedOperation& operation : recorder.operations()) lowering.lower(operation);
   graph.add_output(lowering.value_of(embedding.permute({0, 3, 1, 2})),
                    {"image_embeddings", DType::f32, {batch, config.out_chans, config.grid, config.grid}});
   if (sam.config().decoder.high_quality) {

@@ -79,7 +79,7 @@ PendingFiles write_text_tower(const models::TextTower& tower, const std::filesys
   lowering.bind_batch(ids, kIds);
   lowering.bind(rows, pooled_rows(graph, config, options.dynamic_batch));
   if (config.class_token) lowering.bind(mask, padding_mask(graph, config));
-  for (const ops::Operation& operation : recorder.operations()) lowering.lower(operation);
+  for (const ops::RecordedOperation& operation : recorder.operations()) lowering.lower(operation);
   graph.add_output(lowering.value_of(embeddings), {"text_embeds", DType::f32, {batch, config.output_dim}});
   return write_model(graph, text_onnx_file(path),
                      {{"logit_scale", number(tower.logit_scale)}, {"logit_bias", number(tower.logit_bias)}}, options);

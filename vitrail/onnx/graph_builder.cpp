@@ -150,8 +150,8 @@ std::string GraphBuilder::unique(const std::string& wanted) {
   return name;
 }
 
-std::string GraphBuilder::node(const std::string& op, const std::vector<std::string>& inputs,
-                               const std::vector<Attribute>& attributes) {
+std::string GraphBuilder::add_node(const std::string& op, const std::vector<std::string>& inputs,
+                                   const std::vector<Attribute>& attributes) {
   ProtobufWriter out;
   for (const std::string& input : inputs) out.text(field::node_input, input);
   out.text(field::node_op_type, op);
@@ -202,10 +202,6 @@ std::string GraphBuilder::integer(int64_t value, DType dtype) {
     initializers_.push_back({known, Tensor::full({}, static_cast<double>(value), dtype)});
   }
   return known;
-}
-
-std::string GraphBuilder::slice(const std::string& x, const Ints& axes, const Ints& starts, const Ints& ends) {
-  return node("Slice", {x, constant(starts), constant(ends), constant(axes)});
 }
 
 std::string GraphBuilder::cast(const std::string& x, DType dtype) {

@@ -8,20 +8,15 @@
 #include <set>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "vitrail/base/atomic_file.h"
-#include "vitrail/tensor/tensor.h"
+#include "vitrail/ops/onnx_operators.h"
 
 namespace vitrail::onnx {
 
-using Ints = std::vector<int64_t>;
-
-struct Attribute {
-  std::string name;
-  std::variant<int64_t, float, Ints, std::string> value;
-};
+using ops::Ints;
+using Attribute = ops::OnnxAttribute;
 
 // Extents that a caller chooses, in the shapes of inputs and outputs.
 constexpr int64_t kBatch = -1, kNumPoints = -2, kHeight = -3, kWidth = -4;
@@ -43,22 +38,15 @@ struct ModelInfo {
 using PendingFiles = std::vector<std::unique_ptr<AtomicFile>>;
 void commit(const PendingFiles& files);  // together
 
-// Values are named.  Every operator here has one output, whose name node() returns.  The file has what the outputs
-// need.
-class GraphBuilder {
+// The file has what the outputs need.
+class GraphBuilder : public ops::OnnxGraph {
  public:
-  // Two equal calls give the same value: an operator is computed once.  An optional input that is left out is "".
-  std::string node(const std::string& op, const std::vector<std::string>& inputs,
-                   const std::vector<Attribute>& attributes = {});
-  std::string constant(const Tensor& tensor, const std::string& name);  // f32, i8, u8 or i64; may be a strided view
-  std::string constant(const Ints& values);
-  std::string scalar(double value);
+  std::string constant(const Tensor& tensor, const std::string& name) override;
+  std::string constant(const Ints& values) override;
+  std::string scalar(double value) override;
   std::string integer(int64_t value, DType dtype);  // without axes; i64, i8 or u8
   std::string index(int64_t value) { return integer(value, DType::i64); }
 
-  std::string reshape(const std::string& x, const Ints& shape) { return node("Reshape", {x, constant(shape)}); }
-  std::string transpose(const std::string& x, const Ints& order) { return node("Transpose", {x}, {{"perm", order}}); }
-  std::string slice(const std::string& x, const Ints& axes, const Ints& starts, const Ints& ends);
   std::string cast(const std::string& x, DType dtype);
   std::string concat(const std::vector<std::string>& parts, int64_t axis);
   std::string extent(const std::string& x, int64_t axis);  // an axis of x has it, i64 [1]
@@ -72,6 +60,8 @@ class GraphBuilder {
                                    uint64_t inline_bytes) const;
 
  private:
+  std::string add_node(const std::string& op, const std::vector<std::string>& inputs,
+                       const std::vector<Attribute>& attributes) override;
   struct Initializer {
     std::string name;
     Tensor tensor;

@@ -107,7 +107,7 @@ std::string DecoderGraph::image() {
   const ops::Recorder recorder;
   const Tensor dense = sam_.prompt_encoder().mask(mask);
   lowering_.bind(mask, kMask);
-  for (const ops::Operation& operation : recorder.operations()) lowering_.lower(operation);
+  for (const ops::RecordedOperation& operation : recorder.operations()) lowering_.lower(operation);
   const std::string given = graph_.node("Mul", {lowering_.value_of(dense), kHasMask});
   const std::string none = graph_.node(
       "Mul", {lowering_.value_of(sam_.prompt_encoder().no_mask()), graph_.node("Sub", {graph_.scalar(1), kHasMask})});
@@ -125,7 +125,7 @@ DecoderGraph::Masks DecoderGraph::decoded() {
   const models::SamMaskDecoder& decoder = sam_.mask_decoder();
   const models::SamMasks result =
       decoder.forward(image_input, sam_.prompt_encoder().grid_positions(), decoder.tokens(points), hq_features());
-  for (const ops::Operation& operation : recorder.operations()) lowering_.lower(operation);
+  for (const ops::RecordedOperation& operation : recorder.operations()) lowering_.lower(operation);
   return {lowering_.value_of(result.logits), lowering_.value_of(result.iou)};
 }
 

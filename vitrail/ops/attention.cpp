@@ -5,10 +5,9 @@
 
 #include "vitrail/autograd/variable.h"
 #include "vitrail/kernels/attention/attention.h"
-#include "vitrail/ops/dispatch_internal.h"
 #include "vitrail/ops/elementwise.h"
-#include "vitrail/ops/layout_internal.h"
 #include "vitrail/ops/linear.h"
+#include "vitrail/ops/operation.h"
 #include "vitrail/ops/precision.h"
 #include "vitrail/ops/softmax.h"
 #include "vitrail/ops/tokens.h"
@@ -34,6 +33,13 @@ void check_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Te
 template <class T>
 kernels::HeadView<T> head_view(const Tensor& t) {
   return {t.data<std::remove_const_t<T>>(), t.strides()[0], t.strides()[1], t.strides()[2]};
+}
+
+// A view [B, H, N, d] as the kernel's argument.
+template <class T>
+kernels::HeadView<T> head_view(const View<T>& heads) {
+  const Shape& strides = heads.tensor->strides();
+  return {heads.data, strides[0], strides[1], strides[2]};
 }
 
 // [B, N, H·d] → [B, H, N, d], as a view.
@@ -154,21 +160,70 @@ AttentionResult attention_reference(const Tensor& q, const Tensor& k, const Tens
   return {merge_heads(matmul(weights, v)), weights.detach()};
 }
 
+// The step of a compiled program: in: q, k, v, [bias]; out: the heads, merged, and optionally the weights.
+void attention_step(std::span<const View<const float>> in, std::span<const View<float>> out, double scale,
+                    kernels::Precision precision) {
+  const Tensor &q = *in[0].tensor, &k = *in[1].tensor;
+  const Shape& merged = out[0].tensor->strides();
+  kernels::AttentionArgs args{.batch = q.size(0),
+                              .heads = q.size(1),
+                              .queries = q.size(2),
+                              .keys = k.size(2),
+                              .head_dim = q.size(3),
+                              .q = head_view(in[0]),
+                              .k = head_view(in[1]),
+                              .v = head_view(in[2]),
+                              .out = {out[0].data, merged[0], q.size(3), merged[1]},
+                              .scale = static_cast<float>(scale),
+                              .precision = precision};
+  if (in[3].data) {
+    const Shape strides = in[3].tensor->expand({args.batch, args.heads, args.queries, args.keys}).strides();
+    args.bias = {in[3].data, strides[0], strides[1], strides[2]};
+  }
+  if (out.size() > 1) args.weights = out[1].data;
+  kernels::attention(args);
+}
+
+// softmax(scale · q kᵀ + bias) v, heads merged: [B, H, T, d] → [B, T, H·d]
+std::string onnx_attention(OnnxValues& onnx, const std::vector<Tensor>& in, const std::vector<Tensor>& out,
+                           double scale) {
+  OnnxGraph& graph = onnx.graph();
+  const std::string scaled = graph.node("Mul", {onnx.value_of(in[0]), graph.scalar(scale)});
+  std::string scores = graph.node("MatMul", {scaled, onnx.value_of(in[1].transpose(2, 3))});
+  if (in[3].defined()) scores = graph.node("Add", {scores, onnx.value_of(in[3])});
+  const std::string weights = graph.node("Softmax", {scores}, {{"axis", int64_t{-1}}});
+  if (out.size() > 1) onnx.bind(out[1], weights);
+  const std::string heads = graph.transpose(graph.node("MatMul", {weights, onnx.value_of(in[2])}), {0, 2, 1, 3});
+  return graph.reshape(heads, {0, 0, in[0].size(1) * in[0].size(3)});  // 0: as it was
+}
+
+AttentionResult recorded_attention(const Tensor& q, const Tensor& k, const Tensor& v, double scale, const Tensor& bias,
+                                   bool need_weights) {
+  using In = std::span<const View<const float>>;
+  using Out = std::span<const View<float>>;
+  Operation operation{
+      .name = "attention",
+      .kind = OpKind::attention,
+      .shape = {q.size(0), q.size(2), q.size(1) * q.size(3)},
+      .kernel = [scale](In in, Out out) { attention_step(in, out, scale, kernels::Precision::fp32); },
+      .half_kernel = [scale](In in, Out out) { attention_step(in, out, scale, kernels::Precision::half); },
+      .layout = with_contiguous_last_axis,
+      .flops = 4 * static_cast<double>(q.numel()) * static_cast<double>(k.size(2)),
+      .text = str("attention heads=", q.size(1)),
+      .keeps_token_order = true,  // a row per query
+      .onnx = [scale](OnnxValues& onnx, const auto& in,
+                      const auto& out) { return onnx_attention(onnx, in, out, scale); }};
+  if (need_weights) operation.further_results = {{{q.size(0), q.size(1), q.size(2), k.size(2)}}};
+  const std::vector<Tensor> results = recorded(std::move(operation), {q, k, v, bias});
+  return {results[0], need_weights ? results[1] : Tensor()};
+}
+
 }  // namespace
 
 AttentionResult attention(const Tensor& q, const Tensor& k, const Tensor& v, double scale, const Tensor& bias,
                           bool need_weights) {
   check_attention(q, k, v, bias);
-  if (symbolic({&q, &k, &v})) {
-    AttentionResult result;
-    result.out = symbolic_result({q.size(0), q.size(2), q.size(1) * q.size(3)}, q.dtype());
-    if (need_weights) result.weights = symbolic_result({q.size(0), q.size(1), q.size(2), k.size(2)}, q.dtype());
-    record(OpKind::attention,
-           {with_contiguous_last_axis(q), with_contiguous_last_axis(k), with_contiguous_last_axis(v),
-            with_contiguous_last_axis(bias)},
-           {result.out, result.weights}, {.scale = scale});
-    return result;
-  }
+  if (symbolic({q, k, v})) return recorded_attention(q, k, v, scale, bias, need_weights);
   if (compute_dtype(q, "attention") == DType::f64) {
     AttentionResult result = attention_reference(q, k, v, scale, bias);
     if (!need_weights) result.weights = {};

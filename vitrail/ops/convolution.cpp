@@ -3,12 +3,10 @@
 
 #include <algorithm>
 
-#include "vitrail/autograd/variable.h"
 #include "vitrail/base/parallel.h"
 #include "vitrail/base/round_up_internal.h"
-#include "vitrail/ops/custom_internal.h"
-#include "vitrail/ops/dispatch_internal.h"
 #include "vitrail/ops/elementwise.h"
+#include "vitrail/ops/operation.h"
 
 namespace vitrail::ops {
 namespace {
@@ -164,35 +162,42 @@ Neighbourhoods neighbourhoods_of(const Tensor& x, int64_t stride, const char* wh
   return {{x.size(0), x.size(1), x.size(2), x.size(3)}, stride};
 }
 
+// A convolution of x [B, h, w, C] with padding 1.  weights: [out, C / group, 3, 3] and optionally the bias.
+std::string onnx_convolution(OnnxValues& onnx, const Tensor& x, const std::vector<std::string>& weights, int64_t stride,
+                             int64_t group) {
+  OnnxGraph& graph = onnx.graph();
+  std::vector<std::string> inputs{graph.transpose(onnx.value_of(x), {0, 3, 1, 2})};
+  inputs.insert(inputs.end(), weights.begin(), weights.end());
+  const std::string y = graph.node(
+      "Conv", inputs,
+      {{"group", group}, {"kernel_shape", Ints{3, 3}}, {"pads", Ints{1, 1, 1, 1}}, {"strides", Ints{stride, stride}}});
+  return graph.transpose(y, {0, 2, 3, 1});
+}
+
 }  // namespace
 
 Tensor unfold_3x3(const Tensor& x, int64_t stride) {
   const Neighbourhoods of = neighbourhoods_of(x, stride, "unfold_3x3");
-  const Shape shape = of.result(kTaps * of.map.channels);
-  if (symbolic({&x})) {
-    return recorded_custom("unfold_3x3", {x}, shape,
-                           [of](const float* const* in, float* const* out) { unfold_forward(in[0], out[0], of); }, 0,
-                           {}, {.height = stride, .width = stride});
-  }
-  const DType dtype = compute_dtype(x, "unfold_3x3");
-  const Tensor xc = prepared(x, dtype);
-  Tensor result = Tensor::empty(shape, dtype);
-  dispatch_compute(dtype, [&](auto tag) {
-    using T = decltype(tag);
-    unfold_forward<T>(xc.data<T>(), result.data<T>(), of);
-  });
-  result = result.to(x.dtype());
-  if (autograd::recording({x})) {
-    autograd::record(result, "unfold_3x3", {x}, [of, dtype, to = x.shape()](const Tensor& grad) {
-      const Tensor g = prepared(grad, dtype), grad_x = Tensor::empty(to, dtype);
-      dispatch_compute(dtype, [&](auto tag) {
-        using T = decltype(tag);
-        unfold_backward<T>(g.data<T>(), grad_x.data<T>(), of);
-      });
-      return std::vector<Tensor>{grad_x};
-    });
-  }
-  return result;
+  return apply({.name = "unfold_3x3",
+                .shape = of.result(kTaps * of.map.channels),
+                .kernel = [of](auto in, auto out) { unfold_forward(in[0].data, out[0].data, of); },
+                .gradient =
+                    [of](const auto& in, const auto&) {
+                      return backward_kernel(
+                          in, {}, [of](auto from, auto grads) { unfold_backward(from[0].data, grads[0].data, of); });
+                    },
+                // A linear layer of 3×3 neighbourhoods, in the order (channel, tap) of a convolution's weight.
+                .onnx =
+                    [stride](OnnxValues& onnx, const auto& in, const auto& out) {
+                      onnx.replace_linear(out[0], [&onnx, x = in[0], stride](const Tensor& weight, const Tensor& bias) {
+                        const Tensor kernel = weight.to(DType::f32).view({weight.size(0), x.size(3), 3, 3});
+                        std::vector<std::string> weights{onnx.value_of(kernel)};
+                        if (bias.defined()) weights.push_back(onnx.value_of(bias));
+                        return onnx_convolution(onnx, x, weights, stride, 1);
+                      });
+                      return "";
+                    }},
+               {x});
 }
 
 Tensor depthwise_conv_3x3(const Tensor& x, const Tensor& weight, const Tensor& bias, int64_t stride) {
@@ -203,34 +208,29 @@ Tensor depthwise_conv_3x3(const Tensor& x, const Tensor& weight, const Tensor& b
                 str(weight.shape(), " and ", bias.shape()));
   }
   const Tensor taps = contiguous(weight.view({channels, kTaps}).transpose(0, 1));  // [9, C]
-  if (symbolic({&x, &taps, &bias})) {
-    const double flops = 2.0 * kTaps * static_cast<double>(of.result(channels).numel());
-    return recorded_custom(
-        "depthwise_conv_3x3", {x, taps, bias}, of.result(channels),
-        [of](const float* const* in, float* const* out) { depthwise_forward(in[0], in[1], in[2], out[0], of); }, flops,
-        {}, {.height = stride, .width = stride});
-  }
-  const DType dtype = compute_dtype(x, "depthwise_conv_3x3");
-  const Tensor xc = prepared(x, dtype), w = prepared(taps, dtype), b = prepared(bias, dtype);
-  Tensor result = Tensor::empty(of.result(channels), dtype);
-  dispatch_compute(dtype, [&](auto tag) {
-    using T = decltype(tag);
-    depthwise_forward<T>(xc.data<T>(), w.data<T>(), b.data<T>(), result.data<T>(), of);
-  });
-  result = result.to(x.dtype());
-  if (autograd::recording({x, taps, bias})) {
-    autograd::record(result, "depthwise_conv_3x3", {x, taps, bias}, [of, dtype, xc, w](const Tensor& grad) {
-      const Tensor g = prepared(grad, dtype), grad_x = Tensor::empty(xc.shape(), dtype);
-      const Tensor grad_w = Tensor::empty(w.shape(), dtype);
-      dispatch_compute(dtype, [&](auto tag) {
-        using T = decltype(tag);
-        depthwise_backward_x<T>(g.data<T>(), w.data<T>(), grad_x.data<T>(), of);
-        depthwise_backward_weight<T>(g.data<T>(), xc.data<T>(), grad_w.data<T>(), of);
-      });
-      return std::vector<Tensor>{grad_x, grad_w, reduced_to(g, {w.size(1)})};
-    });
-  }
-  return result;
+  return apply(
+      {.name = "depthwise_conv_3x3",
+       .shape = of.result(channels),
+       .kernel = [of](auto in, auto out) { depthwise_forward(in[0].data, in[1].data, in[2].data, out[0].data, of); },
+       .gradient = [of](const Tensors& in, const Tensors&) -> Backward {
+         return [of, x = in[0], w = in[1]](const Tensor& grad) {
+           const Tensor g = prepared(grad, x.dtype()), grad_x = Tensor::empty(x.shape(), x.dtype()),
+                        grad_w = Tensor::empty(w.shape(), x.dtype());
+           dispatch_compute(x.dtype(), [&](auto tag) {
+             using T = decltype(tag);
+             depthwise_backward_x<T>(g.data<T>(), w.data<T>(), grad_x.data<T>(), of);
+             depthwise_backward_weight<T>(g.data<T>(), x.data<T>(), grad_w.data<T>(), of);
+           });
+           return Tensors{grad_x, grad_w, reduced_to(g, {w.size(1)})};
+         };
+       },
+       .flops = 2.0 * kTaps* static_cast<double>(of.result(channels).numel()),
+       .onnx =
+           [stride, channels](OnnxValues& onnx, const auto& in, const auto&) {
+             const Tensor kernel = in[1].to(DType::f32).transpose(0, 1).reshape({channels, 1, 3, 3});
+             return onnx_convolution(onnx, in[0], {onnx.value_of(kernel), onnx.value_of(in[2])}, stride, channels);
+           }},
+      {x, taps, bias});
 }
 
 Tensor pixel_shuffle(const Tensor& x, int64_t factor) {
@@ -240,30 +240,24 @@ Tensor pixel_shuffle(const Tensor& x, int64_t factor) {
   }
   const Map map{x.size(0), x.size(1), x.size(2), x.size(3) / (factor * factor)};
   const Shape shape{map.batch, factor * map.height, factor * map.width, map.channels};
-  if (symbolic({&x})) {
-    return recorded_custom("pixel_shuffle", {x}, shape, [map, factor](const float* const* in, float* const* out) {
-      shuffle<false>(in[0], out[0], map, factor);
-    });
-  }
-  const DType dtype = compute_dtype(x, "pixel_shuffle");
-  const Tensor xc = prepared(x, dtype);
-  Tensor result = Tensor::empty(shape, dtype);
-  dispatch_compute(dtype, [&](auto tag) {
-    using T = decltype(tag);
-    shuffle<false>(static_cast<const T*>(xc.data<T>()), result.data<T>(), map, factor);
-  });
-  result = result.to(x.dtype());
-  if (autograd::recording({x})) {
-    autograd::record(result, "pixel_shuffle", {x}, [map, factor, dtype, to = x.shape()](const Tensor& grad) {
-      const Tensor g = prepared(grad, dtype), grad_x = Tensor::empty(to, dtype);
-      dispatch_compute(dtype, [&](auto tag) {
-        using T = decltype(tag);
-        shuffle<true>(grad_x.data<T>(), static_cast<const T*>(g.data<T>()), map, factor);
-      });
-      return std::vector<Tensor>{grad_x};
-    });
-  }
-  return result;
+  return apply({.name = "pixel_shuffle",
+                .shape = shape,
+                .kernel = [=](auto in, auto out) { shuffle<false>(in[0].data, out[0].data, map, factor); },
+                .gradient =
+                    [=](const auto& in, const auto&) {
+                      return backward_kernel(in, {}, [=](auto from, auto grads) {
+                        shuffle<true>(grads[0].data, from[0].data, map, factor);
+                      });
+                    },
+                .onnx =
+                    [=](OnnxValues& onnx, const auto& in, const auto&) {
+                      OnnxGraph& graph = onnx.graph();
+                      const std::string cells = graph.reshape(
+                          onnx.value_of(in[0]), {-1, map.height, map.width, map.channels, factor, factor});
+                      return graph.reshape(graph.transpose(cells, {0, 1, 4, 2, 5, 3}),
+                                           {-1, map.height * factor, map.width * factor, map.channels});
+                    }},
+               {x});
 }
 
 }  // namespace vitrail::ops

@@ -7,19 +7,33 @@
 #include "vitrail/base/parallel.h"
 #include "vitrail/base/random.h"
 #include "vitrail/kernels/rowwise/elementwise.h"
-#include "vitrail/ops/dispatch_internal.h"
+#include "vitrail/ops/operation.h"
+#include "vitrail/ops/row_loops_internal.h"
 
 namespace vitrail::ops {
 namespace {
 
-void add_span(const float* a, const float* b, float* out, int64_t n) { kernels::add(a, b, out, n); }
-void add_span(const double* a, const double* b, double* out, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) out[i] = a[i] + b[i];
-}
-void multiply_span(const float* a, const float* b, float* out, int64_t n) { kernels::multiply(a, b, out, n); }
-void multiply_span(const double* a, const double* b, double* out, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) out[i] = a[i] * b[i];
-}
+// The element-wise functions: of two elements, and of blocks of memory.
+struct Sum {
+  void block(const float* a, const float* b, float* out, int64_t n) const { kernels::add(a, b, out, n); }
+  void block(const double* a, const double* b, double* out, int64_t n) const {
+    std::transform(a, a + n, b, out, *this);
+  }
+  template <class T>
+  T operator()(T a, T b) const {
+    return a + b;
+  }
+};
+struct Product {
+  void block(const float* a, const float* b, float* out, int64_t n) const { kernels::multiply(a, b, out, n); }
+  void block(const double* a, const double* b, double* out, int64_t n) const {
+    std::transform(a, a + n, b, out, *this);
+  }
+  template <class T>
+  T operator()(T a, T b) const {
+    return a * b;
+  }
+};
 
 // True if broadcasting `shape` to `target` repeats its memory as a block: without leading extents of 1, it equals the
 // last extents of `target`, as a bias or a table of positions.
@@ -30,38 +44,37 @@ bool broadcasts_as_block(const Shape& shape, const Shape& target) {
   return numel == shape.numel();
 }
 
-// Calls fn(a, b, out, n) on blocks of the memory of two tensors that broadcast to `shape`.
-template <class T, class Fn>
-Tensor combine(const Tensor& a, const Tensor& b, const Shape& shape, Fn fn) {
-  const Tensor result = Tensor::empty(shape, a.dtype());
-  if (result.numel() == 0) return result;
-  const Tensor left = a.expand(shape).contiguous();
-  constexpr int64_t kMinBlock = 64;  // a call for less, such as a factor, takes longer than copies of it
-  const bool as_block = broadcasts_as_block(b.shape(), shape) && b.numel() >= std::min(kMinBlock, result.numel());
-  const Tensor right = as_block ? b.contiguous() : b.expand(shape).contiguous();
-  const int64_t block = right.numel();
-  for (int64_t at = 0; at < result.numel(); at += block) {
-    fn(left.data<T>() + at, right.data<T>(), result.data<T>() + at, block);
+// out = function(a, b), broadcast.
+template <class T, class Function>
+void combine(const View<const T>& a, const View<const T>& b, const View<T>& out, const Function& function) {
+  constexpr int64_t kMinBlock = 64;  // a call for less, such as a factor, takes longer than the loop
+  const int64_t n = out.tensor->numel(), block = b.tensor->numel();
+  if (n == 0) return;
+  const bool in_blocks = a.tensor->shape() == out.tensor->shape() && a.tensor->is_contiguous() &&
+                         b.tensor->is_contiguous() && out.tensor->is_contiguous() &&
+                         broadcasts_as_block(b.tensor->shape(), out.tensor->shape()) && block >= std::min(kMinBlock, n);
+  if (!in_blocks) {
+    return combine_rows(a.data, *a.tensor, b.data, *b.tensor, out.data, *out.tensor, function);
   }
-  return result;
+  for (int64_t at = 0; at < n; at += block) function.block(a.data + at, b.data, out.data + at, block);
 }
 
-Tensor product(const Tensor& a, const Tensor& b) {
-  Tensor result;
-  const Shape shape = broadcast_shapes(a.shape(), b.shape(), "mul");
-  dispatch_compute(a.dtype(), [&](auto tag) {
-    using T = decltype(tag);
-    result = combine<T>(a, b, shape, [](const T* x, const T* y, T* to, int64_t n) { multiply_span(x, y, to, n); });
-  });
-  return result;
+template <class Function>
+Operation elementwise(const char* name, const char* onnx_name, const Shape& shape, Function function) {
+  return {.name = name,
+          .shape = shape,
+          .kernel = [function](auto in, auto out) { combine(in[0], in[1], out[0], function); },
+          .layout = with_any_strides,
+          .keeps_token_order = true,
+          .strided_result = true,
+          .onnx =
+              [onnx_name](OnnxValues& onnx, const auto& in, const auto&) {
+                return onnx.graph().node(onnx_name, {onnx.value_of(in[0]), onnx.value_of(in[1])});
+              }};
 }
 
-// Records an operation on a meta tensor.  Returns undefined if the operation must be computed instead.
-Tensor recorded(OpKind kind, const Tensor& a, const Tensor& b, const Shape& shape) {
-  if (!symbolic({&a, &b})) return {};
-  const Tensor result = symbolic_result(shape, a.dtype());
-  record(kind, {a, b}, {result});
-  return result;
+Operation product(const Tensor& a, const Tensor& b) {
+  return elementwise("mul", "Mul", broadcast_shapes(a.shape(), b.shape(), "mul"), Product());
 }
 
 }  // namespace
@@ -95,39 +108,25 @@ Tensor reduced_to(const Tensor& grad, const Shape& shape) {
 }
 
 Tensor add(const Tensor& a, const Tensor& b) {
-  const Shape shape = broadcast_shapes(a.shape(), b.shape(), "add");
-  if (const Tensor listed = recorded(OpKind::add, a, b, shape); listed.defined()) return listed;
-  const DType dtype = compute_dtype(a, "add");
-  const Tensor ac = prepared(a, dtype), bc = prepared(b, dtype);
-  Tensor result;
-  dispatch_compute(dtype, [&](auto tag) {
-    using T = decltype(tag);
-    result = combine<T>(ac, bc, shape, [](const T* x, const T* y, T* to, int64_t n) { add_span(x, y, to, n); });
-  });
-  result = result.to(a.dtype());
-  if (autograd::recording({a, b})) {
-    autograd::record(result, "add", {a, b}, [left = a.shape(), right = b.shape()](const Tensor& grad) {
-      return std::vector<Tensor>{reduced_to(grad, left), reduced_to(grad, right)};
-    });
-  }
-  return result;
+  Operation sum = elementwise("add", "Add", broadcast_shapes(a.shape(), b.shape(), "add"), Sum());
+  sum.gradient = [left = a.shape(), right = b.shape()](const auto&, const auto&) -> Backward {
+    return [left, right](const Tensor& grad) { return Tensors{reduced_to(grad, left), reduced_to(grad, right)}; };
+  };
+  return apply(std::move(sum), {a, b});
 }
 
 Tensor mul(const Tensor& a, const Tensor& b) {
-  const Shape shape = broadcast_shapes(a.shape(), b.shape(), "mul");
-  if (const Tensor listed = recorded(OpKind::mul, a, b, shape); listed.defined()) return listed;
-  const DType dtype = compute_dtype(a, "mul");
-  const Tensor ac = prepared(a, dtype), bc = prepared(b, dtype);
-  Tensor result = product(ac, bc).to(a.dtype());
-  if (autograd::recording({a, b})) {
-    const bool for_a = autograd::requires_grad(a), for_b = autograd::requires_grad(b);
-    autograd::record(result, "mul", {a, b}, [ac, bc, for_a, for_b](const Tensor& grad) {
-      const Tensor g = prepared(grad, ac.dtype());
-      return std::vector<Tensor>{for_a ? reduced_to(product(g, bc), ac.shape()) : Tensor(),
-                                 for_b ? reduced_to(product(g, ac), bc.shape()) : Tensor()};
-    });
-  }
-  return result;
+  Operation operation = product(a, b);
+  operation.gradient = [for_a = autograd::requires_grad(a), for_b = autograd::requires_grad(b)](
+                           const Tensors& in, const Tensors&) -> Backward {
+    return [a = in[0], b = in[1], for_a, for_b](const Tensor& grad) {
+      const Tensor g = prepared(grad, a.dtype());
+      const auto times = [&g](const Tensor& x) { return computed(product(g, x), {g, x})[0]; };
+      return Tensors{for_a ? reduced_to(times(b), a.shape()) : Tensor(),
+                     for_b ? reduced_to(times(a), b.shape()) : Tensor()};
+    };
+  };
+  return apply(std::move(operation), {a, b});
 }
 
 Tensor dropout_mask(const Shape& shape, double p, uint64_t key, const std::vector<int64_t>& positions, DType dtype) {

@@ -3,33 +3,18 @@
 
 #include <algorithm>
 
-#include "vitrail/autograd/variable.h"
-#include "vitrail/ops/dispatch_internal.h"
+#include "vitrail/ops/operation.h"
 
 namespace vitrail::ops {
 namespace {
 
-void check_ids(const Tensor& ids, int64_t rows) {
-  const int64_t* const values = ids.data<int64_t>();
-  const int64_t* const outside =
-      std::find_if(values, values + ids.numel(), [rows](int64_t id) { return id < 0 || id >= rows; });
-  if (outside != values + ids.numel()) throw Error("embedding", str("ids from 0 to ", rows - 1), str(*outside));
-}
-
-template <class T>
-void embedding_forward(const Tensor& ids, const Tensor& weight, const Tensor& result) {
-  const int64_t cols = weight.size(1);
-  for (int64_t i = 0; i < ids.numel(); ++i) {
-    std::copy_n(weight.data<T>() + ids.data<int64_t>()[i] * cols, cols, result.data<T>() + i * cols);
-  }
-}
-
-template <class T>
-void embedding_backward(const Tensor& ids, const Tensor& grad, const Tensor& grad_weight) {
-  const int64_t cols = grad_weight.size(1);
-  for (int64_t i = 0; i < ids.numel(); ++i) {
-    T* const row = grad_weight.data<T>() + ids.data<int64_t>()[i] * cols;
-    for (int64_t c = 0; c < cols; ++c) row[c] += grad.data<T>()[i * cols + c];
+// Calls fn(i-th id, its row of a table [rows, cols]).
+template <class T, class Fn>
+void for_ids(const View<const T>& ids, int64_t rows, const Fn& fn) {
+  const auto* const id = reinterpret_cast<const int64_t*>(ids.data);
+  for (int64_t i = 0; i < ids.tensor->numel(); ++i) {
+    if (id[i] < 0 || id[i] >= rows) throw Error("embedding", str("ids from 0 to ", rows - 1), str(id[i]));
+    fn(i, id[i]);
   }
 }
 
@@ -42,25 +27,32 @@ Tensor embedding(const Tensor& ids, const Tensor& weight) {
   }
   Shape shape = ids.shape();
   shape.push_back(weight.size(1));
-  if (symbolic({&ids, &weight})) {
-    const Tensor result = symbolic_result(shape, weight.dtype());
-    record(OpKind::embedding, {ids, weight}, {result});
-    return result;
-  }
-  const Tensor rows = ids.to(DType::i64).contiguous();
-  check_ids(rows, weight.size(0));
-  const DType dtype = compute_dtype(weight, "embedding");
-  const Tensor table = prepared(weight, dtype), result = Tensor::empty(shape, dtype);
-  dispatch_compute(dtype, [&](auto tag) { embedding_forward<decltype(tag)>(rows, table, result); });
-  Tensor output = result.to(weight.dtype());
-  if (autograd::recording({weight})) {
-    autograd::record(output, "embedding", {weight}, [rows, dtype, shape = weight.shape()](const Tensor& grad) {
-      const Tensor g = prepared(grad, dtype), grad_weight = Tensor::zeros(shape, dtype);
-      dispatch_compute(dtype, [&](auto tag) { embedding_backward<decltype(tag)>(rows, g, grad_weight); });
-      return std::vector<Tensor>{grad_weight};
-    });
-  }
-  return output;
+  const int64_t rows = weight.size(0), cols = weight.size(1);
+  return apply(
+      {.name = "embedding",
+       .shape = shape,
+       .kernel =
+           [=](auto in, auto out) {
+             for_ids(in[0], rows,
+                     [&](int64_t i, int64_t id) { std::copy_n(in[1].data + id * cols, cols, out[0].data + i * cols); });
+           },
+       .gradient =
+           [=](const auto& in, const auto&) {
+             return backward_kernel(in, {in[0]}, [=](auto from, auto grads) {
+               std::fill_n(grads[1].data, rows * cols, 0);
+               for_ids(from[1], rows, [&](int64_t i, int64_t id) {
+                 for (int64_t c = 0; c < cols; ++c) grads[1].data[id * cols + c] += from[0].data[i * cols + c];
+               });
+             });
+           },
+       .integer_inputs = 1,
+       .bytes = 2.0 * sizeof(float) * static_cast<double>(shape.numel()),  // not all rows are read
+       .plain_loop = true,
+       .onnx =
+           [](OnnxValues& onnx, const auto& in, const auto&) {
+             return onnx.graph().node("Gather", {onnx.value_of(in[1]), onnx.value_of(in[0])}, {{"axis", int64_t{0}}});
+           }},
+      {ids, weight});
 }
 
 }  // namespace vitrail::ops

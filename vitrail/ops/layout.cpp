@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/ops/layout_internal.h"
+#include "vitrail/ops/layout.h"
 
-#include "vitrail/ops/tokens.h"
+#include "vitrail/ops/operation.h"
+#include "vitrail/ops/row_loops_internal.h"
 
 namespace vitrail::ops {
 namespace {
@@ -21,9 +22,19 @@ bool has_evenly_spaced_rows(const Tensor& x) {
 
 }  // namespace
 
-Tensor with_contiguous_last_axis(const Tensor& x) {
-  return !x.defined() || has_contiguous_last_axis(x) ? x : contiguous(x);
+Tensor contiguous(const Tensor& x) {
+  if (x.is_contiguous() || !symbolic({x})) return x.contiguous();
+  Operation copy{.name = "copy",
+                 .shape = x.shape(),
+                 .kernel = [](auto in, auto out) { copy_rows(in[0].data, *in[0].tensor, out[0].data, *out[0].tensor); },
+                 .layout = with_any_strides,
+                 .keeps_token_order = true,
+                 .plain_loop = true,
+                 .onnx = [](OnnxValues& onnx, const auto& in, const auto&) { return onnx.value_of(in[0]); }};
+  return recorded(std::move(copy), {x})[0];
 }
+
+Tensor with_contiguous_last_axis(const Tensor& x) { return has_contiguous_last_axis(x) ? x : contiguous(x); }
 
 Tensor with_evenly_spaced_rows(const Tensor& x) {
   return has_contiguous_last_axis(x) && has_evenly_spaced_rows(x) ? x : contiguous(x);

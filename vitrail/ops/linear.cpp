@@ -9,10 +9,8 @@
 #include "vitrail/kernels/rowwise/elementwise.h"
 #include "vitrail/kernels/rowwise/scalar_rowwise_internal.h"
 #include "vitrail/ops/activation.h"
-#include "vitrail/ops/custom_internal.h"
-#include "vitrail/ops/dispatch_internal.h"
-#include "vitrail/ops/layout_internal.h"
 #include "vitrail/ops/mixed_linear_internal.h"
+#include "vitrail/ops/operation.h"
 #include "vitrail/ops/precision.h"
 
 namespace vitrail::ops {
@@ -51,15 +49,6 @@ void check(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   }
 }
 
-// pre [rows, out] = x Wᵀ + b, result = activation(pre).  result may be pre.
-template <class T>
-void linear_forward(const Tensor& x, const Tensor& weight, const Tensor& bias, Activation activation, const Tensor& pre,
-                    const Tensor& result) {
-  const int64_t rows = rows_of(x), out = weight.size(0), in = weight.size(1);
-  gemm(false, true, rows, out, in, x.data<T>(), weight.data<T>(), pre.data<T>());
-  finish(activation, data_or_null<T>(bias), pre.data<T>(), result.data<T>(), rows, out);
-}
-
 void sum_of_rows(const float* x, int64_t rows, int64_t cols, float* out) {
   kernels::sum_rows(x, nullptr, rows, cols, out);
 }
@@ -88,20 +77,31 @@ std::vector<Tensor> linear_backward(const Tensor& x, const Tensor& weight, const
   return {grad_x, grad_weight, grad_bias};
 }
 
-// b is read as it is if its transpose is contiguous.  The attribute axis is the one of b that is contracted.
-Tensor recorded_matmul(const Tensor& a, const Tensor& b, const Shape& shape) {
-  const int last = b.rank() - 1;
-  const bool transposed = !b.is_contiguous() && b.transpose(last - 1, last).is_contiguous();
-  const int64_t m = a.size(-2), k = a.size(-1), n = b.size(-1), count = m * n == 0 ? 0 : shape.numel() / (m * n);
-  return recorded_custom("matmul", {a, transposed ? b.transpose(last - 1, last) : b}, shape,
-                         [=](const float* const* in, float* const* out) {
-                           for (int64_t i = 0; i < count; ++i) {
-                             kernels::gemm(false, transposed, m, n, k, in[0] + i * m * k, k, in[1] + i * k * n,
-                                           transposed ? k : n, false, out[0] + i * m * n, n);
-                           }
-                         },
-                         2.0 * static_cast<double>(count * m * n) * static_cast<double>(k), {},
-                         {.axis = transposed ? last : last - 1});
+// The gradients of x, weight and bias, as far as they are needed.  pre: before the activation; undefined without one.
+Backward backward_of(const Tensor& x, const Tensor& weight, const Tensor& pre, Activation activation,
+                     const LinearGrads& needed) {
+  return [=](const Tensor& grad) {
+    const Tensor g = activation_backward(activation, pre, prepared(grad, x.dtype()));
+    std::vector<Tensor> grads;
+    dispatch_compute(x.dtype(), [&](auto tag) { grads = linear_backward<decltype(tag)>(x, weight, needed, g); });
+    return grads;
+  };
+}
+
+// Mixed precision; see mixed_linear_internal.h.
+Tensor linear_in_bf16(const Tensor& x, const Tensor& weight, const Tensor& bias, Activation activation,
+                      const LinearGrads& needed) {
+  const bool save = autograd::recording({x, weight, bias});
+  const Tensor xc = prepared(x, DType::bf16), wc = prepared(weight, DType::bf16);
+  MixedLinear forward = mixed_linear(xc, wc, prepared(bias, DType::f32), activation, save);
+  if (save) {
+    autograd::record(forward.result, "linear", {x, weight, bias},
+                     [xc, wc, pre = forward.pre, activation, needed, x_dtype = x.dtype()](const Tensor& grad) {
+                       return mixed_linear_backward(xc, wc, pre, activation, needed, x_dtype,
+                                                    grad.detach().contiguous());
+                     });
+  }
+  return forward.result;
 }
 
 }  // namespace
@@ -110,42 +110,29 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, Activat
   check(x, weight, bias);
   Shape shape = x.shape();
   shape[shape.rank() - 1] = weight.size(0);
-  if (symbolic({&x})) {
-    const Tensor result = symbolic_result(shape, x.dtype());
-    record(OpKind::linear, {with_evenly_spaced_rows(x), weight, bias}, {result}, {.activation = activation});
-    return result;
-  }
+  const int64_t out = weight.size(0), in = weight.size(1), rows = rows_of(x);
+  Operation operation{.name = "linear",
+                      .kind = OpKind::linear,
+                      .shape = shape,
+                      .kernel =
+                          [=](auto from, auto to) {
+                            auto* const pre = to.back().data;
+                            gemm(false, true, rows, out, in, from[0].data, from[1].data, pre);
+                            finish(activation, from[2].data, pre, to[0].data, rows, out);
+                          },
+                      .layout = with_any_strides,
+                      .flops = 2 * static_cast<double>(x.numel()) * static_cast<double>(out),
+                      .activation = activation,
+                      .keeps_token_order = true};
+  if (symbolic({x})) return recorded(std::move(operation), {with_evenly_spaced_rows(x), weight, bias})[0];
   const LinearGrads needed{autograd::requires_grad(x), autograd::requires_grad(weight), autograd::requires_grad(bias)};
-  const bool save = autograd::recording({x, weight, bias});  // the backward pass needs the input of the activation
-  if (gemm_dtype(x, "linear") == DType::bf16) {
-    const Tensor xc = prepared(x, DType::bf16), wc = prepared(weight, DType::bf16);
-    MixedLinear forward = mixed_linear(xc, wc, prepared(bias, DType::f32), activation, save);
-    if (save) {
-      autograd::record(forward.result, "linear", {x, weight, bias},
-                       [xc, wc, pre = forward.pre, activation, needed, x_dtype = x.dtype()](const Tensor& grad) {
-                         return mixed_linear_backward(xc, wc, pre, activation, needed, x_dtype,
-                                                      grad.detach().contiguous());
-                       });
-    }
-    return forward.result;
-  }
-  const DType dtype = compute_dtype(x, "linear");
-  const Tensor xc = prepared(x, dtype), wc = prepared(weight, dtype), bc = prepared(bias, dtype);
-  const Tensor pre = Tensor::empty(shape, dtype);
-  Tensor result = save && activation != Activation::none ? Tensor::empty(shape, dtype) : pre;
-  dispatch_compute(dtype, [&](auto tag) { linear_forward<decltype(tag)>(xc, wc, bc, activation, pre, result); });
-  result = result.to(x.dtype());
-  if (save) {
-    const Tensor saved = activation == Activation::none ? Tensor() : pre;
-    autograd::record(
-        result, "linear", {x, weight, bias}, [xc, wc, saved, activation, needed, dtype](const Tensor& grad) {
-          const Tensor g = activation_backward(activation, saved, prepared(grad, dtype));
-          std::vector<Tensor> grads;
-          dispatch_compute(dtype, [&](auto tag) { grads = linear_backward<decltype(tag)>(xc, wc, needed, g); });
-          return grads;
-        });
-  }
-  return result;
+  if (gemm_dtype(x, "linear") == DType::bf16) return linear_in_bf16(x, weight, bias, activation, needed);
+  const bool saves_pre = activation != Activation::none && autograd::recording({x, weight, bias});
+  if (saves_pre) operation.further_results = {{shape}};
+  operation.gradient = [=](const auto& from, const auto& to) {
+    return backward_of(from[0], from[1], saves_pre ? to[1] : Tensor(), activation, needed);
+  };
+  return computed(operation, {x, weight, bias})[0];
 }
 
 Tensor matmul(const Tensor& a, const Tensor& b) {
@@ -154,26 +141,32 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
   for (int i = 0; fits && i + 2 < a.rank(); ++i) fits = a.shape()[i] == b.shape()[i];
   if (!fits) throw Error("matmul", "[..., m, k] and [..., k, n]", str(a.shape(), " and ", b.shape()));
   shape[shape.rank() - 1] = b.size(-1);
-  if (symbolic({&a, &b})) return recorded_matmul(a, b, shape);
-  const DType dtype = compute_dtype(a, "matmul");
-  const Tensor ac = prepared(a, dtype), bc = prepared(b, dtype);
-  Tensor result = Tensor::empty(shape, dtype);
-  const int64_t m = a.size(-2), k = a.size(-1), n = b.size(-1), count = m * n == 0 ? 0 : result.numel() / (m * n);
-  dispatch_compute(dtype, [&](auto tag) {
-    using T = decltype(tag);
-    for (int64_t i = 0; i < count; ++i) {
-      gemm(false, false, m, n, k, ac.data<T>() + i * m * k, bc.data<T>() + i * k * n, result.data<T>() + i * m * n);
-    }
-  });
-  result = result.to(a.dtype());
-  if (autograd::recording({a, b})) {
-    autograd::record(result, "matmul", {a, b}, [ac, bc](const Tensor& grad) {
-      const Tensor g = prepared(grad, ac.dtype());
-      const int last = ac.rank() - 1;
-      return std::vector<Tensor>{matmul(g, bc.transpose(last - 1, last)), matmul(ac.transpose(last - 1, last), g)};
-    });
-  }
-  return result;
+  // A program reads b as it is if its transpose is contiguous.
+  const int last = b.rank() - 1;
+  const bool transposed = symbolic({a, b}) && !b.is_contiguous() && b.transpose(last - 1, last).is_contiguous();
+  const int64_t m = a.size(-2), k = a.size(-1), n = b.size(-1), count = m * n == 0 ? 0 : shape.numel() / (m * n);
+  return apply({.name = "matmul",
+                .shape = shape,
+                .kernel =
+                    [=](auto in, auto out) {
+                      for (int64_t i = 0; i < count; ++i) {
+                        gemm(false, transposed, m, n, k, in[0].data + i * m * k, in[1].data + i * k * n,
+                             out[0].data + i * m * n);
+                      }
+                    },
+                .gradient = [last](const Tensors& in, const Tensors&) -> Backward {
+                  return [a = in[0], b = in[1], last](const Tensor& grad) {
+                    const Tensor g = prepared(grad, a.dtype());
+                    return Tensors{matmul(g, b.transpose(last - 1, last)), matmul(a.transpose(last - 1, last), g)};
+                  };
+                },
+                .flops = 2.0 * static_cast<double>(count * m * n) * static_cast<double>(k),
+                .onnx =
+                    [=](OnnxValues& onnx, const auto& in, const auto&) {
+                      const Tensor right = transposed ? in[1].transpose(last - 1, last) : in[1];
+                      return onnx.graph().node("MatMul", {onnx.value_of(in[0]), onnx.value_of(right)});
+                    }},
+               {a, transposed ? b.transpose(last - 1, last) : b});
 }
 
 }  // namespace vitrail::ops

@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "vitrail/base/parallel.h"
-#include "vitrail/ops/dispatch_internal.h"
+#include "vitrail/ops/dispatch.h"
 #include "vitrail/ops/loss.h"
 
 namespace vitrail::ops {

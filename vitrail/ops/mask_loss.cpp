@@ -7,7 +7,7 @@
 #include "vitrail/autograd/variable.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
-#include "vitrail/ops/dispatch_internal.h"
+#include "vitrail/ops/dispatch.h"
 
 namespace vitrail::ops {
 namespace {

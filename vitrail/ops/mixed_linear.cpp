@@ -11,7 +11,7 @@
 #include "vitrail/kernels/gemm/linear.h"
 #include "vitrail/kernels/rowwise/bf16_conversion.h"
 #include "vitrail/kernels/rowwise/elementwise.h"
-#include "vitrail/ops/dispatch_internal.h"
+#include "vitrail/ops/dispatch.h"
 
 namespace vitrail::ops {
 namespace {

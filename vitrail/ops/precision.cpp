@@ -2,7 +2,7 @@
 #include "vitrail/ops/precision.h"
 
 #include "vitrail/kernels/gemm/linear.h"
-#include "vitrail/ops/dispatch_internal.h"
+#include "vitrail/ops/dispatch.h"
 
 namespace vitrail::ops {
 namespace {

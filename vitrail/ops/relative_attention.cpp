@@ -3,15 +3,13 @@
 
 #include <algorithm>
 
-#include "vitrail/autograd/variable.h"
 #include "vitrail/base/parallel.h"
 #include "vitrail/kernels/attention/attention.h"
 #include "vitrail/ops/attention.h"
-#include "vitrail/ops/custom_internal.h"
-#include "vitrail/ops/dispatch_internal.h"
 #include "vitrail/ops/elementwise.h"
 #include "vitrail/ops/embedding.h"
 #include "vitrail/ops/linear.h"
+#include "vitrail/ops/operation.h"
 
 namespace vitrail::ops {
 namespace {
@@ -50,7 +48,7 @@ HeadView<T> head_view(T* qkv, const Sizes& n, int64_t part) {
 }
 
 void forward(const float* qkv, const float* row_table, const float* column_table, float* out, const Sizes& n,
-             kernels::Precision precision = kernels::Precision::fp32) {
+             kernels::Precision precision) {
   kernels::attention({.batch = n.batch,
                       .heads = n.heads,
                       .queries = n.tokens(),
@@ -247,34 +245,70 @@ Tensor reference(const Tensor& qkv, const Tensor& row_table, const Tensor& colum
   return attention(part(0), part(1), part(2), n.scale, bias).out;
 }
 
+// table [2 · n − 1, d] → its row for each query position and key position, [n, d, n].
+std::string onnx_table(OnnxValues& onnx, const Tensor& table, int64_t positions) {
+  const Tensor rows = table.to(DType::f32);
+  Tensor result = Tensor::empty({positions, rows.size(1), positions});
+  for (int64_t query = 0; query < positions; ++query) {
+    for (int64_t key = 0; key < positions; ++key)
+      result.select(0, query).select(1, key).copy_(rows.select(0, query - key + positions - 1));
+  }
+  return onnx.graph().constant(result, onnx.name_of_constant(table));
+}
+
+// q [B, H, N, d], unscaled → q · rows[y − v] + q · columns[x − u], [B, H, rows, columns, rows, columns].
+std::string onnx_relative_scores(OnnxValues& onnx, const Tensor& q, const std::vector<Tensor>& in, const Sizes& n) {
+  OnnxGraph& graph = onnx.graph();
+  const std::string by_row = graph.reshape(onnx.value_of(q), {-1, n.heads, n.rows, n.columns, n.head_dim});
+  const std::string by_column = graph.transpose(by_row, {0, 1, 3, 2, 4});
+  const std::string row_scores = graph.node("MatMul", {by_row, onnx_table(onnx, in[1], n.rows)});
+  const std::string column_scores =
+      graph.transpose(graph.node("MatMul", {by_column, onnx_table(onnx, in[2], n.columns)}), {0, 1, 3, 2, 4});
+  return graph.node("Add", {graph.reshape(row_scores, {-1, n.heads, n.rows, n.columns, n.rows, 1}),
+                            graph.reshape(column_scores, {-1, n.heads, n.rows, n.columns, 1, n.columns})});
+}
+
+// Self-attention with decomposed relative positions (Li et al. 2022, "MViTv2", eq. 4).
+std::string onnx_attention(OnnxValues& onnx, const std::vector<Tensor>& in, const Sizes& n) {
+  OnnxGraph& graph = onnx.graph();
+  const Tensor parts = in[0].view({in[0].size(0), n.tokens(), 3, n.heads, n.head_dim}).permute({2, 0, 3, 1, 4});
+  const Tensor q = parts.select(0, 0), k = parts.select(0, 1), v = parts.select(0, 2);  // [B, H, N, d]
+  const std::string scaled = graph.node("Mul", {onnx.value_of(q), graph.scalar(n.scale)});
+  const std::string products = graph.node("MatMul", {scaled, onnx.value_of(k.transpose(2, 3))});
+  const std::string scores =
+      graph.node("Add", {graph.reshape(products, {-1, n.heads, n.rows, n.columns, n.rows, n.columns}),
+                         onnx_relative_scores(onnx, q, in, n)});
+  const std::string weights =
+      graph.node("Softmax", {graph.reshape(scores, {-1, n.heads, n.tokens(), n.tokens()})}, {{"axis", int64_t{-1}}});
+  const std::string attended = graph.node("MatMul", {weights, onnx.value_of(v)});
+  return graph.reshape(graph.transpose(attended, {0, 2, 1, 3}), {-1, n.tokens(), n.width()});
+}
+
 }  // namespace
 
 Tensor relative_self_attention(const Tensor& qkv, int64_t heads, double scale, const Tensor& row_table,
                                const Tensor& column_table, std::array<int64_t, 2> grid) {
   const Sizes n = checked(qkv, heads, scale, row_table, column_table, grid);
   const Shape shape{n.batch, n.tokens(), n.width()};
-  if (symbolic({&qkv})) {
-    const auto tokens = static_cast<double>(n.tokens());
-    auto in_half = [n](const float* const* in, float* const* out) {
-      forward(in[0], in[1], in[2], out[0], n, kernels::Precision::half);
+  if (!symbolic({qkv}) && qkv.dtype() == DType::f64) return reference(qkv, row_table, column_table, n);
+  const auto in_precision = [n](kernels::Precision precision) {
+    return [n, precision](std::span<const View<const float>> in, std::span<const View<float>> out) {
+      forward(in[0].data, in[1].data, in[2].data, out[0].data, n, precision);
     };
-    return recorded_custom(
-        "relative_self_attention", {qkv, row_table, column_table}, shape,
-        [n](const float* const* in, float* const* out) { forward(in[0], in[1], in[2], out[0], n); },
-        static_cast<double>(n.batch * n.width()) * tokens * (4 * tokens + 4 * static_cast<double>(n.rows + n.columns)),
-        in_half, {.scale = scale, .height = n.rows, .width = n.columns, .heads = heads});
-  }
-  const DType dtype = compute_dtype(qkv, "relative_self_attention");
-  if (dtype == DType::f64) return reference(qkv, row_table, column_table, n);
-  const Tensor xc = prepared(qkv, dtype), rows = prepared(row_table, dtype), columns = prepared(column_table, dtype);
-  Tensor result = Tensor::empty(shape);
-  forward(xc.data<float>(), rows.data<float>(), columns.data<float>(), result.data<float>(), n);
-  result = result.to(qkv.dtype());
-  if (autograd::recording({qkv, row_table, column_table})) {
-    autograd::record(result, "relative_self_attention", {qkv, row_table, column_table},
-                     [=](const Tensor& grad) { return backward(xc, rows, columns, prepared(grad, dtype), n); });
-  }
-  return result;
+  };
+  const auto tokens = static_cast<double>(n.tokens()), distances = static_cast<double>(n.rows + n.columns);
+  return apply({.name = "relative_self_attention",
+                .shape = shape,
+                .kernel = in_precision(kernels::Precision::fp32),
+                .half_kernel = in_precision(kernels::Precision::half),
+                .gradient = [n](const Tensors& in, const Tensors&) -> Backward {
+                  return [n, in](const Tensor& grad) {
+                    return backward(in[0], in[1], in[2], prepared(grad, DType::f32), n);
+                  };
+                },
+                .flops = static_cast<double>(n.batch * n.width()) * tokens*(4 * tokens + 4 * distances),
+                .onnx = [n](OnnxValues& onnx, const auto& in, const auto&) { return onnx_attention(onnx, in, n); }},
+               {qkv, row_table, column_table});
 }
 
 }  // namespace vitrail::ops

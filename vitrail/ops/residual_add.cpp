@@ -3,13 +3,11 @@
 
 #include <algorithm>
 
-#include "vitrail/autograd/variable.h"
 #include "vitrail/base/parallel.h"
 #include "vitrail/kernels/rowwise/elementwise.h"
 #include "vitrail/kernels/rowwise/layer_norm.h"
 #include "vitrail/kernels/rowwise/scalar_rowwise_internal.h"
-#include "vitrail/ops/dispatch_internal.h"
-#include "vitrail/ops/tokens.h"
+#include "vitrail/ops/operation.h"
 
 namespace vitrail::ops {
 namespace {
@@ -43,12 +41,11 @@ void for_each_row(const Tensor& x, const Tensor& keep, Fn fn) {
   });
 }
 
+// views: x, y, scale
 template <class T>
-void residual_add_forward(const Tensor& x, const Tensor& y, const Tensor& scale, const Tensor& keep,
-                          const Tensor& out) {
-  const T* s = data_or_null<T>(scale);
-  const T *xs = x.data<T>(), *ys = y.data<T>();
-  T* to = out.data<T>();
+void residual_add_forward(std::span<const View<const T>> in, const Tensor& keep, T* to) {
+  const Tensor& x = *in[0].tensor;
+  const T *xs = in[0].data, *ys = in[1].data, *s = in[2].data;
   const int64_t channels = x.size(-1);
   if constexpr (std::is_same_v<T, float>) {
     if (!keep.defined() && x.numel() > 0) {
@@ -101,29 +98,34 @@ std::vector<Tensor> residual_add_backward(const Tensor& y, const Tensor& scale, 
 
 Tensor residual_add(const Tensor& x, const Tensor& y, const Tensor& scale, const Tensor& keep) {
   check_residual(x, y, scale, keep);
-  if (symbolic({&x, &y})) {
-    if (keep.defined()) throw Error("residual_add", "no stochastic depth in a recorded pass", "keep factors");
-    const Tensor result = symbolic_result(x.shape(), x.dtype());
-    record(OpKind::residual_add, {contiguous(x), contiguous(y), scale}, {result});
-    return result;
+  if (keep.defined() && symbolic({x, y})) {
+    throw Error("residual_add", "no stochastic depth in a recorded pass", "keep factors");
   }
-  const DType dtype = compute_dtype(x, "residual_add");
-  const Tensor xc = prepared(x, dtype), yc = prepared(y, dtype), sc = prepared(scale, dtype);
-  const Tensor kc = prepared(keep, DType::f64);
-  Tensor result = Tensor::empty(x.shape(), dtype);
-  dispatch_compute(dtype, [&](auto tag) { residual_add_forward<decltype(tag)>(xc, yc, sc, kc, result); });
-  result = result.to(x.dtype());
-  if (autograd::recording({x, y, scale})) {
-    autograd::record(result, "residual_add", {x, y, scale},
-                     [yc = sc.defined() ? yc : Tensor(), sc, kc, dtype](const Tensor& grad) {
-                       std::vector<Tensor> grads;
-                       dispatch_compute(dtype, [&](auto tag) {
-                         grads = residual_add_backward<decltype(tag)>(yc, sc, kc, prepared(grad, dtype));
-                       });
-                       return grads;
-                     });
-  }
-  return result;
+  const Tensor factors = prepared(keep, DType::f64);
+  return apply({.name = "residual_add",
+                .kind = OpKind::residual_add,
+                .shape = x.shape(),
+                .kernel = [factors](auto in, auto out) { residual_add_forward(in, factors, out[0].data); },
+                .gradient = [factors](const Tensors& in, const Tensors&) -> Backward {
+                  const Tensor &y = in[1], &scale = in[2];
+                  return [factors, y = scale.defined() ? y : Tensor(), scale, dtype = y.dtype()](const Tensor& grad) {
+                    std::vector<Tensor> grads;
+                    dispatch_compute(dtype, [&](auto tag) {
+                      grads = residual_add_backward<decltype(tag)>(y, scale, factors, prepared(grad, dtype));
+                    });
+                    return grads;
+                  };
+                },
+                .profile = "residual add",
+                .keeps_token_order = true,
+                .onnx =
+                    [](OnnxValues& onnx, const auto& in, const auto&) {
+                      OnnxGraph& graph = onnx.graph();
+                      std::string branch = onnx.value_of(in[1]);
+                      if (in[2].defined()) branch = graph.node("Mul", {branch, onnx.value_of(in[2])});
+                      return graph.node("Add", {onnx.value_of(in[0]), branch});
+                    }},
+               {x, y, scale});
 }
 
 }  // namespace vitrail::ops

@@ -3,10 +3,8 @@
 
 #include <algorithm>
 
-#include "vitrail/autograd/variable.h"
 #include "vitrail/base/parallel.h"
-#include "vitrail/ops/custom_internal.h"
-#include "vitrail/ops/dispatch_internal.h"
+#include "vitrail/ops/operation.h"
 
 namespace vitrail::ops {
 namespace {
@@ -115,29 +113,15 @@ Tensor resize_bilinear(const Tensor& x, int64_t height, int64_t width) {
   shape[x.rank() - 2] = height;
   shape[x.rank() - 1] = width;
   const ResizeSizes n{x.numel() / (x.size(-1) * x.size(-2)), x.size(-2), x.size(-1), height, width};
-  if (symbolic({&x})) {
-    return recorded_custom("resize_bilinear", {x}, shape,
-                           [n](const float* const* in, float* const* out) { resize_forward(in[0], out[0], n); });
-  }
-  const DType dtype = compute_dtype(x, "resize_bilinear");
-  const Tensor xc = prepared(x, dtype);
-  Tensor result = Tensor::empty(shape, dtype);
-  dispatch_compute(dtype, [&](auto tag) {
-    using T = decltype(tag);
-    resize_forward<T>(xc.data<T>(), result.data<T>(), n);
-  });
-  result = result.to(x.dtype());
-  if (autograd::recording({x})) {
-    autograd::record(result, "resize_bilinear", {x}, [n, dtype, to = x.shape()](const Tensor& grad) {
-      const Tensor g = prepared(grad, dtype), grad_x = Tensor::empty(to, dtype);
-      dispatch_compute(dtype, [&](auto tag) {
-        using T = decltype(tag);
-        resize_backward<T>(g.data<T>(), grad_x.data<T>(), n);
-      });
-      return std::vector<Tensor>{grad_x};
-    });
-  }
-  return result;
+  return apply({.name = "resize_bilinear",
+                .shape = shape,
+                .kernel = [n](auto in, auto out) { resize_forward(in[0].data, out[0].data, n); },
+                .gradient =
+                    [n](const auto& in, const auto&) {
+                      return backward_kernel(
+                          in, {}, [n](auto from, auto grads) { resize_backward(from[0].data, grads[0].data, n); });
+                    }},
+               {x});
 }
 
 }  // namespace vitrail::ops

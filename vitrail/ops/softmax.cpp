@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/ops/softmax.h"
 
-#include "vitrail/autograd/variable.h"
 #include "vitrail/base/parallel.h"
 #include "vitrail/kernels/rowwise/scalar_rowwise_internal.h"
 #include "vitrail/kernels/rowwise/softmax.h"
-#include "vitrail/ops/custom_internal.h"
-#include "vitrail/ops/dispatch_internal.h"
+#include "vitrail/ops/operation.h"
 
 namespace vitrail::ops {
 namespace {
@@ -23,34 +21,23 @@ void softmax_backward(const T* y, const T* grad, T* grad_x, int64_t rows, int64_
   });
 }
 
+void softmax(const float* x, float* y, int64_t rows, int64_t cols) { kernels::softmax(x, y, rows, cols); }
+void softmax(const double* x, double* y, int64_t rows, int64_t cols) { kernels::scalar::softmax(x, y, rows, cols); }
+
 }  // namespace
 
 Tensor softmax(const Tensor& x) {
   const int64_t cols = x.size(-1), rows = cols ? x.numel() / cols : 0;
-  if (symbolic({&x})) {
-    return recorded_custom("softmax", {x}, x.shape(), [=](const float* const* in, float* const* out) {
-      kernels::softmax(in[0], out[0], rows, cols);
-    });
-  }
-  const DType dtype = compute_dtype(x, "softmax");
-  const Tensor xc = prepared(x, dtype), y = Tensor::empty(x.shape(), dtype);
-  if (dtype == DType::f64) {
-    kernels::scalar::softmax(xc.data<double>(), y.data<double>(), rows, cols);
-  } else {
-    kernels::softmax(xc.data<float>(), y.data<float>(), rows, cols);
-  }
-  Tensor result = y.to(x.dtype());
-  if (autograd::recording({x})) {
-    autograd::record(result, "softmax", {x}, [y, rows, cols](const Tensor& grad) {
-      const Tensor g = prepared(grad, y.dtype()), grad_x = Tensor::empty(y.shape(), y.dtype());
-      dispatch_compute(y.dtype(), [&](auto tag) {
-        using T = decltype(tag);
-        softmax_backward(y.data<T>(), g.data<T>(), grad_x.data<T>(), rows, cols);
-      });
-      return std::vector<Tensor>{grad_x};
-    });
-  }
-  return result;
+  return apply({.name = "softmax",
+                .shape = x.shape(),
+                .kernel = [=](auto in, auto out) { softmax(in[0].data, out[0].data, rows, cols); },
+                .gradient =
+                    [=](const auto& in, const auto& out) {
+                      return backward_kernel(in, {out[0]}, [=](auto from, auto grads) {
+                        softmax_backward(from[1].data, from[0].data, grads[0].data, rows, cols);
+                      });
+                    }},
+               {x});
 }
 
 }  // namespace vitrail::ops

@@ -4,9 +4,7 @@
 #include "vitrail/autograd/variable.h"
 #include "vitrail/base/error.h"
 #include "vitrail/kernels/attention/token_merging.h"
-#include "vitrail/ops/layout_internal.h"
-#include "vitrail/ops/recorder.h"
-#include "vitrail/ops/tokens.h"
+#include "vitrail/ops/operation.h"
 
 namespace vitrail::ops {
 namespace {
@@ -26,7 +24,23 @@ void check(const Tensor& x, const Tensor& keys, const Tensor& sizes, int64_t mer
   if (autograd::recording({x, keys})) throw Error("merge_tokens", "inputs that require no gradient", "inputs that do");
 }
 
-Tensor dense(const Tensor& t) { return t.defined() ? t.detach().to(DType::f32).contiguous() : t; }
+void merge(std::span<const View<const float>> in, std::span<const View<float>> out, int64_t merged, int64_t prefix) {
+  const Tensor &x = *in[0].tensor, &keys = *in[1].tensor;
+  const Shape& strides = keys.strides();
+  kernels::merge_tokens({.batch = x.size(0),
+                         .tokens = x.size(1),
+                         .width = x.size(2),
+                         .merged = merged,
+                         .prefix = prefix,
+                         .heads = keys.size(1),
+                         .head_dim = keys.size(3),
+                         .keys = {in[1].data, strides[0], strides[1], strides[2]},
+                         .x = in[0].data,
+                         .sizes = in[2].data,
+                         .out = out[0].data,
+                         .out_sizes = out[1].data,
+                         .out_log_sizes = out[2].data});
+}
 
 }  // namespace
 
@@ -35,32 +49,21 @@ int64_t max_mergeable(int64_t tokens, int64_t prefix) { return kernels::max_merg
 MergedTokens merge_tokens(const Tensor& x, const Tensor& keys, const Tensor& sizes, int64_t merged, int64_t prefix) {
   check(x, keys, sizes, merged, prefix);
   const Shape tokens{x.size(0), x.size(1) - merged};
-  const Shape rows{tokens[0], tokens[1], x.size(2)};
-  if (symbolic({&x})) {
-    MergedTokens result{symbolic_result(rows, x.dtype()), symbolic_result(tokens, DType::f32),
-                        symbolic_result(tokens, DType::f32)};
-    record(OpKind::merge_tokens,
-           {contiguous(x), with_contiguous_last_axis(keys), sizes.defined() ? contiguous(sizes) : sizes},
-           {result.x, result.sizes, result.log_sizes}, {.merged = merged, .prefix = prefix});
-    return result;
-  }
-  const Tensor xc = dense(x), kc = dense(keys), sc = dense(sizes);
-  MergedTokens result{Tensor::empty(rows), Tensor::empty(tokens), Tensor::empty(tokens)};
-  kernels::merge_tokens({.batch = x.size(0),
-                         .tokens = x.size(1),
-                         .width = x.size(2),
-                         .merged = merged,
-                         .prefix = prefix,
-                         .heads = keys.size(1),
-                         .head_dim = keys.size(3),
-                         .keys = {kc.data<float>(), kc.strides()[0], kc.strides()[1], kc.strides()[2]},
-                         .x = xc.data<float>(),
-                         .sizes = sc.defined() ? sc.data<float>() : nullptr,
-                         .out = result.x.data<float>(),
-                         .out_sizes = result.sizes.data<float>(),
-                         .out_log_sizes = result.log_sizes.data<float>()});
-  result.x = result.x.to(x.dtype());
-  return result;
+  // Similarities of all pairs between the two halves, by the mean key of the heads.
+  const double half = static_cast<double>(x.size(1)) / 2, dims = static_cast<double>(x.size(0) * keys.size(3));
+  const std::vector<Tensor> results =
+      apply_all({.name = "merge_tokens",
+                 .shape = {tokens[0], tokens[1], x.size(2)},
+                 .further_results = {{tokens, DType::f32}, {tokens, DType::f32}},
+                 .kernel = [=](std::span<const View<const float>> in,
+                               std::span<const View<float>> out) { merge(in, out, merged, prefix); },
+                 .layout = with_contiguous_last_axis,
+                 .flops = 2 * dims * half * half,
+                 .text = str("merge_tokens ", merged),
+                 .profile = "token merging",
+                 .keeps_token_order = true},  // tokens of the prefix
+                {contiguous(x), keys, sizes.defined() ? contiguous(sizes) : sizes});
+  return {results[0], results[1], results[2]};
 }
 
 }  // namespace vitrail::ops

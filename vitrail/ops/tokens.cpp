@@ -3,8 +3,7 @@
 
 #include "vitrail/autograd/variable.h"
 #include "vitrail/base/parallel.h"
-#include "vitrail/ops/dispatch_internal.h"
-#include "vitrail/ops/layout_internal.h"
+#include "vitrail/ops/operation.h"
 
 namespace vitrail::ops {
 namespace {
@@ -39,11 +38,17 @@ std::vector<Tensor> cat_backward(const Tensor& grad, const std::vector<int64_t>&
   return grads;
 }
 
-// The product of extents before an axis, its own extent, and the product of extents after it.
+// x as [outer, length, inner], with `length` the axis.  The last axis is contiguous; so is x, unless it is [B, N, C]
+// with the axis 1.
 struct Extents {
   int64_t outer = 1, length = 1, inner = 1;
+  int64_t outer_stride, length_stride;
+
   Extents(const Tensor& x, int axis) {
     for (int i = 0; i < x.rank(); ++i) (i < axis ? outer : i == axis ? length : inner) *= x.shape()[i];
+    const bool rows = x.rank() == 3 && axis == 1;
+    outer_stride = rows ? x.strides()[0] : length * inner;
+    length_stride = rows ? x.strides()[1] : inner;
   }
 };
 
@@ -55,7 +60,8 @@ void mean_forward(const T* from, T* to, const Extents& n) {
       T* const sums = to + o * n.inner;
       std::fill(sums, sums + n.inner, T(0));
       for (int64_t l = 0; l < n.length; ++l) {
-        for (int64_t i = 0; i < n.inner; ++i) sums[i] += from[(o * n.length + l) * n.inner + i];
+        const T* const row = from + o * n.outer_stride + l * n.length_stride;
+        for (int64_t i = 0; i < n.inner; ++i) sums[i] += row[i];
       }
       for (int64_t i = 0; i < n.inner; ++i) sums[i] /= T(n.length);
     }
@@ -80,11 +86,15 @@ Tensor cat(const std::vector<Tensor>& parts, int axis) {
   if (parts.empty()) throw Error("cat", "at least one tensor", "none");
   axis = wrap(axis, parts[0], "cat");
   const Shape shape = joined_shape(parts, axis);
-  for (const Tensor& part : parts) {
-    if (!part.is_meta()) continue;
-    const Tensor result = symbolic_result(shape, parts[0].dtype());
-    record(OpKind::cat, parts, {result}, {.axis = axis});
-    return result;
+  if (symbolic(parts)) {
+    Operation operation{.name = "cat",
+                        .kind = OpKind::cat,
+                        .shape = shape,
+                        .layout = with_any_strides,
+                        .axis = axis,
+                        .text = str("cat axis=", axis),
+                        .plain_loop = true};
+    return recorded(std::move(operation), parts)[0];
   }
   Tensor result = Tensor::empty(shape, parts[0].dtype());
   std::vector<int64_t> extents;
@@ -107,39 +117,21 @@ Tensor mean(const Tensor& x, int axis) {
   for (int i = 0; i < x.rank(); ++i) {
     if (i != axis) shape.push_back(x.shape()[i]);
   }
-  if (symbolic({&x})) {
-    const Tensor result = symbolic_result(shape, x.dtype());
-    const bool over_rows = x.rank() == 3 && axis == 1;
-    record(OpKind::mean, {over_rows ? with_contiguous_last_axis(x) : contiguous(x)}, {result}, {.axis = axis});
-    return result;
-  }
-  const DType dtype = compute_dtype(x, "mean");
-  const Tensor xc = prepared(x, dtype);
-  const Extents extents(x, axis);
-  Tensor result = Tensor::empty(shape, dtype);
-  dispatch_compute(dtype, [&](auto tag) {
-    using T = decltype(tag);
-    mean_forward(xc.data<T>(), result.data<T>(), extents);
-  });
-  result = result.to(x.dtype());
-  if (autograd::recording({x})) {
-    autograd::record(result, "mean", {x}, [from = x.shape(), dtype, extents](const Tensor& grad) {
-      const Tensor g = prepared(grad, dtype), grad_x = Tensor::empty(from, dtype);
-      dispatch_compute(dtype, [&](auto tag) {
-        using T = decltype(tag);
-        mean_backward(g.data<T>(), grad_x.data<T>(), extents);
-      });
-      return std::vector<Tensor>{grad_x};
-    });
-  }
-  return result;
-}
-
-Tensor contiguous(const Tensor& x) {
-  if (x.is_contiguous() || !symbolic({&x})) return x.contiguous();
-  const Tensor result = symbolic_result(x.shape(), x.dtype());
-  record(OpKind::copy, {x}, {result});
-  return result;
+  return apply(
+      {.name = "mean",
+       .shape = shape,
+       .kernel = [axis](auto in, auto out) { mean_forward(in[0].data, out[0].data, Extents(*in[0].tensor, axis)); },
+       .gradient =
+           [axis](const auto& in, const auto&) {
+             return backward_kernel(in, {}, [axis](auto from, auto grads) {
+               mean_backward(from[0].data, grads[0].data, Extents(*grads[0].tensor, axis));
+             });
+           },
+       .layout = x.rank() == 3 && axis == 1 ? with_contiguous_last_axis : contiguous,
+       .plain_loop = true,
+       .onnx = [axis](OnnxValues& onnx, const auto& in,
+                      const auto&) { return onnx.mean(onnx.value_of(in[0]), axis, false); }},
+      {x});
 }
 
 Tensor gather_tokens(const Tensor& x, const std::vector<std::vector<int64_t>>& indices) {

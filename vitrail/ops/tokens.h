@@ -3,13 +3,12 @@
 // Operations that move or average tokens.
 #include <vector>
 
-#include "vitrail/tensor/tensor.h"
+#include "vitrail/ops/layout.h"
 
 namespace vitrail::ops {
 
 Tensor cat(const std::vector<Tensor>& parts, int axis);  // all other extents must be equal; differentiable
 Tensor mean(const Tensor& x, int axis);                  // drops the axis; differentiable
-Tensor contiguous(const Tensor& x);                      // x if it is contiguous, else a copy; differentiable
 
 // Picks tokens of each sample: x [B, N, C], indices [B][K] in any order and with repetitions → [B, K, C].
 // Differentiable.

@@ -2,13 +2,11 @@
 #include "vitrail/ops/window.h"
 
 #include <algorithm>
-#include <array>
+#include <type_traits>
 
-#include "vitrail/autograd/variable.h"
 #include "vitrail/base/parallel.h"
 #include "vitrail/base/round_up_internal.h"
-#include "vitrail/ops/custom_internal.h"
-#include "vitrail/ops/dispatch_internal.h"
+#include "vitrail/ops/operation.h"
 
 namespace vitrail::ops {
 namespace {
@@ -36,7 +34,7 @@ struct Windows {
 };
 
 template <class T>
-void partition(const T* map, const T* fill, T* windows, const Windows& w) {
+void partition(const T* map, std::type_identity_t<const T*> fill, T* windows, const Windows& w) {
   const int64_t channels = w.channels;
   w.for_cells([=](int64_t to, int64_t from) {
     if (from >= 0) {
@@ -67,6 +65,34 @@ void fill_gradient(const T* grad, T* sum, const Windows& w) {
   });
 }
 
+// x with cells of the value `fill` [C], 0 if it is undefined, on the right and below.
+std::string onnx_padded(OnnxValues& onnx, const std::string& x, const Tensor& fill, const Ints& pads) {
+  OnnxGraph& graph = onnx.graph();
+  const auto padded = [&](const std::string& map) { return graph.node("Pad", {map, graph.constant(pads)}); };
+  if (!fill.defined()) return padded(x);
+  // Pad has one value for all channels.  The fill is the bias of a linear layer, which is added after the padding.
+  const std::string value = onnx.value_of(fill);
+  return graph.node("Add", {padded(onnx.difference(x, value)), value});
+}
+
+std::string onnx_partition(OnnxValues& onnx, const Tensor& map, const Tensor& fill, const Windows& w) {
+  OnnxGraph& graph = onnx.graph();
+  const int64_t below = w.down() * w.window - w.height, right = w.across() * w.window - w.width;
+  std::string x = onnx.value_of(map);
+  if (below > 0 || right > 0) x = onnx_padded(onnx, x, fill, {0, 0, 0, 0, 0, below, right, 0});
+  x = graph.reshape(x, {-1, w.down(), w.window, w.across(), w.window, w.channels});
+  return graph.reshape(graph.transpose(x, {0, 1, 3, 2, 4, 5}), {-1, w.window * w.window, w.channels});
+}
+
+std::string onnx_unpartition(OnnxValues& onnx, const Tensor& windows, const Windows& w) {
+  OnnxGraph& graph = onnx.graph();
+  const int64_t height = w.down() * w.window, width = w.across() * w.window;
+  std::string x = graph.reshape(onnx.value_of(windows), {-1, w.down(), w.across(), w.window, w.window, w.channels});
+  x = graph.reshape(graph.transpose(x, {0, 1, 3, 2, 4, 5}), {-1, height, width, w.channels});
+  if (height == w.height && width == w.width) return x;
+  return graph.slice(x, {1, 2}, {0, 0}, {w.height, w.width});
+}
+
 }  // namespace
 
 Tensor window_partition(const Tensor& x, int64_t window, const Tensor& fill) {
@@ -77,32 +103,19 @@ Tensor window_partition(const Tensor& x, int64_t window, const Tensor& fill) {
   if (fill.defined() && !(fill.shape() == Shape{w.channels})) {
     throw Error("window_partition", str("a fill [", w.channels, "]"), fill.shape().to_string());
   }
-  if (symbolic({&x})) {
-    return recorded_custom("window_partition", {x, fill}, w.shape(),
-                           [w](const float* const* in, float* const* out) { partition(in[0], in[1], out[0], w); }, 0,
-                           {}, {.height = window, .width = window});
-  }
-  const DType dtype = compute_dtype(x, "window_partition");
-  const Tensor xc = prepared(x, dtype), fc = prepared(fill, dtype);
-  Tensor result = Tensor::empty(w.shape(), dtype);
-  dispatch_compute(dtype, [&](auto tag) {
-    using T = decltype(tag);
-    partition<T>(xc.data<T>(), data_or_null<T>(fc), result.data<T>(), w);
-  });
-  result = result.to(x.dtype());
-  if (autograd::recording({x, fill})) {
-    autograd::record(result, "window_partition", {x, fill}, [w, dtype, filled = fill.defined()](const Tensor& grad) {
-      const Tensor g = prepared(grad, dtype), grad_x = Tensor::empty(w.map_shape(), dtype);
-      const Tensor grad_fill = filled ? Tensor::empty({w.channels}, dtype) : Tensor();
-      dispatch_compute(dtype, [&](auto tag) {
-        using T = decltype(tag);
-        unpartition<T>(g.data<T>(), grad_x.data<T>(), w);
-        if (filled) fill_gradient<T>(g.data<T>(), grad_fill.data<T>(), w);
-      });
-      return std::vector<Tensor>{grad_x, grad_fill};
-    });
-  }
-  return result;
+  return apply(
+      {.name = "window_partition",
+       .shape = w.shape(),
+       .kernel = [w](auto in, auto out) { partition(in[0].data, in[1].data, out[0].data, w); },
+       .gradient =
+           [w](const auto& in, const auto&) {
+             return backward_kernel(in, {}, [w](auto from, auto grads) {
+               unpartition(from[0].data, grads[0].data, w);
+               if (grads[1].data) fill_gradient(from[0].data, grads[1].data, w);
+             });
+           },
+       .onnx = [w](OnnxValues& onnx, const auto& in, const auto&) { return onnx_partition(onnx, in[0], in[1], w); }},
+      {x, fill});
 }
 
 Tensor window_unpartition(const Tensor& windows, int64_t window, int64_t height, int64_t width) {
@@ -113,30 +126,17 @@ Tensor window_unpartition(const Tensor& windows, int64_t window, int64_t height,
                 windows.shape().to_string());
   }
   const Windows w{windows.size(0) / (one.down() * one.across()), height, width, one.channels, window};
-  if (symbolic({&windows})) {
-    return recorded_custom("window_unpartition", {windows}, w.map_shape(),
-                           [w](const float* const* in, float* const* out) { unpartition(in[0], out[0], w); }, 0, {},
-                           {.height = window, .width = window});
-  }
-  const DType dtype = compute_dtype(windows, "window_unpartition");
-  const Tensor wc = prepared(windows, dtype);
-  Tensor result = Tensor::empty(w.map_shape(), dtype);
-  dispatch_compute(dtype, [&](auto tag) {
-    using T = decltype(tag);
-    unpartition<T>(wc.data<T>(), result.data<T>(), w);
-  });
-  result = result.to(windows.dtype());
-  if (autograd::recording({windows})) {
-    autograd::record(result, "window_unpartition", {windows}, [w, dtype](const Tensor& grad) {
-      const Tensor g = prepared(grad, dtype), grad_windows = Tensor::empty(w.shape(), dtype);
-      dispatch_compute(dtype, [&](auto tag) {
-        using T = decltype(tag);
-        partition<T>(g.data<T>(), nullptr, grad_windows.data<T>(), w);
-      });
-      return std::vector<Tensor>{grad_windows};
-    });
-  }
-  return result;
+  return apply(
+      {.name = "window_unpartition",
+       .shape = w.map_shape(),
+       .kernel = [w](auto in, auto out) { unpartition(in[0].data, out[0].data, w); },
+       .gradient =
+           [w](const auto& in, const auto&) {
+             return backward_kernel(in, {},
+                                    [w](auto from, auto grads) { partition(from[0].data, nullptr, grads[0].data, w); });
+           },
+       .onnx = [w](OnnxValues& onnx, const auto& in, const auto&) { return onnx_unpartition(onnx, in[0], w); }},
+      {windows});
 }
 
 }  // namespace vitrail::ops

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations of kind custom, which are defined outside the library, in compiled programs.
+// Operations that are defined outside the library, in compiled programs.
 #include <gtest/gtest.h>
 
 #include "tests/support/golden.h"
-#include "tests/support/messages.h"
-#include "vitrail/base/error.h"
 #include "vitrail/infer/function_session.h"
 #include "vitrail/nn/linear.h"
-#include "vitrail/ops/recorder.h"
-#include "vitrail/ops/tokens.h"
+#include "vitrail/ops/operation.h"
 
 namespace vitrail::infer {
 namespace {
@@ -17,18 +14,14 @@ constexpr int64_t kDim = 8;
 
 // (a − b, a + b), or a and a where b is undefined.
 std::vector<Tensor> difference_and_sum(const Tensor& a, const Tensor& b) {
-  const std::vector<Tensor> results{ops::symbolic_result(a.shape(), a.dtype()),
-                                    ops::symbolic_result(a.shape(), a.dtype())};
-  ops::CustomOperation step{.name = "difference_and_sum", .flops = 3};
-  step.compute = [n = a.numel()](const float* const* in, float* const* out) {
-    for (int64_t i = 0; i < n; ++i) {
-      out[0][i] = in[0][i] - (in[1] ? in[1][i] : 0);
-      out[1][i] = in[0][i] + (in[1] ? in[1][i] : 0);
+  ops::Operation operation{.name = "difference_and_sum", .shape = a.shape(), .further_results = {{a.shape()}}};
+  operation.kernel = [](auto in, auto out) {
+    for (int64_t i = 0; i < out[0].tensor->numel(); ++i) {
+      out[0].data[i] = in[0].data[i] - (in[1].data ? in[1].data[i] : 0);
+      out[1].data[i] = in[0].data[i] + (in[1].data ? in[1].data[i] : 0);
     }
   };
-  ops::record(ops::OpKind::custom, {a, b}, results,
-              {.custom = std::make_shared<const ops::CustomOperation>(std::move(step))});
-  return results;
+  return ops::apply_all(std::move(operation), {a, b});
 }
 
 class CustomOperation : public ::testing::Test {
@@ -62,22 +55,6 @@ TEST_F(CustomOperation, AnUndefinedInputIsNull) {
     return {{"same", difference_and_sum(inputs[0].tensor, Tensor())[0]}};
   });
   EXPECT_TRUE(testing::close(session.run({{"x", x_}})[0].tensor, x_, 0));
-}
-
-TEST_F(CustomOperation, AStridedInputIsAnErrorThatNamesTheOperation) {
-  const FunctionSession session(linear_, [&](const NamedTensors& inputs) -> NamedTensors {
-    const Tensor x = inputs[0].tensor;
-    return {{"sum", difference_and_sum(x.transpose(0, 1), x.transpose(0, 1))[1]}};
-  });
-  const std::string message = testing::error_of([&] { session.run({{"x", x_}}); });
-  EXPECT_TRUE(testing::contains(message, "contiguous f32 tensors for difference_and_sum")) << message;
-}
-
-TEST(CustomOperationRecord, HasTheFlopsThatItStates) {
-  const ops::Recorder recorder;
-  difference_and_sum(ops::symbolic_result({2}, DType::f32), Tensor());
-  ASSERT_EQ(recorder.operations().size(), 1u);
-  EXPECT_EQ(ops::flops_of(recorder.operations()[0]), 3);
 }
 
 }  // namespace

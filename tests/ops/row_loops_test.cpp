@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loops over rows of strided views, against the tensors' own elements.
-#include "vitrail/infer/row_loops_internal.h"
+#include "vitrail/ops/row_loops_internal.h"
 
 #include <gtest/gtest.h>
 
 #include "tests/support/golden.h"
 #include "tests/support/tensors.h"
 
-namespace vitrail::infer {
+namespace vitrail::ops {
 namespace {
-
-using testing::close;
-using testing::counting;
 
 TEST(RowLoops, VisitEachRowOnceWithItsOffsets) {
   const ThreadCount one(1);
@@ -26,23 +23,24 @@ TEST(RowLoops, VisitEachRowOnceWithItsOffsets) {
 }
 
 TEST(RowLoops, CopyTakesAnyStridesOfItsSource) {
-  const Tensor x = counting({4, 5, 6});
+  const Tensor x = testing::counting({4, 5, 6});
   for (const Tensor& view : {x, x.transpose(0, 1), x.permute({2, 0, 1}), x.narrow(2, 1, 3), x.narrow(1, 2, 2),
                              x.select(0, 3), x.narrow(2, 4, 1).expand({4, 5, 3})}) {
     const Tensor memory = Tensor::full({view.numel() + 40}, -1);
     Tensor to = Tensor::full(view.shape(), -1);
     copy_rows(view.data<float>(), view, to.data<float>(), to);
-    EXPECT_TRUE(close(to, view.contiguous(), 0)) << view.shape();
+    EXPECT_TRUE(testing::close(to, view.contiguous(), 0)) << view.shape();
   }
   const Tensor wide = Tensor::full({4, 9, 6}, -1);  // into rows 2 to 6 of each sample
   copy_rows(x.data<float>(), x, wide.narrow(1, 2, 5).data<float>(), wide.narrow(1, 2, 5));
-  EXPECT_TRUE(close(wide.narrow(1, 2, 5).contiguous(), x, 0));
-  EXPECT_TRUE(close(wide.narrow(1, 0, 2).contiguous(), Tensor::full({4, 2, 6}, -1), 0));
-  EXPECT_TRUE(close(wide.narrow(1, 7, 2).contiguous(), Tensor::full({4, 2, 6}, -1), 0));
+  EXPECT_TRUE(testing::close(wide.narrow(1, 2, 5).contiguous(), x, 0));
+  EXPECT_TRUE(testing::close(wide.narrow(1, 0, 2).contiguous(), Tensor::full({4, 2, 6}, -1), 0));
+  EXPECT_TRUE(testing::close(wide.narrow(1, 7, 2).contiguous(), Tensor::full({4, 2, 6}, -1), 0));
 }
 
 TEST(RowLoops, CombineBroadcastsEitherOperand) {
-  const Tensor x = counting({2, 3, 4}), row = counting({4}), column = counting({3, 1}), sample = counting({2, 1, 1});
+  const Tensor x = testing::counting({2, 3, 4}), row = testing::counting({4}), column = testing::counting({3, 1}),
+               sample = testing::counting({2, 1, 1});
   const auto difference = [](float a, float b) { return a - b; };
   for (const Tensor& other : {x, row, column, sample}) {
     for (const bool swapped : {false, true}) {
@@ -58,28 +56,12 @@ TEST(RowLoops, CombineBroadcastsEitherOperand) {
       }
     }
   }
-  const Tensor turned = counting({2, 4, 3}).transpose(1, 2), got = Tensor::empty({2, 3, 4});
+  const Tensor turned = testing::counting({2, 4, 3}).transpose(1, 2), got = Tensor::empty({2, 3, 4});
   combine_rows(turned.data<float>(), turned, row.data<float>(), row, got.data<float>(), got, difference);
   for (int64_t i = 0; i < 24; ++i) {
     EXPECT_EQ(got.data<float>()[i], turned.contiguous().data<float>()[i] - static_cast<float>(i % 4)) << i;
   }
 }
 
-TEST(RowLoops, MeanIsThatOfTheMiddleAxis) {
-  const Tensor x = counting({3, 4, 5});
-  for (const Tensor& view : {x, x.narrow(1, 1, 2), x.transpose(0, 1), x.narrow(2, 1, 3), x.narrow(0, 1, 1)}) {
-    const Tensor got = Tensor::full({view.size(0), view.size(2)}, -1), dense = view.contiguous();
-    mean_rows(view.data<float>(), view, got.data<float>());
-    for (int64_t o = 0; o < view.size(0); ++o) {
-      for (int64_t i = 0; i < view.size(2); ++i) {
-        double sum = 0;
-        for (int64_t l = 0; l < view.size(1); ++l)
-          sum += dense.data<float>()[(o * view.size(1) + l) * view.size(2) + i];
-        EXPECT_NEAR(got.data<float>()[o * view.size(2) + i], sum / static_cast<double>(view.size(1)), 1e-5);
-      }
-    }
-  }
-}
-
 }  // namespace
-}  // namespace vitrail::infer
+}  // namespace vitrail::ops

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Conversion to another dtype.
-#include "vitrail/ops/conversion_internal.h"
+#include "vitrail/ops/dispatch.h"
 
 #include <gtest/gtest.h>
 

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Common parts of operations: the type in which a dtype is computed.
+// The type in which an operation computes, and conversions to it.
+#include <string>
+
 #include "vitrail/base/error.h"
-#include "vitrail/ops/conversion_internal.h"
-#include "vitrail/ops/recorder.h"
+#include "vitrail/tensor/tensor.h"
 
 namespace vitrail::ops {
 
-// f64 is computed in double, other floating dtypes in float: 16-bit inputs are converted, and so is the result.
-inline DType compute_dtype(const Tensor& tensor, const char* where) {
-  if (!is_floating(tensor.dtype())) throw Error(where, "a floating tensor", name_of(tensor.dtype()));
-  return tensor.dtype() == DType::f64 ? DType::f64 : DType::f32;
-}
+// f64 is computed in double, other floating dtypes in float: 16-bit inputs are converted, and so is the result.  Throws
+// Error at `where` for an integer tensor.
+DType compute_dtype(const Tensor& tensor, const std::string& where);
+
+// Converts as Tensor::to, but is not differentiable, and vectorised between f32 and bf16 for mixed precision.
+Tensor converted(const Tensor& tensor, DType dtype);
 
 // The detached tensor, contiguous and in `dtype`: an operation computes with it, and its backward function captures it.
 // Undefined stays undefined.
-inline Tensor prepared(const Tensor& tensor, DType dtype) {
-  return tensor.defined() ? converted(tensor.detach().contiguous(), dtype) : tensor;
-}
+Tensor prepared(const Tensor& tensor, DType dtype);
 
 // The number of rows: the product of all extents but the last.
 inline int64_t rows_of(const Tensor& x) {
