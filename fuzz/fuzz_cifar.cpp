@@ -2,7 +2,7 @@
 // Fuzzes CIFAR's binary files and the files with their class names.  Every input must give a dataset or a
 // vitrail::Error.  The class names come first, with their length before them, and then the records.
 #include "fuzz/inputs.h"
-#include "vitrail/data/datasets/dataset_formats_internal.h"
+#include "vitrail/data/datasets/manifest.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace vitrail;
@@ -14,11 +14,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (const char* name : {"unnamed.bin", "test_batch.bin", "test.bin"}) {
     const auto file = folder.write(name, input);
     fuzz::attempt([&] {
-      const auto dataset = data::open_cifar(file, {});
+      const auto dataset = data::open_dataset(file, {});
       data::summary(*dataset, "fuzz");
       for (int64_t i = 0; i < dataset->size(); ++i) dataset->get(i);
     });
   }
-  fuzz::attempt([&] { data::open_cifar(folder.path(), {.num_classes = 3}); });
+  fuzz::attempt([&] { data::open_dataset(folder.path(), {.num_classes = 3}); });
   return 0;
 }

@@ -3,7 +3,7 @@
 //   corpus: tests/fixtures/data/cifar-10-batches-py/* tests/fixtures/data/cifar-100-python/*
 #include "fuzz/inputs.h"
 #include "vitrail/data/datasets/cifar_batch_internal.h"
-#include "vitrail/data/datasets/dataset_formats_internal.h"
+#include "vitrail/data/datasets/manifest.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace vitrail;
@@ -13,7 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (const char* name : {"test_batch", "test"}) {
     const auto file = folder.write(name, input);
     fuzz::attempt([&] {
-      const auto dataset = data::open_cifar(file, {});
+      const auto dataset = data::open_dataset(file, {});
       data::summary(*dataset, "fuzz");
       for (int64_t i = 0; i < dataset->size(); ++i) dataset->get(i);
     });

@@ -2,7 +2,7 @@
 // Fuzzes the names of folders and files that become classes and splits, as they are in a folder or an archive.  Every
 // input must give labels or a vitrail::Error.  One path per line; folders end with '/'; the first line is the split.
 #include "fuzz/inputs.h"
-#include "vitrail/data/datasets/class_folders_internal.h"
+#include "vitrail/data/datasets/manifest_internal.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace vitrail;
@@ -20,12 +20,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   data::sort_listing(listing);
   listing.folders.erase(std::unique(listing.folders.begin(), listing.folders.end()), listing.folders.end());
-  data::splits_in(listing, "fuzz");
+  const data::ManifestPtr manifest = data::class_folder_manifest("fuzz", listing, data::images_below("fuzz"));
+  manifest->splits();
   const std::vector<std::string> labels{"cat", "dog, hound", "10"}, ids{"n01440764", "n02123045", "n02124075"};
-  fuzz::attempt([&] { data::read_class_folders(listing, {.where = "fuzz", .split = split}); });
-  fuzz::attempt([&] {
-    data::read_class_folders(listing,
-                             {.where = "fuzz", .split = split, .labels = labels, .wordnet_ids = ids, .num_classes = 3});
-  });
+  fuzz::attempt([&] { manifest->open({.split = split}); });
+  fuzz::attempt([&] { manifest->open({.split = split, .labels = labels, .wordnet_ids = ids, .num_classes = 3}); });
   return 0;
 }

@@ -2,7 +2,7 @@
 // Fuzzes datasets that are listed in a CSV file.  Every input must give a dataset or a vitrail::Error.
 #include "fuzz/inputs.h"
 #include "vitrail/data/datasets/csv_internal.h"
-#include "vitrail/data/datasets/dataset_formats_internal.h"
+#include "vitrail/data/datasets/manifest.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace vitrail;
@@ -18,7 +18,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (const data::DatasetOptions& options :
        {data::DatasetOptions{}, data::DatasetOptions{.labels = {"cat", "dog, hound", "n02123045"}}}) {
     fuzz::attempt([&] {
-      const auto dataset = data::open_csv(file, options);
+      const auto dataset = data::open_dataset(file, options);
       data::summary(*dataset, "fuzz");
       for (int64_t i = 0; i < dataset->size(); ++i) dataset->labels(i), dataset->path(i);
     });

@@ -3,7 +3,7 @@
 //   corpus: tests/fixtures/base/*.tar tests/fixtures/data/*.tar.gz
 #include "fuzz/inputs.h"
 #include "vitrail/base/tar_internal.h"
-#include "vitrail/data/datasets/dataset_formats_internal.h"
+#include "vitrail/data/datasets/manifest.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace vitrail;
@@ -15,9 +15,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     }
   });
   const auto file = folder.write("images.tar", input);
-  fuzz::attempt([&] { data::tar_splits(file); });
+  fuzz::attempt([&] { data::read_manifest(file)->splits(); });
   fuzz::attempt([&] {
-    const auto dataset = data::open_tar(file, {.decode = {.max_pixels = 1 << 12}});
+    const auto dataset = data::open_dataset(file, {.decode = {.max_pixels = 1 << 12}});
     data::summary(*dataset, "fuzz");
     for (int64_t i = 0; i < std::min<int64_t>(dataset->size(), 8); ++i) {
       fuzz::attempt([&] { dataset->get(i); });

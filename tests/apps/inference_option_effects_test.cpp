@@ -505,6 +505,24 @@ void check_plain() {
   EXPECT_EQ(votes.result({"--k", "3", "--uniform"})["top1"], 0);
 }
 
+// A list of the splits' images, whose names tell no column.
+fs::path unnamed_list() {
+  const fs::path list = splits_dataset() / "list.csv";
+  std::ofstream(list) << "photo,kind\nval/3/0.png,3\nval/4/1.png,4\n";
+  return list;
+}
+
+void check_columns_of_eval() {
+  const Arguments arguments{"eval", "--format", "json", "-m", small_model(), unnamed_list()};
+  EXPECT_EQ(json_of(arguments + Arguments{"--columns", "file=photo,label=kind"})["images"], 2);
+}
+
+void check_columns_of_knn() {
+  const fs::path list = unnamed_list();
+  const Arguments arguments{"knn", "-m", small_model(), list, list, "--k", "1", "--quiet"};
+  EXPECT_EQ(json_of(arguments + Arguments{"--columns", "file=photo,label=kind"})["images"], 2);
+}
+
 nlohmann::json knn_of_splits(const Arguments& more) {
   const fs::path root = splits_dataset();
   return json_of(Arguments{"knn", "-m", small_model(), root, root, "--k", "1", "--quiet"} + more);
@@ -559,7 +577,9 @@ OptionEffects inference_option_effects() {
           {"knn", "--temperature", check_temperature},
           {"knn", "--plain,--uniform", check_plain},
           {"knn", "--train-split", check_train_split},
-          {"knn", "--test-split", check_test_split}};
+          {"knn", "--test-split", check_test_split},
+          {"eval", "--columns", check_columns_of_eval},
+          {"knn", "--columns", check_columns_of_knn}};
 }
 
 }  // namespace vitrail::testing

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Options of the program, inspect, bench, convert and train.
+#include <fstream>
 #include <set>
 
 #include "tests/apps/option_effects.h"
@@ -502,6 +503,20 @@ void check_data() {
   EXPECT_EQ(recipe_of(small.folder())["data"]["train"], images.string());
 }
 
+void check_columns_of_train() {
+  const SmallRun small;
+  const fs::path images = train::make_images(9, 2), list = images / "list.csv";
+  std::ofstream stream(list);
+  stream << "photo,kind\n";
+  for (const auto& entry : fs::recursive_directory_iterator(images / "train")) {
+    if (entry.is_regular_file())
+      stream << entry.path().string() << "," << entry.path().parent_path().filename().string() << "\n";
+  }
+  stream.close();
+  run(small.arguments({"--data", list, "--columns", "file=photo,label=kind"}));
+  EXPECT_EQ(recipe_of(small.folder())["data"]["columns"], "file=photo,label=kind");
+}
+
 // The digest of the weights after an epoch on all images of a dataset; those of one class are `file`.
 std::string weights_after(const fs::path& file, const Arguments& more) {
   const SmallRun small;
@@ -589,6 +604,7 @@ OptionEffects tool_option_effects() {
           {"train", "-o,--output", check_output_of_train},
           {"train", "-m,--model", check_model_of_train},
           {"train", "--data", check_data},
+          {"train", "--columns", check_columns_of_train},
           {"train", "--preset", check_preset_of_train},
           {"train", "--epochs", check_epochs},
           {"train", "--folds", check_folds},

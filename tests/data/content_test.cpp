@@ -10,14 +10,12 @@
 
 #include "tests/data/support.h"
 #include "vitrail/data/augment/interval_json_internal.h"
-#include "vitrail/data/datasets/class_dataset_internal.h"
 #include "vitrail/data/datasets/class_matching_internal.h"
-#include "vitrail/data/datasets/dataset_formats_internal.h"
+#include "vitrail/data/datasets/folder_splits_internal.h"
 #include "vitrail/data/datasets/folder_walk_internal.h"
 #include "vitrail/data/datasets/imagenet_labels.h"
 #include "vitrail/data/datasets/input_paths.h"
 #include "vitrail/data/datasets/left_out_internal.h"
-#include "vitrail/data/datasets/split_choice_internal.h"
 #include "vitrail/data/loader/decoded_cache.h"
 
 namespace vitrail::data {
@@ -134,7 +132,7 @@ TEST(AddFile, PutsAFileIntoItsList) {
 TEST(TopFolders, HaveImagesInThemOrBelow) {
   FolderListing listing;
   listing.images = {"a/1.png", "b/c/2.png", "d/3.png", "d/e/f/4.png", "5.png"};
-  const auto tops = top_folders(listing);
+  const auto tops = top_folders({listing, "set"});
   ASSERT_EQ(tops.size(), 3u);
   EXPECT_TRUE(tops.at("a").has_images && !tops.at("a").has_class_folders && !tops.at("a").may_be_split());
   EXPECT_TRUE(!tops.at("b").has_images && tops.at("b").has_class_folders && tops.at("b").may_be_split());
@@ -142,11 +140,11 @@ TEST(TopFolders, HaveImagesInThemOrBelow) {
 }
 
 TEST(NamesAClass, AlsoWhereItFitsSeveral) {
-  const ClassFolderOptions options{
-      .labels = {"cat, tabby", "dog", "dog"}, .wordnet_ids = {"n1", "n2", "n3"}, .num_classes = 12};
-  for (const char* name : {"cat", "Tabby", "dog", "n2", "11", "0"}) EXPECT_TRUE(names_a_class(name, options)) << name;
-  for (const char* name : {"bird", "12", "-1", "n4", "1.0"}) EXPECT_FALSE(names_a_class(name, options)) << name;
-  EXPECT_FALSE(names_a_class("3", {})) << "without a model no number is a class";
+  const Paths labels{"cat, tabby", "dog", "dog"}, ids{"n1", "n2", "n3"};
+  for (const char* name : {"cat", "Tabby", "dog", "n2", "11", "0"})
+    EXPECT_TRUE(names_a_class(name, labels, ids, 12)) << name;
+  for (const char* name : {"bird", "12", "-1", "n4", "1.0"}) EXPECT_FALSE(names_a_class(name, labels, ids, 12)) << name;
+  EXPECT_FALSE(names_a_class("3", {}, {}, INT64_MAX)) << "without a model no number is a class";
 }
 
 TEST(LeftOut, EachKindThatIsNotReadIsKnown) {

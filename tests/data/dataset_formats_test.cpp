@@ -6,10 +6,8 @@
 
 #include "tests/data/support.h"
 #include "vitrail/data/datasets/cifar_batch_internal.h"
-#include "vitrail/data/datasets/csv_layout_internal.h"
-#include "vitrail/data/datasets/csv_splits_internal.h"
-#include "vitrail/data/datasets/dataset.h"
-#include "vitrail/data/datasets/dataset_formats_internal.h"
+#include "vitrail/data/datasets/manifest_internal.h"
+#include "vitrail/data/datasets/splits_internal.h"
 
 namespace vitrail::data {
 namespace {
@@ -27,7 +25,6 @@ TEST(OpenDataset, NamesThePathAndWhatItMayBe) {
               (root / name).string() +
                   ": expected a folder, a .zip, a .tar, a .tar.gz, a .csv, CIFAR's .bin or MNIST's "
                   "idx3-ubyte[.gz] of images, got a file named otherwise");
-    EXPECT_TRUE(dataset_splits(root / name).empty()) << name;
   }
   // A file that has the name of a format is read as such, in any case.
   for (const auto& [name, part] : {std::pair{"a.ZIP", "a.ZIP"},
@@ -62,27 +59,19 @@ TEST(OpenDataset, ASingleFileHasNoSplit) {
   const fs::path root = testing::scratch_folder();
   write_file(root / "x.bin", "\x01" + std::string(3072, 'x'));
   EXPECT_EQ(error_of([&] { open_dataset(root / "x.bin", {.split = "test"}); }),
-            (root / "x.bin").string() + ": expected a dataset with a split test, got a single file");
+            (root / "x.bin").string() + ": expected a split test, got a dataset without splits");
   EXPECT_EQ(open_dataset(root / "x.bin", {.split = "."})->size(), 1);
   EXPECT_EQ(open_dataset(root / "x.bin", {})->split(), "");
 }
 
 TEST(Summary, NamesClassesByTheirIndexWithoutNames) {
   const fs::path csv = testing::scratch_folder() / "l.csv";
-  write_file(csv, "a.png,3\nb.png,1\nc.png,3\n");
+  write_file(csv, "file,class_index\na.png,3\nb.png,1\nc.png,3\n");
   EXPECT_EQ(summary(*open_dataset(csv, {}), "x"), "3 images of x, 2 classes: 1, 3");
   EXPECT_EQ(summary(*open_dataset(csv, {.labels = {"a", "b", "c", "d"}}), "x"), "3 images of x, 2 classes: b, d");
   write_file(csv, "file,label,split\na.png,3,test\n");
   EXPECT_EQ(summary(*open_dataset(csv, {}), "x/"), "1 image of x/test, 1 class: 3");
   EXPECT_EQ(summary(*open_dataset(csv, {}), "x"), "1 image of x/test, 1 class: 3");
-}
-
-TEST(ChooseStandardSplit, PrefersTheOneAskedFor) {
-  EXPECT_EQ(choose_standard_split("set", {.split = "dev", .default_splits = {"train"}}, {"train", "val"}), "val");
-  EXPECT_EQ(error_of([] {
-              choose_standard_split("set", {.default_splits = {"a", "b", "c"}}, {"train", "val"});
-            }),
-            "set: expected a split a or b or c, got these splits: train, val");
 }
 
 // CIFAR ---------------------------------------------------------------------------------------------------------------
@@ -171,15 +160,15 @@ TEST(Cifar, EachVariantIsAFolder) {
                                     {"test.bin", "test"}}) {
     const fs::path root = testing::scratch_folder();
     write_file(root / file, "not read");
-    EXPECT_TRUE(is_cifar_folder(root)) << file;
-    EXPECT_EQ(cifar_splits(root), Names{split}) << file;
+    EXPECT_TRUE(has_cifar(*files_of(root))) << file;
+    EXPECT_EQ(dataset_splits(root), Names{split}) << file;
   }
   for (const char* file : {"data_batch_6.bin", "train", "test", "data_batch_1", "test_batch", "other.bin"}) {
     const fs::path root = testing::scratch_folder();
     write_file(root / file, "no pickle");
-    EXPECT_FALSE(is_cifar_folder(root)) << file;
+    EXPECT_FALSE(has_cifar(*files_of(root))) << file;
     write_file(root / file, "\x80\x03."s);
-    EXPECT_EQ(is_cifar_folder(root), is_cifar_pickle(file)) << file;
+    EXPECT_EQ(has_cifar(*files_of(root)), is_cifar_pickle(file)) << file;
   }
   for (const char* file : {"train", "test", "data_batch_1", "data_batch_5", "test_batch"})
     EXPECT_TRUE(is_cifar_pickle(file)) << file;
@@ -373,7 +362,7 @@ TEST(Idx, RefusalsSayWhatIsWrong) {
   EXPECT_EQ(open_dataset(images, {.num_classes = 5})->size(), 2);
   EXPECT_EQ(open_dataset(images, {.labels = {"a", "b", "c", "d", "e"}})->class_names().at(4), "e");
   EXPECT_EQ(error_of([&] { open_dataset(images, {.split = "test"}); }),
-            images.string() + ": expected a dataset with a split test, got a single file");
+            images.string() + ": expected a split test, got a dataset without splits");
 }
 
 TEST(Idx, FilesAreKnownByTheirNames) {
@@ -385,12 +374,12 @@ TEST(Idx, FilesAreKnownByTheirNames) {
   EXPECT_FALSE(is_idx_folder(root));
   write_file(root / "images-idx3", "x");
   EXPECT_TRUE(is_idx_folder(root));
-  EXPECT_TRUE(idx_splits(root).empty()) << "no word of a split";
+  EXPECT_TRUE(dataset_splits(root).empty()) << "no word of a split";
   EXPECT_EQ(error_of([&] { open_dataset(root, {}); }),
-            root.string() + ": expected one images file of the split test, got images-idx3 ()");
+            (root / "images-idx3").string() + ": expected an IDX header of 16 bytes, got 1 bytes");
   write_file(root / "a-test-images-idx3", "x");
   write_file(root / "b-train-images-idx3.gz", "x");
-  EXPECT_EQ(idx_splits(root), (Names{"test", "train"}));
+  EXPECT_EQ(dataset_splits(root), (Names{"test", "train"}));
   write_file(root / "test-and-train-images-idx3", "x");
   EXPECT_EQ(error_of([&] { open_dataset(root, {.split = "test"}); }),
             root.string() +
@@ -400,38 +389,6 @@ TEST(Idx, FilesAreKnownByTheirNames) {
 
 // Lists ---------------------------------------------------------------------------------------------------------------
 
-TEST(CsvLayout, EachNameOfAColumnIsKnown) {
-  for (const std::string name : {"file",       "filename", "file name",   "filepath",   "filepaths", "path",    "image",
-                                 "image path", "image id", "image index", "image name", "File_Name", " IMAGE ", "fname",
-                                 "image file", "img",      "img path",    "img file",   "img name",  "img_id"}) {
-    const CsvLayout layout = csv_layout("x", "n,label," + name + "\n0,1,a.png\n", {});
-    EXPECT_EQ(layout.file, 2u) << name;
-    EXPECT_EQ(layout.label, 1u) << name;
-  }
-  for (const std::string name : {"class index", "class id", "label", "class", "class name", "target", "category"}) {
-    const CsvLayout layout = csv_layout("x", "n,file," + name + "\n0,a.png,x;y\n", {});
-    EXPECT_EQ(layout.label, 2u) << name;
-    EXPECT_EQ(layout.separator, '\0') << name;
-  }
-  for (const std::string name : {"labels", "tags", "classes", "class names", "categories", "finding labels"}) {
-    const CsvLayout layout = csv_layout("x", "n,file," + name + "\n0,a.png,x;y\n", {});
-    EXPECT_EQ(layout.label, 2u) << name;
-    EXPECT_EQ(layout.separator, ';') << name;
-  }
-  for (const std::string name : {"split", "subset", "partition", "set", "dataset", "Data_Set", "phase"}) {
-    const std::string text = "n,file,label," + name + "\n0,a.png,x,train\n";
-    EXPECT_EQ(read_csv_splits("x", text, csv_layout("x", text, {})).column, 3u) << name;
-  }
-  // A column of labels precedes one of several labels.
-  EXPECT_EQ(csv_layout("x", "labels,file,label\nx;y,a.png,z\n", {}).label, 2u);
-  for (const std::string name : {"", "id", "index", "split", "subset", "fold", "partition", "set", "dataset", "phase",
-                                 "ID", "is_valid", "is val", "is_test"}) {
-    const CsvLayout layout = csv_layout("x", "name," + name + ",cat,dog\na.png,1,0,1\n", {});
-    EXPECT_EQ(layout.classes, (Names{"cat", "dog"})) << name;
-  }
-  EXPECT_EQ(csv_layout("x", "name,folds,cat\na.png,1,0\n", {}).classes, (Names{"folds", "cat"}));
-}
-
 TEST(CsvDataset, MessagesSayWhatARowNeeds) {
   const fs::path csv = testing::scratch_folder() / "l.csv";
   const auto refusal = [&](const std::string& text, const DatasetOptions& options = {}) {
@@ -439,20 +396,19 @@ TEST(CsvDataset, MessagesSayWhatARowNeeds) {
     return error_of([&] { open_dataset(csv, options); });
   };
   const std::string path = csv.string();
-  EXPECT_EQ(refusal("a.png,1\nb.png\n"), path + ":2: expected file,class_index, got 1 field");
+  EXPECT_EQ(refusal("a.png,1\nb.png\n"), path + ":2: expected a file and a label, got 1 field");
   EXPECT_EQ(refusal("a.png,1\n ,2\n"), path + ":2: expected a file, got an empty field");
-  EXPECT_EQ(refusal("a.png,cat\nb.png,\n"), path + ":2: expected a class name, as in the rows before, got ''");
-  EXPECT_EQ(refusal("a.png,1\nb.png,\n"), path + ":2: expected a class index, got ''");
-  EXPECT_EQ(refusal("a.png,1\nb.png,-3\n"), path + ":2: expected a class index of at least 0, got -3");
-  EXPECT_EQ(refusal("a.png,1000000\n"),
-            path + ":1: expected a class index below 1000000, got 1000000 (is it an id of the image?)");
-  EXPECT_EQ(refusal("a.png,3\n", {.num_classes = 3}),
-            path + ":1: expected a class index below the model's 3 classes, got 3");
+  EXPECT_EQ(refusal("a.png,cat\nb.png,\n"), path + ":2: expected a label, got an empty field");
+  EXPECT_EQ(refusal("file,class_index\na.png,-3\n"), path + ":2: expected a class index of at least 0, got -3");
+  EXPECT_EQ(refusal("file,class_index\na.png,1000000\n"),
+            path + ":2: expected a class index below 1000000, got 1000000 (is it an id of the image?)");
+  EXPECT_EQ(refusal("file,class_index\na.png,3\n", {.num_classes = 3}),
+            path + ":2: expected a class index below the model's 3 classes, got 3");
   EXPECT_EQ(refusal("a.png,wolf\n", {.labels = {"cat"}}),
             path + ": expected class indices, or class names of the model, got 'wolf'");
-  EXPECT_EQ(refusal("file,label\n"), path + ": expected rows of file,class_index, got none");
+  EXPECT_EQ(refusal("file,label\n"), path + ": expected rows of a file and a label, got none");
   EXPECT_EQ(refusal("file,cat,dog\na.png,0,1\nb.png,1,x\n"), path + ":3: expected 0 or 1 for the class dog, got 'x'");
-  EXPECT_EQ(refusal("file,cat,dog\na.png,0,1\nb.png,1\n"), path + ":3: expected file,class_index, got 2 fields");
+  EXPECT_EQ(refusal("file,cat,dog\na.png,0,1\nb.png,1\n"), path + ":3: expected a file and a label, got 2 fields");
   write_file(csv, "a.png,2\n");
   EXPECT_EQ(open_dataset(csv, {.num_classes = 3})->label(0), 2);
 }
@@ -471,7 +427,7 @@ TEST(CsvDataset, SeveralLabelsAreSortedAndJoined) {
   EXPECT_EQ(model->labels(1), (std::vector<int64_t>{0, 3}));
   write_file(csv, "a.png,dog|cat|dog\na.png,ant\n");
   EXPECT_EQ(open_dataset(csv, {})->labels(0), (std::vector<int64_t>{0, 1, 2}));
-  write_file(csv, "a.png,5|3|5\n");
+  write_file(csv, "file,class_index\na.png,5|3|5\n");
   EXPECT_EQ(open_dataset(csv, {})->labels(0), (std::vector<int64_t>{3, 5}));
   EXPECT_EQ(error_of([&] { open_dataset(csv, {})->label(0); }),
             csv.parent_path().string() + "/a.png: expected one label per image, got a list of several labels");

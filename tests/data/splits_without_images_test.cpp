@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Split folders whose files are not read: another split is not read in their place without a word.
 #include "tests/data/support.h"
-#include "vitrail/data/datasets/class_folders_internal.h"
 #include "vitrail/data/datasets/dataset.h"
+#include "vitrail/data/datasets/manifest_internal.h"
 
 namespace vitrail::data {
 namespace {
@@ -83,7 +83,7 @@ TEST(SplitsWithoutImages, WithAFolderThatCannotBeReadSayWhy) {
   listing.images = {"train/a/1.png", "val/a/2.png"};
   listing.folders = {"test", "test/a", "train", "train/a", "val", "val/a"};
   listing.unreadable = {{"test/a", "test/a: cannot be read"}};
-  EXPECT_EQ(error_of([&] { read_class_folders(listing, {.where = "set"}); }),
+  EXPECT_EQ(error_of([&] { class_folder_manifest("set", listing, images_below(""))->open({}); }),
             "set: expected images that can be read in the split test, got test/a: cannot be read");
 }
 

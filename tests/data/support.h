@@ -13,6 +13,7 @@
 #include "tests/support/messages.h"
 #include "tests/support/paths.h"
 #include "vitrail/base/error.h"
+#include "vitrail/data/datasets/manifest.h"
 #include "vitrail/data/metrics/classification_report.h"
 
 namespace vitrail::data {
@@ -23,6 +24,8 @@ inline void write_file(const fs::path& path, const std::string& bytes) {
   fs::create_directories(path.parent_path());
   std::ofstream(path, std::ios::binary) << bytes;
 }
+
+inline std::vector<std::string> dataset_splits(const fs::path& path) { return read_manifest(path)->splits(); }
 
 // Copies a small image to each of these paths below `root`.
 inline void place_images(const fs::path& root, const std::vector<std::string>& paths) {

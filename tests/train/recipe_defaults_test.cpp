@@ -14,7 +14,7 @@ std::string indented(const std::string& json) { return nlohmann::ordered_json::p
 
 // The fields of data, epochs and those behind them, which all objectives have.
 const char* const kDataDefaults = R"({
-  "train": "x", "val": "", "test": "", "train_split": "", "val_split": "", "test_split": "", "holdout": null,
+  "train": "x", "val": "", "test": "", "train_split": "", "val_split": "", "test_split": "", "columns": "", "holdout": null,
   "folds": 0, "fold": 0, "holdout_seed": 0, "preset": "", "mean": [], "std": [], "interpolation": "",
   "crop_pct": null, "unreadable": "error", "balance": false, "exif": false, "keep_decoded_mb": 1024, "workers": 0,
   "in_flight": 3})";

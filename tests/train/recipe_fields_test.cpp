@@ -32,6 +32,7 @@ TEST(RecipeFields, SetTheMembersOfTheirNames) {
       {"data.train=t", [](auto& r) { return r.data.train == "t"; }},
       {"data.val=v", [](auto& r) { return r.data.val == "v"; }},
       {"data.test=s", [](auto& r) { return r.data.test == "s"; }},
+      {"data.columns=file=a", [](auto& r) { return r.data.columns == "file=a"; }},
       {"data.train_split=t", [](auto& r) { return r.data.train_split == "t"; }},
       {"data.val_split=v", [](auto& r) { return r.data.val_split == "v"; }},
       {"data.test_split=s", [](auto& r) { return r.data.test_split == "s"; }},

@@ -183,7 +183,7 @@ int evaluate_zero_shot(const models::ModelFiles& files, const EvalCommandOptions
   data::DatasetOptions settings = dataset_options(options, model.images());
   settings.multi_label = false;
   if (!options.labels.empty()) settings.labels = labels_of(options.labels);
-  const auto dataset = data::open_dataset(options.dataset, settings);
+  const auto dataset = LabelledSets(options.sets).open(options.dataset, settings);
   const std::vector<std::string>& names = settings.labels.empty() ? dataset->class_names() : settings.labels;
   if (names.empty()) {
     throw Error(options.dataset, "names of the classes, for zero-shot classification", "none (pass --labels FILE)");
@@ -211,8 +211,9 @@ int evaluate_image_model(const NamedModel& named, const EvalCommandOptions& opti
     throw Error(options.model.model, "a model that chooses among classes", "a head with one class (use classify)");
   data::DatasetOptions settings = classifier_options(options, model);
   settings.multi_label = models::gives_sigmoid(model.config());
-  const auto dataset = data::open_dataset(options.dataset, settings);
-  train::warn_of_training_images(options.model.model, *dataset);
+  LabelledSets sets = options.sets;
+  const auto dataset = sets.open(options.dataset, settings);
+  train::warn_of_training_images(options.model.model, *dataset, sets.manifests);
   const Classifier classifier{.model = model, .classes = classes, .names = model.class_names()};
   return *settings.multi_label ? evaluate_labels(*dataset, classifier, options, global)
                                : evaluate_on(*dataset, classifier, options, global);
@@ -232,6 +233,7 @@ void add_eval(CLI::App& program, const GlobalOptions& global, Run& run) {
   options->model.add_merging_to(*command);
   command->add_option("--split", options->split,
                       "Dataset split (default: test, else val; \".\": none, the folders are classes)");
+  add_columns(*command, options->sets.columns);
   CLI::Option* zeroshot = command->add_flag("--zeroshot", options->zeroshot,
                                             "Classify by the names of the classes as texts (CLIP, SigLIP)");
   for (CLI::Option* text : options->texts.add_to(*command)) text->needs(zeroshot);

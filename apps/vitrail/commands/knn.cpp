@@ -6,11 +6,11 @@
 
 #include "apps/vitrail/commands/commands.h"
 #include "apps/vitrail/input/image_stream.h"
+#include "apps/vitrail/input/labelled_sets.h"
 #include "apps/vitrail/output/output.h"
 #include "apps/vitrail/shell/usage_errors.h"
 #include "vitrail/base/error.h"
 #include "vitrail/data/augment/interval_json_internal.h"
-#include "vitrail/data/datasets/dataset.h"
 #include "vitrail/data/loader/shared_images.h"
 
 namespace vitrail::app {
@@ -22,6 +22,7 @@ struct KnnCommandOptions {
   analysis::KnnOptions knn;
   int64_t batch = 32;
   bool exif = false;
+  LabelledSets sets;
 };
 
 struct LabelledFeatures {
@@ -31,11 +32,11 @@ struct LabelledFeatures {
 };
 
 // Opens the requested split, or else the first of the default ones.  A dataset without splits is used in full.
-std::unique_ptr<data::Dataset> open_split(const std::string& path, const std::string& requested,
+std::unique_ptr<data::Dataset> open_split(LabelledSets& sets, const std::string& path, const std::string& requested,
                                           std::vector<std::string> default_splits, data::DatasetOptions options) {
   options.split = requested;
   options.default_splits = std::move(default_splits);
-  return data::open_dataset(path, options);
+  return sets.open(path, options);
 }
 
 // The classes of TRAIN by index.  A list of class indices names none; its indices are then the names of folders.
@@ -82,11 +83,12 @@ int knn(const KnnCommandOptions& options, const GlobalOptions& global) {
   dataset_options.multi_label = false;
   dataset_options.decode.mode = model.color_mode();
   dataset_options.decode.apply_exif = options.exif;
-  const auto train = open_split(options.train, options.train_split, {"train"}, dataset_options);
+  LabelledSets sets = options.sets;
+  const auto train = open_split(sets, options.train, options.train_split, {"train"}, dataset_options);
   dataset_options.labels = classes_of(*train);
   require_two_classes(*train, dataset_options.labels, options.train);
   dataset_options.num_classes = static_cast<int64_t>(dataset_options.labels.size());
-  const auto test = open_split(options.test, options.test_split, {"test", "val"}, dataset_options);
+  const auto test = open_split(sets, options.test, options.test_split, {"test", "val"}, dataset_options);
   if (!global.quiet) print_note("vitrail: training set: " + data::summary(*train, options.train));
   if (!global.quiet) print_note("vitrail: test set: " + data::summary(*test, options.test));
   data::warn_of_shared_images({.dataset = *train, .name = "training"}, {.dataset = *test, .name = "test"});
@@ -137,6 +139,7 @@ void add_knn(CLI::App& program, const GlobalOptions& global, Run& run) {
   command->add_flag("--plain,--uniform", options->knn.plain, "Uniform vote weights")->excludes(temperature);
   command->add_option("--train-split", options->train_split, "Split of TRAIN (default: train, else all images)");
   command->add_option("--test-split", options->test_split, "Split of TEST (default: test, else val, else all images)");
+  add_columns(*command, options->sets.columns);
   command->add_option("--batch", options->batch, "Batch size")->capture_default_str()->check(CLI::Range(1, 1024));
   command->add_flag("--exif", options->exif, "Apply the EXIF orientation");
   command->callback([options, &global, &run] { run = [options, &global] { return knn(*options, global); }; });

@@ -13,6 +13,7 @@
 
 #include "apps/vitrail/bench/bench_train.h"
 #include "apps/vitrail/commands/commands.h"
+#include "apps/vitrail/input/labelled_sets.h"
 #include "apps/vitrail/output/output.h"
 #include "apps/vitrail/output/progress.h"
 #include "apps/vitrail/output/status_text.h"
@@ -49,7 +50,7 @@ using Processes = std::shared_ptr<dist::Communicator>;
 
 struct TrainCommandOptions {
   std::string source, folder;  // source: a dataset or a recipe
-  std::string data, model, preset = "finetune";
+  std::string data, model, preset = "finetune", columns;
   std::optional<int64_t> epochs, folds;
   std::optional<double> seconds;
   std::vector<std::string> settings;
@@ -157,13 +158,17 @@ void require_dataset(const TrainCommandOptions& options) {
 std::vector<std::string> common_settings(const TrainCommandOptions& options) {
   std::vector<std::string> settings = options.settings;
   if (options.exif) settings.insert(settings.begin(), "data.exif=true");
+  if (!options.columns.empty())
+    settings.insert(settings.begin(), "data.columns=" + nlohmann::json(options.columns).dump());
   return settings;
 }
 
 // --data and -m are settings of a recipe too; --set may override them.
-std::vector<std::string> settings_of(const TrainCommandOptions& options) {
+std::vector<std::string> settings_of(const TrainCommandOptions& options, const data::Manifests& manifests) {
   std::vector<std::string> settings;
-  if (!options.data.empty()) settings = train::dataset_settings(options.data, train::recipe_objective(options.source));
+  if (!options.data.empty())
+    settings =
+        train::dataset_settings(options.data, train::recipe_objective(options.source), options.columns, manifests);
   if (!options.model.empty()) {
     const std::vector<std::string> start = train::start_settings(options.model);
     settings.insert(settings.end(), start.begin(), start.end());
@@ -215,7 +220,10 @@ train::Recipe recipe_of(const TrainCommandOptions& options, int threads,
                         const std::function<void(const std::string&)>& print) {
   if (is_recipe(options.source)) {
     require_dataset(options);
-    return train::read_recipe(options.source, settings_of(options));
+    const data::Manifests manifests;
+    train::Recipe recipe = train::read_recipe(options.source, settings_of(options, manifests));
+    recipe.data.manifests = manifests;
+    return recipe;
   }
   if (!options.data.empty()) throw CLI::ValidationError("--data", "belongs to a recipe; here DATA is the dataset");
   if (options.preset == "probe" && (options.epochs || options.seconds || options.folds))
@@ -223,8 +231,11 @@ train::Recipe recipe_of(const TrainCommandOptions& options, int threads,
         "--preset probe", "without --epochs, --time and --folds: a probe has no epochs and cross-validates itself");
   if (options.preset == "scratch" && !options.model.empty())
     throw CLI::ValidationError("--preset scratch", "without -m: a new model starts from no other");
-  train::DefaultRecipeOptions request{
-      .data = options.source, .model = options.model, .preset = preset_of(options), .epochs = options.epochs};
+  train::DefaultRecipeOptions request{.data = options.source,
+                                      .model = options.model,
+                                      .columns = options.columns,
+                                      .preset = preset_of(options),
+                                      .epochs = options.epochs};
   if (options.seconds) {
     request.resumed = recipe_of_run(options);
     request.choose_epochs = [&](const train::DefaultRecipe& chosen) {
@@ -235,7 +246,8 @@ train::Recipe recipe_of(const TrainCommandOptions& options, int threads,
   const train::DefaultRecipe chosen = train::default_recipe(request);
   for (const std::string& reason : chosen.reasons) print("recipe: " + reason);
   const std::string text = train::write_recipe(chosen.recipe);
-  const train::Recipe recipe = train::parse_recipe(text, options.source, common_settings(options));
+  train::Recipe recipe = train::parse_recipe(text, options.source, common_settings(options));
+  recipe.data.manifests = chosen.recipe.data.manifests;
   for (const std::string& change : train::recipe_differences(text, train::write_recipe(recipe)))
     print("recipe: by option, " + change);
   return recipe;
@@ -377,6 +389,7 @@ void add_train(CLI::App& program, const GlobalOptions& global, Run& run) {
       ->add_option("--folds", options->folds,
                    "Measure by K-fold cross-validation, then train on all images (K+1 trainings)")
       ->check(CLI::Range(int64_t{2}, train::kMaxFolds));
+  add_columns(*command, options->columns);
   command->add_flag("--exif", options->exif, "Apply the EXIF orientation");
   command->add_option("--set", options->settings, "Override a field of the recipe: key.path=value; repeatable")
       ->allow_extra_args(false);

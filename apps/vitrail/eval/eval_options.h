@@ -4,6 +4,7 @@
 #include <string>
 
 #include "apps/vitrail/commands/zero_shot_options.h"
+#include "apps/vitrail/input/labelled_sets.h"
 #include "apps/vitrail/shell/common.h"
 
 namespace vitrail::app {
@@ -16,6 +17,7 @@ struct EvalCommandOptions {
   std::string dataset, split, logits, labels, predictions, report, format = "table";
   int64_t batch = 8;
   bool exif = false, zeroshot = false;
+  LabelledSets sets{};
 };
 
 int evaluate_image_model(const NamedModel& model, const EvalCommandOptions& options, const GlobalOptions& global);

@@ -20,6 +20,15 @@ struct CifarFile {
   std::shared_ptr<const void> owner;
 };
 
+// The files of a folder on disk, or of one in an archive.
+class CifarFiles {
+ public:
+  virtual ~CifarFiles() = default;
+  virtual bool has(const std::string& name) const = 0;  // a regular file
+  virtual CifarFile open(const std::string& name) const = 0;
+  virtual std::string path() const = 0;  // of the folder, for messages
+};
+
 // A version of the data: its files and labels.
 struct CifarVariant {
   bool is_pickle = false;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <optional>
 #include <string_view>
 
@@ -127,38 +128,10 @@ ClassMatch match_classes(const std::string& where, const std::vector<std::string
   return match;
 }
 
-std::vector<std::vector<int64_t>> fitting_classes(const std::vector<std::string>& names,
-                                                  const std::vector<std::string>& labels,
-                                                  const std::vector<std::string>& wordnet_ids) {
-  const std::vector<Table> tables = make_tables(labels, wordnet_ids);
-  std::vector<std::vector<int64_t>> classes;
-  for (const std::string& name : names) classes.push_back(look_up(tables, name));
-  return classes;
-}
-
-std::vector<ClassMatch::Rule> matching_rules(const std::vector<std::string>& names,
-                                             const std::vector<std::string>& labels,
-                                             const std::vector<std::string>& wordnet_ids, int64_t num_classes) {
-  const bool by_value = are_numbers(labels);
-  std::vector<ClassMatch::Rule> rules;
-  for (const std::vector<int64_t>& classes : fitting_classes(names, labels, wordnet_ids)) {
-    const bool is_index = !by_value && num_classes < INT64_MAX && index_in(names[rules.size()], num_classes);
-    rules.push_back(!classes.empty() ? ClassMatch::Rule::labels
-                    : is_index       ? ClassMatch::Rule::indices
-                                     : ClassMatch::Rule::none);
-  }
-  return rules;
-}
-
-std::map<int64_t, int64_t> numbered_classes(const std::vector<std::string>& labels) {
-  std::map<int64_t, int64_t> classes;
-  if (!are_numbers(labels)) return classes;
-  for (size_t i = 0; i < labels.size(); ++i) {
-    const std::optional<int64_t> number = index_in(digits_of(labels[i]), INT64_MAX);
-    if (!number || !classes.emplace(*number, static_cast<int64_t>(i)).second)
-      throw Error("labels of the model", "different numbers below 2^63", "'" + labels[i] + "'");
-  }
-  return classes;
+bool names_a_class(const std::string& name, const std::vector<std::string>& labels,
+                   const std::vector<std::string>& wordnet_ids, int64_t num_classes) {
+  if (!look_up(make_tables(labels, wordnet_ids), name).empty()) return true;
+  return !are_numbers(labels) && num_classes < INT64_MAX && index_in(name, num_classes);
 }
 
 }  // namespace vitrail::data

@@ -2,7 +2,6 @@
 #pragma once
 // Matches the names of class folders with the classes of a model.
 #include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -27,18 +26,9 @@ ClassMatch match_classes(const std::string& where, const std::vector<std::string
                          const std::vector<std::string>& labels, const std::vector<std::string>& wordnet_ids,
                          int64_t num_classes = INT64_MAX);
 
-// The classes that each name fits by the first rule that gives one; may be several or none.
-std::vector<std::vector<int64_t>> fitting_classes(const std::vector<std::string>& names,
-                                                  const std::vector<std::string>& labels,
-                                                  const std::vector<std::string>& wordnet_ids);
-
-// How each name, taken alone, is that of a class.
-std::vector<ClassMatch::Rule> matching_rules(const std::vector<std::string>& names,
-                                             const std::vector<std::string>& labels,
-                                             const std::vector<std::string>& wordnet_ids, int64_t num_classes);
-
-// The class of each number, if all labels are integers; else none.  Throws Error if two are the same number.
-std::map<int64_t, int64_t> numbered_classes(const std::vector<std::string>& labels);
+// Whether the name, taken alone, is that of a class, or the index of one.
+bool names_a_class(const std::string& name, const std::vector<std::string>& labels,
+                   const std::vector<std::string>& wordnet_ids, int64_t num_classes);
 
 // The first 20 names in quotes, separated by commas, and the number of the others.
 std::string quoted_list(const std::vector<std::string>& names);

@@ -55,8 +55,9 @@ class Dataset {
 
 // Every field has an initialiser, so that designated initialisers may omit any.
 struct DatasetOptions {
-  // The split: a folder's name, or train, val or test, which stand for their synonyms too.  Empty: the first of
-  // default_splits that exists, or all images if there are no splits.  ".": the top folders are the classes.
+  // The split: its name in the set, or train, val or test, which stand for their synonyms too.  Empty: the first of
+  // default_splits that exists, or all images if there are no splits.  ".": all images; the top folders are the
+  // classes.
   std::string split{};
   std::vector<std::string> default_splits = {"test", "val"};
   std::vector<std::string> labels{};       // the model's class names in index order; may be empty
@@ -66,34 +67,8 @@ struct DatasetOptions {
   std::optional<bool> multi_label{};       // whether images must have several labels, or one; unset: as the data says
 };
 
-// Opens a dataset and detects its format:
-//   a folder of class folders, optionally inside split folders, or a .zip, .tar, .tar.gz or .tgz of the same.  The
-//     content of a compressed tar archive is held in memory, others are read without unpacking.  Splits are recognised
-//     by their names in any case: train or training, val, valid, validation, dev or eval, test or testing, also with an
-//     ending such as "_set";
-//   a .csv or .tsv with the columns file,class_index or file,label; file paths are relative to it.  Further columns,
-//     quoted fields and a header row are accepted; with a header the two columns may be anywhere.  Class names are
-//     those of the model, or define the classes in natural order.  Semicolons, tabs and UTF-16 are recognised;
-//     Images have several labels if class names or indices are separated by "|" ("cat|dog"; in a column "labels" or
-//     "tags" also by semicolons or commas, or by blanks where the values leave no doubt), if they are lists as Python
-//     writes them ("['cat', 'dog']"), or if there is a column of 0 and 1 for each class.  Rows of one file are joined;
-//     Splits are in a column split, subset, partition, set, dataset or phase, in one whose values are all names of
-//     splits, or in flags such as is_valid;
-//   CIFAR-10's and CIFAR-100's binary files and those for Python (fine labels): a folder or a tar archive of them, or
-//     one file;
-//   MNIST's IDX files, plain or .gz: a folder of them, or one images file with its labels file in the same folder.
-// CIFAR and MNIST folders have the splits train and test.
-//
-// What is left out (files of other kinds, folders without images) is a warning with its count.
-//
-// Throws Error if the format is unknown, the dataset is empty or damaged (naming the line of a CSV), the split does not
-// exist, folders of splits and others are mixed, a label is not a class of the model, or
-// options.multi_label differs from the data.
+// One split of a labelled set (manifest.h), which is read for this alone.  Errors as there.
 std::unique_ptr<Dataset> open_dataset(const std::filesystem::path& path, const DatasetOptions& options);
-
-// The splits that a dataset has, of train, val and test; empty: none.  Warns of a split folder without images.  Throws
-// Error if the dataset cannot be read.
-std::vector<std::string> dataset_splits(const std::filesystem::path& path);
 
 // What a dataset at `path` is, for messages: "20 images of photos/Training, 2 classes: cat, dog".  Counts the classes
 // that have images, and lists the first ten.

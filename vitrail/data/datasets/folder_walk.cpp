@@ -76,6 +76,19 @@ void add_file(FolderListing& listing, std::string path) {
   (image::is_image_path(path) ? listing.images : listing.others).push_back(std::move(path));
 }
 
+void add_entry(FolderListing& listing, std::set<std::string>& folders, std::string path) {
+  if (("/" + path + "/").find("/../") != path.npos) return listing.outside.push_back(std::move(path));
+  const bool is_folder = path.ends_with('/');
+  if (is_folder) path.pop_back();
+  for (size_t begin = 0, end = 0; end != path.npos; begin = end + 1) {
+    end = path.find('/', begin);
+    if (is_ignored_name(path.substr(begin, end - begin))) return;
+    const std::string folder = path.substr(0, end);
+    if ((end != path.npos || is_folder) && folders.insert(folder).second) listing.folders.push_back(folder);
+  }
+  if (!is_folder) add_file(listing, std::move(path));
+}
+
 void sort_listing(FolderListing& listing) {
   for (auto* list : {&listing.images, &listing.others, &listing.folders}) std::sort(list->begin(), list->end());
   std::ranges::sort(listing.unreadable, {}, &UnreadableFolder::path);

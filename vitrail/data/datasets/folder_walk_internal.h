@@ -3,6 +3,7 @@
 // Recursive listing of a folder's images.
 #include <cstdint>
 #include <filesystem>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,7 @@ struct FolderListing {
   std::vector<std::string> folders;          // at any depth, empty ones too
   std::vector<std::string> outside;          // entries of an archive whose path leaves it by "..", which are left out
   int64_t symbolic_links = 0;                // links in an archive, left out
+  uint64_t trailing = 0;                     // bytes after the end of an archive
   std::vector<UnreadableFolder> unreadable;  // also in `folders`; sorted by path
 };
 
@@ -35,6 +37,9 @@ void require_all_read(const FolderListing& listing);
 
 // Puts a file into the list it belongs to.
 void add_file(FolderListing& listing, std::string path);
+
+// Adds a file of an archive and the folders around it, which need not be listed.  Folders end with '/'.
+void add_entry(FolderListing& listing, std::set<std::string>& folders, std::string path);
 
 // Sorts the lists.
 void sort_listing(FolderListing& listing);

@@ -9,4 +9,8 @@ namespace vitrail::data {
 // without regard to ASCII case.  Names that are equal so far compare bytewise, so that the order is total.
 bool natural_less(std::string_view a, std::string_view b);
 
+struct NaturalLess {
+  bool operator()(std::string_view a, std::string_view b) const { return natural_less(a, b); }
+};
+
 }  // namespace vitrail::data

@@ -44,7 +44,8 @@ void set_data(const DefaultRecipeOptions& options, DefaultRecipe& result) {
   DataRecipe& data = result.recipe.data;
   data.train = options.data;
   data.unreadable = data::Unreadable::replace;
-  const std::vector<std::string> splits = data::dataset_splits(find_dataset(options.data));
+  data.columns = options.columns;
+  const std::vector<std::string> splits = manifest_of(data, options.data)->splits();
   const auto has = [&](const char* name) { return std::find(splits.begin(), splits.end(), name) != splits.end(); };
   if (has("val") && options.cross_validated)
     throw Error(options.data, "a dataset without validation images, for cross-validation", "a split of them");

@@ -22,8 +22,9 @@ struct DefaultRecipe {
 };
 
 struct DefaultRecipeOptions {
-  std::string data{};   // the dataset, as DataRecipe::train
-  std::string model{};  // the model to start from, unless from scratch; empty: the bundled model
+  std::string data{};     // the dataset, as DataRecipe::train
+  std::string model{};    // the model to start from, unless from scratch; empty: the bundled model
+  std::string columns{};  // DataRecipe::columns
   Preset preset = Preset::finetune;
   std::optional<int64_t> epochs{};  // unset: from the number of images
   bool cross_validated = false;  // for cross_validate(): no images are held out, and no epoch ends the training early

@@ -50,6 +50,7 @@ void describe_data(Fields& fields, DataRecipe& data) {
   fields.text("train_split", data.train_split);
   fields.text("val_split", data.val_split);
   fields.text("test_split", data.test_split);
+  fields.text("columns", data.columns);
   fields.integer("holdout", data.holdout, 0);
   fields.integer("folds", data.folds, 0, 1000);
   fields.integer("fold", data.fold, 0, 1000);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "vitrail/data/augment/augment.h"
+#include "vitrail/data/datasets/manifest.h"
 #include "vitrail/data/loader/loader.h"
 #include "vitrail/models/model_config.h"
 #include "vitrail/nn/mimetic.h"
@@ -41,6 +42,7 @@ struct DataRecipe {
   std::string val{};    // validation images, evaluated after each epoch
   std::string test{};   // test images, evaluated once at the end
   std::string train_split{}, val_split{}, test_split{};  // other splits than the defaults
+  std::string columns{};                                 // of lists: data::parse_columns
   std::optional<int64_t> holdout{};                      // number of training images that are held out for validation
   int64_t folds = 0, fold = 0;  // hold out fold `fold`, from 1, of `folds` instead (data::fold_split); 0: off
   uint64_t holdout_seed = 0;    // independent of `seed`: runs of several seeds hold out the same
@@ -54,6 +56,7 @@ struct DataRecipe {
   int64_t keep_decoded_mb = 1024;  // size limit of the cache of decoded images, in MiB
   int64_t workers = 0;             // threads that decode and augment; 0: half of the compute threads, at least one
   int64_t in_flight = 3;           // batches that are prepared ahead
+  data::Manifests manifests{};     // no setting: the sets that were read already, for whoever gets the recipe
 };
 
 // "schedule": durations in epochs, which may be fractions.  See optim::ScheduleOptions.

@@ -9,9 +9,7 @@
 #include "vitrail/base/installed_files.h"
 #include "vitrail/base/read_file.h"
 #include "vitrail/base/utf8_internal.h"
-#include "vitrail/data/datasets/dataset.h"
 #include "vitrail/models/json_fields_internal.h"
-#include "vitrail/train/recipe/recipe.h"
 
 namespace vitrail::train {
 namespace {
@@ -40,9 +38,12 @@ std::string recipe_objective(const std::filesystem::path& file) {
   return given ? json["objective"].get<std::string>() : Recipe{}.objective;
 }
 
-std::vector<std::string> dataset_settings(const std::string& path, const std::string& objective) {
+std::vector<std::string> dataset_settings(const std::string& path, const std::string& objective,
+                                          const std::string& columns, data::Manifests manifests) {
   const std::filesystem::path found = find_dataset(path);
-  const std::vector<std::string> splits = objective == "segment" ? split_folders(found) : data::dataset_splits(found);
+  const std::vector<std::string> splits =
+      objective == "segment" ? split_folders(found)
+                             : manifests.get(found, {.columns = data::parse_columns(columns)})->splits();
   const auto path_of = [&](const char* split) {
     return std::find(splits.begin(), splits.end(), split) == splits.end() ? "" : path;
   };
@@ -57,6 +58,11 @@ std::vector<std::string> dataset_settings(const std::string& path, const std::st
 
 std::vector<std::string> start_settings(const std::string& model) {
   return {setting("model.init", model), "model.config=\"\"", "model.key_map=\"\""};
+}
+
+std::shared_ptr<const data::Manifest> manifest_of(const DataRecipe& recipe, const std::string& path) {
+  data::Manifests manifests = recipe.manifests;
+  return manifests.get(find_dataset(path), {.columns = data::parse_columns(recipe.columns)});
 }
 
 std::filesystem::path find_dataset(const std::string& path) {

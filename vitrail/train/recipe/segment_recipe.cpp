@@ -29,6 +29,7 @@ void check_data(const DataRecipe& data, const std::function<void(bool, const std
           "data: expected no preprocessing for the objective \"segment\", which resizes the long side, got some");
   require(data.unreadable != data::Unreadable::leave_out,
           "data.unreadable: expected \"error\" or \"skip\" for the objective \"segment\", got \"leave_out\"");
+  require(data.columns.empty(), "data.columns: expected none for the objective \"segment\", got some");
   require(!data.balance && data.folds == 0,
           "data: expected neither balance nor folds for the objective \"segment\", got one");
 }

@@ -10,7 +10,7 @@
 #include "vitrail/base/utf8_internal.h"
 #include "vitrail/base/warning_pause_internal.h"
 #include "vitrail/data/datasets/holdout_split.h"
-#include "vitrail/data/datasets/split_names_internal.h"
+#include "vitrail/data/datasets/splits_internal.h"
 #include "vitrail/data/loader/decoded_cache.h"
 #include "vitrail/data/loader/shared_images.h"
 #include "vitrail/infer/preprocess.h"
@@ -24,11 +24,11 @@ using DatasetPtr = std::shared_ptr<const data::Dataset>;
 
 // Opens the requested split, or without a request the first default split that it has, or all images if the dataset has
 // no splits.
-DatasetPtr open_split(const std::string& path, const std::string& requested, std::vector<std::string> default_splits,
-                      data::DatasetOptions options) {
+DatasetPtr open_split(const DataRecipe& recipe, const std::string& path, const std::string& requested,
+                      std::vector<std::string> default_splits, data::DatasetOptions options) {
   options.split = requested;
   options.default_splits = std::move(default_splits);
-  return data::open_dataset(find_dataset(path), options);
+  return manifest_of(recipe, path)->open(options);
 }
 
 // Caches decoded images in memory up to the recipe's limit.
@@ -67,16 +67,16 @@ Subset all_of(const DatasetPtr& dataset, const std::string& path) {
 }
 
 // Who chose the recipe was told what the dataset lacks.
-std::vector<std::string> known_splits(const std::string& path) {
+std::vector<std::string> known_splits(const DataRecipe& recipe, const std::string& path) {
   const WarningPause pause;
-  return data::dataset_splits(find_dataset(path));
+  return manifest_of(recipe, path)->splits();
 }
 
 // Whether `recipe.val` has only a test split, as CIFAR and MNIST, and validation is to use held-out training images.
 bool is_test_set(const DataRecipe& recipe) {
   if (!recipe.val_split.empty() || recipe.holdout == 0) return false;
   if (!recipe.test.empty() && recipe.test != recipe.val) return false;
-  const std::vector<std::string> splits = known_splits(recipe.val);
+  const std::vector<std::string> splits = known_splits(recipe, recipe.val);
   const auto has = [&](const char* split) { return std::find(splits.begin(), splits.end(), split) != splits.end(); };
   return !has("val") && has("test");
 }
@@ -152,7 +152,7 @@ void report_untrained_classes(const RunData& run) {
 void report_unused_splits(const data::Dataset& train, const DataRecipe& recipe) {
   if (train.split().empty() || !recipe.val.empty() || !recipe.test.empty()) return;
   std::vector<std::string> unused;
-  for (const std::string& split : known_splits(recipe.train)) {
+  for (const std::string& split : known_splits(recipe, recipe.train)) {
     if (split != data::canonical_split(train.split())) unused.push_back(split);
   }
   if (unused.empty()) return;
@@ -172,7 +172,7 @@ RunData open_sets(const DataRecipe& recipe, int64_t channels) {
   data::DatasetOptions options;
   options.decode.mode = infer::color_mode_of(channels);
   options.decode.apply_exif = recipe.exif;
-  const DatasetPtr train = open_split(recipe.train, recipe.train_split, {"train"}, options);
+  const DatasetPtr train = open_split(recipe, recipe.train, recipe.train_split, {"train"}, options);
   run.classes = classes_of(*train, recipe.train);
   options.labels = run.classes;
   options.num_classes = static_cast<int64_t>(run.classes.size());
@@ -182,11 +182,11 @@ RunData open_sets(const DataRecipe& recipe, int64_t channels) {
     const bool is_test = is_test_set(recipe);
     std::vector<std::string> wanted{"val"};
     if (is_test) wanted.emplace_back("test");
-    const DatasetPtr val = open_split(recipe.val, recipe.val_split, wanted, options);
+    const DatasetPtr val = open_split(recipe, recipe.val, recipe.val_split, wanted, options);
     (is_test ? run.test : run.validation) = all_of(val, recipe.val);
   }
   if (!recipe.test.empty()) {
-    run.test = all_of(open_split(recipe.test, recipe.test_split, {"test"}, options), recipe.test);
+    run.test = all_of(open_split(recipe, recipe.test, recipe.test_split, {"test"}, options), recipe.test);
   }
   hold_out(*train, recipe, run);
   report_unused_splits(*train, recipe);
@@ -198,11 +198,11 @@ RunData open_sets(const DataRecipe& recipe, int64_t channels) {
 RunData open_data(const DataRecipe& recipe, int64_t channels) {
   RunData run = open_sets(recipe, channels);
   const DatasetPtr train = run.train.dataset;
+  run.train.dataset = with_cache(train, recipe);
+  if (run.validation.dataset == train) run.validation.dataset = run.train.dataset;
   require_readable_images(run.train, recipe.train);
   report_untrained_classes(run);
   report_identical_images(*train, run);
-  run.train.dataset = with_cache(train, recipe);
-  if (run.validation.dataset == train) run.validation.dataset = run.train.dataset;
   return run;
 }
 

@@ -9,7 +9,6 @@
 #include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/warning_pause_internal.h"
-#include "vitrail/data/datasets/folder_walk_internal.h"
 #include "vitrail/data/loader/shared_images.h"
 #include "vitrail/train/recipe/recipe.h"
 #include "vitrail/train/recipe/recipe_inputs.h"
@@ -48,25 +47,24 @@ int64_t plausible_entries(const std::vector<ImageSet>& recorded) {
 }
 
 // The recipe of a foreign run may name anything.  A pipe would be waited for, and "/" would be searched for images.
-void require_plausible(const DataRecipe& recipe, int64_t max_entries) {
+void require_plausible(DataRecipe& recipe, int64_t max_entries) {
   for (const std::string& name : std::set<std::string>{recipe.train, recipe.val, recipe.test}) {
     if (name.empty()) continue;
     const fs::path path = find_dataset(name);
     std::error_code unknown;
     const fs::file_status status = fs::status(path, unknown);
-    if (fs::is_directory(status)) {
-      data::walk_folder(path, max_entries);
-    } else if (!fs::is_regular_file(status)) {
+    if (!fs::is_directory(status) && !fs::is_regular_file(status))
       throw Error(name, "a regular file or a folder", "something else");
-    }
+    recipe.manifests.get(path, {.columns = data::parse_columns(recipe.columns), .max_entries = max_entries});
   }
 }
 
 // What is left out of the training images was said when the model was trained.
-RunData sets_of(const fs::path& recipe_file, const std::vector<ImageSet>& recorded) {
+RunData sets_of(const fs::path& recipe_file, const std::vector<ImageSet>& recorded, const data::Manifests& manifests) {
   constexpr int64_t kColorChannels = 3;  // images are compared by their bytes
   const WarningPause pause;
-  const DataRecipe recipe = read_recipe(recipe_file).data;
+  DataRecipe recipe = read_recipe(recipe_file).data;
+  recipe.manifests = manifests;
   require_plausible(recipe, plausible_entries(recorded));
   return open_sets(recipe, kColorChannels);
 }
@@ -79,12 +77,12 @@ void warn_of_changes(const RunData& data, const std::vector<ImageSet>& recorded)
 
 }  // namespace
 
-void warn_of_training_images(const fs::path& model, const data::Dataset& dataset) {
+void warn_of_training_images(const fs::path& model, const data::Dataset& dataset, const data::Manifests& manifests) {
   const std::optional<fs::path> recipe = recipe_of(model);
   if (!recipe) return;
   try {
     const std::vector<ImageSet> recorded = recorded_sets(recipe->parent_path());
-    const RunData data = sets_of(*recipe, recorded);
+    const RunData data = sets_of(*recipe, recorded, manifests);
     warn_of_changes(data, recorded);
     data::warn_of_shared_images({*data.train.dataset, data.train.samples, "training"}, {dataset, {}, "evaluated"});
   } catch (const Error& error) {

@@ -3,7 +3,7 @@
 // Finds the training images of a model's run among others.
 #include <filesystem>
 
-#include "vitrail/data/datasets/dataset.h"
+#include "vitrail/data/datasets/manifest.h"
 
 namespace vitrail::train {
 
@@ -12,6 +12,8 @@ namespace vitrail::train {
 // were or have changed, as far as the run's checkpoint tells.  Does nothing for other models.
 // The run may come from anywhere: where its recipe names a pipe or a device, or a folder with far more files than the
 // run had images, nothing is compared, and a warning says so.
-void warn_of_training_images(const std::filesystem::path& model, const data::Dataset& dataset);
+// manifests: the sets that were read already.
+void warn_of_training_images(const std::filesystem::path& model, const data::Dataset& dataset,
+                             const data::Manifests& manifests = {});
 
 }  // namespace vitrail::train

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/data/datasets/split_names_internal.h"
+#include "vitrail/data/datasets/splits_internal.h"
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <string>
+
+#include "vitrail/base/error.h"
+#include "vitrail/base/text.h"
 
 namespace vitrail::data {
 namespace {
@@ -45,6 +49,10 @@ std::string_view look_up(std::string_view name) {
   return {};
 }
 
+bool is_same_split(std::string_view a, std::string_view b) {
+  return !canonical_split(a).empty() && canonical_split(a) == canonical_split(b);
+}
+
 }  // namespace
 
 std::string_view canonical_split(std::string_view name) {
@@ -59,6 +67,7 @@ std::string_view canonical_split(std::string_view name) {
 }
 
 std::string_view resembled_split(std::string_view name) {
+  constexpr std::string_view kFold = "fold";
   const auto is_small = [](char c) { return c >= 'a' && c <= 'z'; };
   const auto is_capital = [](char c) { return c >= 'A' && c <= 'Z'; };
   for (size_t begin = 0, end = 0; begin < name.size(); begin = std::max(end, begin + 1)) {
@@ -66,16 +75,31 @@ std::string_view resembled_split(std::string_view name) {
     while (end < name.size() && (is_small(name[end]) || is_capital(name[end])) &&
            (end == begin || !is_capital(name[end]) || !is_small(name[end - 1])))
       ++end;
-    if (const auto found = canonical_split(name.substr(begin, end - begin)); !found.empty()) return found;
+    const std::string_view word = name.substr(begin, end - begin);
+    if (const auto found = canonical_split(word); !found.empty()) return found;
+    if (lower_letters(word) == kFold) return kFold;
   }
   return {};
 }
 
-bool is_fold_name(std::string_view name) {
-  constexpr std::string_view kWord = "fold";
-  const std::string letters = lower_letters(name);
-  return letters.starts_with(kWord) && letters.size() > kWord.size() &&
-         letters.find_first_not_of("0123456789", kWord.size()) == letters.npos;
+std::string choose_split(const Splits& splits, const DatasetOptions& options) {
+  const std::vector<std::string>& existing = splits.existing;
+  const bool is_named = !options.split.empty();
+  if (is_named && std::ranges::find(existing, options.split) != existing.end()) return options.split;
+  if (existing.empty() && splits.unusable.empty() && (!is_named || options.split == kNoSplit)) return "";
+  const std::vector<std::string> wanted = is_named ? std::vector{options.split} : options.default_splits;
+  for (const std::string& name : wanted) {
+    for (const auto& [unusable, content] : splits.unusable) {
+      if (unusable == name || is_same_split(unusable, name))
+        throw Error(splits.where, "images that can be read in the split " + unusable, content);
+    }
+    std::vector<std::string> found;
+    std::ranges::copy_if(existing, std::back_inserter(found), [&](auto& split) { return is_same_split(split, name); });
+    if (found.size() > 1) throw Error(splits.where, "one split " + name + " (or its exact name)", join(found));
+    if (!found.empty()) return found.front();
+  }
+  throw Error(splits.where, "a split " + join(wanted, " or ") + (is_named ? "" : ", or the name of another one"),
+              existing.empty() ? "a dataset without splits" : "these splits: " + join(existing));
 }
 
 }  // namespace vitrail::data

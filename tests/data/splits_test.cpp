@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/data/datasets/split_names_internal.h"
+#include "vitrail/data/datasets/splits_internal.h"
 
 #include "tests/data/support.h"
 #include "tests/support/errors.h"
-#include "vitrail/data/datasets/dataset_formats_internal.h"
+#include "vitrail/data/datasets/manifest_internal.h"
 #include "vitrail/data/datasets/unicode_names_internal.h"
 
 namespace vitrail::data {
@@ -40,30 +40,35 @@ TEST(ResembledSplit, IsThatOfAWordOfTheName) {
                                                        {"VALx", ""},
                                                        {"a_b_test", "test"},
                                                        {"TEST", "test"},
-                                                       {"é_val", "val"}};
+                                                       {"é_val", "val"},
+                                                       {"fold1", "fold"},
+                                                       {"Fold_02", "fold"},
+                                                       {"folded", ""},
+                                                       {"billfold", ""}};
   for (const auto& [name, split] : names) EXPECT_EQ(resembled_split(name), split) << name;
 }
 
-TEST(FoldName, IsTheWordWithANumber) {
-  for (const char* name : {"fold1", "Fold_2", "FOLD-10", "fold 03"}) EXPECT_TRUE(is_fold_name(name)) << name;
-  for (const char* name : {"", "fold", "folds", "fold1a", "folded", "1", "twofold1", "billfold"})
-    EXPECT_FALSE(is_fold_name(name)) << name;
-}
-
-TEST(StandardSplit, IsTheOneAskedForOrTheFirstDefault) {
+TEST(ChooseSplit, IsTheOneAskedForOrTheFirstDefault) {
   const auto chosen = [](const DatasetOptions& options, const std::vector<std::string>& existing) {
-    return choose_standard_split("set", options, existing);
+    return choose_split({.where = "set", .existing = existing}, options);
   };
   EXPECT_EQ(chosen({}, {"test", "train", "val"}), "test");
-  EXPECT_EQ(chosen({}, {"train", "val"}), "val");
+  EXPECT_EQ(chosen({}, {"train", "Valid"}), "Valid");
+  EXPECT_EQ(chosen({}, {}), "");
+  EXPECT_EQ(chosen({.split = "."}, {}), "");
   EXPECT_EQ(chosen({.split = "Training"}, {"test", "train"}), "train");
+  EXPECT_EQ(chosen({.split = "other"}, {"test", "other"}), "other");
   EXPECT_EQ(chosen({.default_splits = {"dev", "test"}}, {"test", "val"}), "val");
   EXPECT_ERROR(error_of([&] { chosen({}, {"train"}); }), "set", "these splits: train");
-  EXPECT_TRUE(contains(error_of([&] {
-                         chosen({.split = "val"}, {"test", "train"});
-                       }),
-                       "a split val, got these splits: test, train"));
-  EXPECT_THROW(chosen({.split = "other"}, {"test"}), Error);
+  EXPECT_EQ(error_of([&] {
+              chosen({.split = "val"}, {"test", "train"});
+            }),
+            "set: expected a split val, got these splits: test, train");
+  EXPECT_THROW(chosen({.split = "."}, {"test"}), Error);
+  EXPECT_EQ(error_of([&] {
+              choose_split({"set", {"val"}, {{"Test", "none"}}}, {});
+            }),
+            "set: expected images that can be read in the split Test, got none");
 }
 
 TEST(ComparisonKey, ForgetsFormCaseUnderscoresAndSpacesAround) {
@@ -84,8 +89,6 @@ TEST(ClassLimit, IsTheModelsNumberOfClasses) {
   EXPECT_EQ(class_limit({.labels = {"a", "b"}, .num_classes = 7}), 7);
   EXPECT_EQ(default_class_names(3, {}), (std::vector<std::string>{"0", "1", "2"}));
   EXPECT_EQ(default_class_names(3, {.labels = {"a"}}), std::vector<std::string>{"a"});
-  EXPECT_NO_THROW(require_no_split("x", {.split = "."}));
-  EXPECT_THROW(require_no_split("x", {.split = "test"}), Error);
 }
 
 }  // namespace

@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Class folders, or the files of CIFAR, in a tar archive, which may be compressed with gzip.
-#include <algorithm>
 #include <map>
-#include <optional>
 #include <set>
 
-#include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/gzip_internal.h"
 #include "vitrail/base/mapped_file_internal.h"
 #include "vitrail/base/tar_internal.h"
-#include "vitrail/data/datasets/cifar_files_internal.h"
-#include "vitrail/data/datasets/class_dataset_internal.h"
+#include "vitrail/data/datasets/cifar_batch_internal.h"
 #include "vitrail/data/datasets/content_internal.h"
-#include "vitrail/data/datasets/dataset_formats_internal.h"
+#include "vitrail/data/datasets/manifest_internal.h"
 
 namespace vitrail::data {
 namespace fs = std::filesystem;
@@ -59,30 +55,19 @@ class TarFile {
 
 using TarFilePtr = std::shared_ptr<const TarFile>;
 
-FolderListing listing_of(const TarFile& tar) {
-  FolderListing listing;
-  std::set<std::string> folders;
-  for (const TarEntry& entry : tar.listing().entries) add_entry(listing, folders, entry.path);
-  listing.symbolic_links = tar.listing().symbolic_links;
-  sort_listing(listing);
-  return listing;
-}
-
-class TarDataset : public ClassDataset {
+class TarImages : public ImageSource {
  public:
-  TarDataset(TarFilePtr tar, const DatasetOptions& options) : ClassDataset(tar->path(), options), tar_(std::move(tar)) {
-    read_listing(listing_of(*tar_), options);
-    if (tar_->listing().trailing > 0)
-      warn(str(root_.string(), ": ", tar_->listing().trailing, " bytes after the end of the archive are not read"));
+  explicit TarImages(TarFilePtr tar) : tar_(std::move(tar)) {}
+  std::string path(const Row& row) const override { return (tar_->path() / row.path).string(); }
+  image::Image image(const Row& row, const image::DecodeOptions& options) const override {
+    return image::decode(content(row), options, path(row));
   }
-
-  image::Image image(int64_t i) const override { return image::decode(content(i), decode_, path(i)); }
-  int64_t content_size(int64_t i) const override { return static_cast<int64_t>(content(i).size()); }
-  uint64_t content_hash(int64_t i) const override { return hash_of(content(i)); }
-  std::optional<int64_t> modified_at(int64_t) const override { return modification_time(root_); }
+  int64_t content_size(const Row& row) const override { return static_cast<int64_t>(content(row).size()); }
+  uint64_t content_hash(const Row& row) const override { return hash_of(content(row)); }
+  std::optional<int64_t> modified_at(const Row&) const override { return modification_time(tar_->path()); }
 
  private:
-  std::span<const std::byte> content(int64_t i) const { return tar_->content(*tar_->find(contents_.items.at(i).path)); }
+  std::span<const std::byte> content(const Row& row) const { return tar_->content(*tar_->find(row.path)); }
 
   TarFilePtr tar_;
 };
@@ -93,9 +78,9 @@ class TarFiles : public CifarFiles {
   TarFiles(TarFilePtr tar, std::string folder) : tar_(std::move(tar)), folder_(std::move(folder)) {}
   bool has(const std::string& name) const override { return tar_->find(folder_ + name) != nullptr; }
   CifarFile open(const std::string& name) const override {
-    return {(path() / name).string(), tar_->content(*tar_->find(folder_ + name)), tar_};
+    return {(tar_->path() / folder_ / name).string(), tar_->content(*tar_->find(folder_ + name)), tar_};
   }
-  fs::path path() const override { return tar_->path() / folder_; }
+  std::string path() const override { return (tar_->path() / folder_).string(); }
 
  private:
   TarFilePtr tar_;
@@ -103,29 +88,33 @@ class TarFiles : public CifarFiles {
 };
 
 // CIFAR's archives have one folder.
-std::unique_ptr<TarFiles> cifar_files_of(const TarFilePtr& tar) {
+CifarFilesPtr cifar_files_of(const TarFilePtr& tar) {
   std::set<std::string> folders;
   for (const TarEntry& entry : tar->listing().entries) folders.insert(entry.path.substr(0, entry.path.rfind('/') + 1));
   if (folders.size() > 2) return nullptr;  // with the empty name of the top
   for (const std::string& folder : folders) {
-    auto files = std::make_unique<TarFiles>(tar, folder);
-    if (are_cifar_files(*files)) return files;
+    auto files = std::make_shared<const TarFiles>(tar, folder);
+    if (has_cifar(*files)) return files;
   }
   return nullptr;
 }
 
-}  // namespace
-
-std::unique_ptr<Dataset> open_tar(const fs::path& path, const DatasetOptions& options) {
-  const auto tar = std::make_shared<const TarFile>(path);
-  if (const auto files = cifar_files_of(tar)) return open_cifar(*files, options);
-  return std::make_unique<TarDataset>(tar, options);
+FolderListing listing_of(const TarFile& tar) {
+  FolderListing listing;
+  std::set<std::string> folders;
+  for (const TarEntry& entry : tar.listing().entries) add_entry(listing, folders, entry.path);
+  listing.symbolic_links = tar.listing().symbolic_links;
+  listing.trailing = tar.listing().trailing;
+  sort_listing(listing);
+  return listing;
 }
 
-std::vector<std::string> tar_splits(const fs::path& path) {
+}  // namespace
+
+ManifestPtr read_tar_archive(const fs::path& path) {
   const auto tar = std::make_shared<const TarFile>(path);
-  const auto files = cifar_files_of(tar);
-  return files ? cifar_splits(*files) : splits_in(listing_of(*tar), path.string());
+  if (CifarFilesPtr files = cifar_files_of(tar)) return read_cifar(std::move(files));
+  return class_folder_manifest(path.string(), listing_of(*tar), std::make_shared<const TarImages>(tar));
 }
 
 }  // namespace vitrail::data

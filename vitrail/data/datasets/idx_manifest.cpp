@@ -10,12 +10,15 @@
 #include "vitrail/base/mapped_file_internal.h"
 #include "vitrail/base/text.h"
 #include "vitrail/data/datasets/content_internal.h"
-#include "vitrail/data/datasets/dataset_formats_internal.h"
+#include "vitrail/data/datasets/manifest_internal.h"
+#include "vitrail/data/datasets/splits_internal.h"
 #include "vitrail/image/color_internal.h"
 
 namespace vitrail::data {
 namespace fs = std::filesystem;
 namespace {
+
+using Names = std::vector<std::string>;
 
 // Limit of a decompressed file: above the largest published one (EMNIST, 0.5 GiB).
 constexpr uint64_t kMaxDecompressed = uint64_t{2} << 30;
@@ -82,54 +85,51 @@ fs::path labels_path_of(const fs::path& images) {
   return is_present(other) ? other : same;
 }
 
-class IdxDataset : public Dataset {
+// The images and labels of one images file.
+class IdxImages : public ImageSource {
  public:
-  IdxDataset(const fs::path& images_path, const DatasetOptions& options, const std::string& split)
-      : where_(images_path.string()), decode_(options.decode), images_file_(images_path) {
-    split_ = split;
-    images_ = parse(where_, images_file_.bytes(), 3);
-    const fs::path labels_path = labels_path_of(images_path);
-    const Contents labels_file(labels_path);
-    const IdxArray labels = parse(labels_path.string(), labels_file.bytes(), 1);
-    if (labels.shape[0] != images_.shape[0]) {
-      throw Error(labels_path.string(), str(images_.shape[0], " labels, one per image"), str(labels.shape[0]));
-    }
-    int64_t max_label = 0;
-    for (const std::byte value : labels.elements) {
+  explicit IdxImages(const fs::path& images_path)
+      : where_(images_path.string()),
+        images_file_(images_path),
+        labels_where_(labels_path_of(images_path).string()),
+        labels_file_(labels_where_),
+        images_(parse(where_, images_file_.bytes(), 3)),
+        labels_(parse(labels_where_, labels_file_.bytes(), 1)) {
+    if (labels_.shape[0] != images_.shape[0])
+      throw Error(labels_where_, str(images_.shape[0], " labels, one per image"), str(labels_.shape[0]));
+  }
+
+  // All of them.  Labels are below `limit`.
+  std::vector<Row> rows(int64_t limit) const {
+    std::vector<Row> rows;
+    for (const std::byte value : labels_.elements) {
       const auto label = static_cast<int64_t>(value);
-      if (label >= class_limit(options)) {
-        throw Error(str(labels_path.string(), "#", labels_.size()), str("a label below ", class_limit(options)),
-                    str(label));
-      }
-      max_label = std::max(max_label, label);
-      labels_.push_back(static_cast<uint8_t>(value));
+      if (label >= limit) throw Error(str(labels_where_, "#", rows.size()), str("a label below ", limit), str(label));
+      rows.push_back({.entry = std::ssize(rows), .labels = {label}});
     }
-    class_names_ = default_class_names(max_label + 1, options);
+    return rows;
   }
 
-  int64_t size() const override { return static_cast<int64_t>(labels_.size()); }
-  std::string path(int64_t i) const override { return str(where_, "#", i); }
-  int64_t label(int64_t i) const override { return labels_.at(i); }
-
-  int64_t content_size(int64_t) const override { return images_.shape[1] * images_.shape[2]; }
-  uint64_t content_hash(int64_t i) const override {
-    const int64_t size = content_size(i);
-    return hash_of({images_.elements.data() + i * size, static_cast<size_t>(size)});
-  }
-
-  image::Image image(int64_t i) const override {
-    const int64_t height = images_.shape[1], width = images_.shape[2];
-    const auto* first = reinterpret_cast<const uint8_t*>(images_.elements.data()) + i * height * width;
-    image::Image grey{width, height, 1, {first, first + height * width}};
-    return image::to_mode(std::move(grey), decode_.mode);
+  std::string path(const Row& row) const override { return str(where_, "#", row.entry); }
+  int64_t content_size(const Row&) const override { return images_.shape[1] * images_.shape[2]; }
+  uint64_t content_hash(const Row& row) const override { return hash_of(pixels(row)); }
+  image::Image image(const Row& row, const image::DecodeOptions& options) const override {
+    const auto* first = reinterpret_cast<const uint8_t*>(pixels(row).data());
+    image::Image grey{images_.shape[2], images_.shape[1], 1, {first, first + content_size(row)}};
+    return image::to_mode(std::move(grey), options.mode);
   }
 
  private:
+  std::span<const std::byte> pixels(const Row& row) const {
+    const auto size = static_cast<size_t>(content_size(row));
+    return images_.elements.subspan(static_cast<size_t>(row.entry) * size, size);
+  }
+
   std::string where_;
-  image::DecodeOptions decode_;
   Contents images_file_;
-  IdxArray images_;
-  std::vector<uint8_t> labels_;
+  std::string labels_where_;
+  Contents labels_file_;
+  IdxArray images_, labels_;
 };
 
 std::string split_of(const fs::path& file) {
@@ -154,6 +154,43 @@ std::vector<fs::path> images_files(const fs::path& folder) {
   return files;
 }
 
+class IdxManifest : public Manifest {
+ public:
+  IdxManifest(std::string where, std::vector<fs::path> files) : where_(std::move(where)), files_(std::move(files)) {}
+
+  std::vector<std::string> splits() const override {
+    std::set<std::string> splits;
+    for (const fs::path& file : files_) splits.insert(split_of(file));
+    splits.erase("");
+    return {splits.begin(), splits.end()};
+  }
+
+ private:
+  Rows rows(const DatasetOptions& options) const override {
+    const bool is_file = files_.size() == 1 && files_.front() == where_;
+    const std::string split = choose_split({.where = where_, .existing = is_file ? Names() : splits()}, options);
+    std::vector<fs::path> matches;
+    for (const fs::path& file : files_) {
+      if (is_file || split_of(file) == split) matches.push_back(file);
+    }
+    if (matches.size() != 1) {
+      const auto described = [](const fs::path& file) {
+        return file.filename().string() + " (" + split_of(file) + ")";
+      };
+      throw Error(where_, "one images file of the split " + split, join(files_, ", ", described));
+    }
+    const auto images = std::make_shared<const IdxImages>(matches.front());
+    Rows rows{.where = where_, .split = split, .items = images->rows(class_limit(options)), .images = images};
+    int64_t classes = 0;
+    for (const Row& row : rows.items) classes = std::max(classes, row.labels.front() + 1);
+    rows.class_names = default_class_names(classes, options);
+    return rows;
+  }
+
+  std::string where_;
+  std::vector<fs::path> files_;  // images files
+};
+
 }  // namespace
 
 bool is_idx_images(const fs::path& file) {
@@ -164,30 +201,9 @@ bool is_idx_images(const fs::path& file) {
 
 bool is_idx_folder(const fs::path& folder) { return !images_files(folder).empty(); }
 
-std::vector<std::string> idx_splits(const fs::path& folder) {
-  std::set<std::string> splits;
-  for (const fs::path& file : images_files(folder)) splits.insert(split_of(file));
-  splits.erase("");
-  return {splits.begin(), splits.end()};
-}
-
-std::unique_ptr<Dataset> open_idx(const fs::path& path, const DatasetOptions& options) {
-  if (!is_folder(path)) {
-    require_no_split(path, options);
-    return std::make_unique<IdxDataset>(path, options, "");
-  }
-  const std::vector<std::string> existing = idx_splits(path);
-  const std::string split = existing.empty() ? "test" : choose_standard_split(path, options, existing);
-  std::vector<fs::path> matches;
-  const std::vector<fs::path> files = images_files(path);
-  for (const fs::path& file : files) {
-    if (split_of(file) == split) matches.push_back(file);
-  }
-  if (matches.size() != 1) {
-    const auto described = [](const fs::path& file) { return file.filename().string() + " (" + split_of(file) + ")"; };
-    throw Error(path.string(), "one images file of the split " + split, join(files, ", ", described));
-  }
-  return std::make_unique<IdxDataset>(matches.front(), options, split);
+ManifestPtr read_idx(const fs::path& path) {
+  return std::make_shared<IdxManifest>(path.string(),
+                                       is_folder(path) ? images_files(path) : std::vector<fs::path>{path});
 }
 
 }  // namespace vitrail::data

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Labelled sets: which images, labels and splits there are, read once, whatever is asked of them afterwards.
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "vitrail/data/datasets/dataset.h"
+
+namespace vitrail::data {
+
+struct Rows;
+
+// Immutable and thread-safe.  Datasets that it opens keep what they need of it.
+class Manifest {
+ public:
+  virtual ~Manifest() = default;
+
+  // Those of train, val and test that the set has, sorted.  Warns of a split folder without images.
+  virtual std::vector<std::string> splits() const = 0;
+
+  // The images of one split with their classes.  What is left out (files of other kinds, folders without images) is a
+  // warning with its count.  Throws Error if the split does not exist, a row or file of it is damaged, a label is not a
+  // class of the model, or options.multi_label differs from the set.
+  std::unique_ptr<Dataset> open(const DatasetOptions& options) const;
+
+ private:
+  virtual Rows rows(const DatasetOptions& options) const = 0;
+};
+
+// The columns of a list, where their names do not tell them: a name of the header, or a number from 1.
+struct Columns {
+  std::string file{}, label{};
+  std::string split{};      // ".": none
+  std::string separator{};  // between several labels of an image: one character
+};
+
+// Columns from "file=photo,label=species,split=use,separator=blank"; any may be absent.  Separators are one character,
+// or "blank", "comma" or "semicolon".  Throws Error for other keys.
+Columns parse_columns(const std::string& text);
+
+struct ManifestOptions {
+  Columns columns{};                // of a list; other formats have none
+  int64_t max_entries = INT64_MAX;  // files and folders of a folder
+};
+
+// Reads a labelled set:
+//   a folder of class folders, or a .zip, .tar, .tar.gz or .tgz of the same.  The content of a compressed tar archive
+//     is held in memory, others are read without unpacking;
+//   a .csv or .tsv with a row for each image; file paths are relative to it.  Separators are commas, semicolons or
+//     tabs; UTF-16 is recognised;
+//   CIFAR-10's and CIFAR-100's binary files and those for Python (fine labels): a folder or a tar archive of them, or
+//     one file;
+//   MNIST's IDX files, plain or .gz: a folder of them, or one images file with its labels file in the same folder.
+//
+// Three rules say what the labels and splits are.
+//   Labels.  A folder is called like its class; a single folder around the others is entered.  A list has the column
+//     file, filename, file_name, fname, filepath, filepaths, file_path, path, image, image_path, image_name or
+//     image_id, and one of classes: label, class, class_name, target or category; labels, tags, classes, class_names or
+//     categories, where ";" and "," separate several; class_index or class_id, which has indices and does not count
+//     beside names; or else a column of 0 and 1 for each class.  "|" separates labels in every column, and so do the
+//     commas of a list such as "['cat', 'dog']".  Without a header, the first column is the file, the second the label.
+//   Splits.  Folders above the class folders, or a column split, subset, partition, set, dataset or phase of a list,
+//     that have the names of splits in any case: train or training, val, valid, validation, dev or eval, test or
+//     testing, also with an ending such as "_set"; or a column of 0 and 1 such as is_valid.  CIFAR and MNIST have train
+//     and test.
+//   All else is an Error that shows what was found and the option that says it.
+// Also throws Error if the format is unknown, columns are named and it has none, or the set is empty or damaged (naming
+// the line of a list).
+std::shared_ptr<const Manifest> read_manifest(const std::filesystem::path& path, const ManifestOptions& options = {});
+
+// The manifests that a command has read.  Copies share them.  Not thread-safe.
+class Manifests {
+ public:
+  // Reads a set unless it was read before with the same columns.  Throws Error as read_manifest.
+  std::shared_ptr<const Manifest> get(const std::filesystem::path& path, const ManifestOptions& options = {});
+
+ private:
+  using Key = std::vector<std::string>;
+  std::shared_ptr<std::map<Key, std::shared_ptr<const Manifest>>> read_ =
+      std::make_shared<std::map<Key, std::shared_ptr<const Manifest>>>();
+};
+
+}  // namespace vitrail::data

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The rows of a manifest, where their images are, and the readers of each format.
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "vitrail/data/datasets/folder_walk_internal.h"
+#include "vitrail/data/datasets/manifest.h"
+
+namespace vitrail::data {
+
+struct Row {
+  std::string path{};             // relative to the set; empty for arrays
+  int64_t entry = 0;              // the position in arrays
+  std::vector<int64_t> labels{};  // class indices in ascending order; one, unless Rows::is_multi_label
+};
+
+// Where the images of rows are.  Thread-safe; functions as those of Dataset.
+class ImageSource {
+ public:
+  virtual ~ImageSource() = default;
+  virtual std::string path(const Row& row) const = 0;
+  virtual image::Image image(const Row& row, const image::DecodeOptions& options) const = 0;
+  virtual int64_t content_size(const Row& row) const = 0;
+  virtual uint64_t content_hash(const Row& row) const = 0;
+  virtual std::optional<int64_t> modified_at(const Row&) const { return std::nullopt; }
+  virtual void require_readable(const std::vector<Row>&) const {}  // throws Error for what an archive's directory tells
+};
+using ImageSourcePtr = std::shared_ptr<const ImageSource>;
+
+// What Manifest::open opens.
+struct Rows {
+  std::string where{};  // the set, for messages
+  std::string split{};  // as the set has it; empty without splits
+  std::vector<Row> items{};
+  std::vector<std::string> class_names{};  // by label; may be empty
+  bool is_multi_label = false;
+  ImageSourcePtr images{};
+};
+
+class CifarFiles;
+using CifarFilesPtr = std::shared_ptr<const CifarFiles>;
+
+using ManifestPtr = std::shared_ptr<const Manifest>;
+ManifestPtr class_folder_manifest(const std::string& where, FolderListing listing, ImageSourcePtr images);
+ManifestPtr read_folder(const std::filesystem::path& folder, int64_t max_entries);
+ManifestPtr read_zip(const std::filesystem::path& zip);
+ManifestPtr read_tar_archive(const std::filesystem::path& tar);
+ManifestPtr read_list(const std::filesystem::path& list, const Columns& columns);
+// `path`: one images file, or a folder.
+ManifestPtr read_idx(const std::filesystem::path& path);
+ManifestPtr read_cifar(CifarFilesPtr files);
+ManifestPtr read_cifar_file(const std::filesystem::path& file);
+
+ImageSourcePtr images_below(const std::filesystem::path& folder);
+CifarFilesPtr files_of(const std::filesystem::path& folder);
+
+bool has_cifar(const CifarFiles& files);
+bool is_cifar_pickle(const std::filesystem::path& file);  // by its name
+bool is_idx_folder(const std::filesystem::path& folder);
+bool is_idx_images(const std::filesystem::path& file);  // by its name
+
+// The exclusive upper limit of labels: options.num_classes, else the number of labels, else no limit.
+int64_t class_limit(const DatasetOptions& options);
+
+// Class names for a format without names: the model's labels, or "0", "1", ….
+std::vector<std::string> default_class_names(int64_t classes, const DatasetOptions& options);
+
+}  // namespace vitrail::data
