@@ -71,7 +71,7 @@ TEST_F(FaultsTest, AnUnreadableFolderBelowAClassCostsItsImages) {
 TEST_F(FaultsTest, AFileThatIsAMountPointIsOverwritten) {
   if (shell("touch $D/a $D/b; unshare -m mount --bind $D/a $D/b 2>/dev/null") != 0)
     GTEST_SKIP() << "files cannot be mounted here";
-  std::ofstream(folder_ / "source.npy") << std::string(100'000, 'x');
+  std::ofstream(folder_ / "source.npy") << "\x93NUMPY" + std::string(100'000, 'x');
   std::ofstream(folder_ / "target.npy") << "below the mount";
   EXPECT_EQ(shell("$V embed -m $M $I -o $D/plain.npy"), 0);
   EXPECT_EQ(shell("unshare -m sh -c 'mount --bind $D/source.npy $D/target.npy && $V embed -m $M $I -o $D/target.npy' "

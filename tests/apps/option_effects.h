@@ -29,6 +29,7 @@ OptionEffects zeroshot_option_effects();   // zeroshot; texts of embed and eval
 OptionEffects search_option_effects();     // index, search, duplicates
 OptionEffects serve_option_effects();      // serve
 OptionEffects segment_option_effects();    // segment
+OptionEffects output_option_effects();     // --force of all commands
 OptionEffects tool_option_effects();       // the program, inspect, bench, convert, train
 
 inline Arguments operator+(Arguments a, const Arguments& b) {

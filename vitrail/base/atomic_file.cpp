@@ -17,7 +17,6 @@
 #include "vitrail/base/error.h"
 #include "vitrail/base/final_target_internal.h"
 #include "vitrail/base/folder_lock_internal.h"
-#include "vitrail/base/output_guard_internal.h"
 #include "vitrail/base/temporary_file_internal.h"
 
 namespace vitrail {
@@ -149,7 +148,6 @@ void AtomicFile::seek(uint64_t offset) {
 
 void AtomicFile::sync() {
   flush();
-  if (was_read_as_input(target_)) throw Error(path_.string(), "another file than an input", "an input");
   if (kind_ == Target::replaced && ::fsync(temporary_->descriptor()) != 0) fail("sync failed", errno);
 }
 

@@ -17,7 +17,6 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/file_guard.h"
-#include "vitrail/base/output_guard_internal.h"
 #include "vitrail/base/round_up_internal.h"
 
 namespace vitrail {
@@ -103,12 +102,6 @@ MappedFile::MappedFile(const std::filesystem::path& path) : path_(path), group_(
   if (!known || !S_ISREG(status.st_mode)) {
     ::close(file_);
     throw Error(path.string(), "a regular file", known && S_ISDIR(status.st_mode) ? "a folder" : "something else");
-  }
-  try {
-    refuse_reading_outputs(status, path);
-  } catch (...) {
-    ::close(file_);
-    throw;
   }
   modified_ = nanoseconds(status.st_mtim);
   size_ = static_cast<size_t>(status.st_size);

@@ -11,7 +11,6 @@
 #include <string>
 
 #include "vitrail/base/error.h"
-#include "vitrail/base/output_guard_internal.h"
 
 namespace vitrail {
 namespace {
@@ -26,12 +25,6 @@ class OpenFile {
     descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | (kinds == Kinds::regular ? O_NONBLOCK : 0));
     if (descriptor_ < 0) throw Error(str(where_, ": cannot be opened: ", std::strerror(errno)));
     if (::fstat(descriptor_, &status_) != 0) status_ = {};
-    try {
-      refuse_reading_outputs(status_, path);
-    } catch (...) {
-      ::close(descriptor_);
-      throw;
-    }
   }
   ~OpenFile() { ::close(descriptor_); }
   OpenFile(const OpenFile&) = delete;

@@ -16,7 +16,7 @@ struct AttentionCommandOptions {
   ModelOptions model;
   pipeline::AttentionOptions attention;
   std::string image, output, raw, labels;
-  bool exif = false;
+  bool exif = false, force = false;
 };
 
 // The library's error names a field, the command line's its option.
@@ -78,6 +78,7 @@ void add_attention(CLI::App& program, const GlobalOptions& global, Run& run) {
                     });
   CLI::Option* raw =
       command->add_option("--raw", options->raw, "FILE.npy: all attention weights, float32 [layers, heads, N, N]");
+  add_force_to(*command, options->force);
   command->add_flag("--exif", options->exif, "Apply the EXIF orientation");
   command->callback([=, &global, &run] {
     if (options->image == "-")
@@ -87,7 +88,10 @@ void add_attention(CLI::App& program, const GlobalOptions& global, Run& run) {
     if (const size_t count = options->attention.query.size(); count != 0 && count != 2)
       throw CLI::ValidationError("--query", "expected X,Y in pixels, got another number of values");
     if (options->output == "-") options->output = "/dev/stdout";
-    check_outputs({{"-o", options->output}, {"--raw", options->raw}}, {options->image, options->labels});
+    std::vector<std::string> inputs = options->model.files();
+    inputs.insert(inputs.end(), {options->image, options->labels});
+    check_outputs({{"-o", options->output, Kind::picture}, {"--raw", options->raw, Kind::array}}, inputs,
+                  options->force);
     if (output->empty() && raw->empty())
       throw CLI::ValidationError("-o", "expected FILE.png, or --raw FILE.npy instead, got none");
     run = [options, &global] { return visualise_attention(*options, global); };

@@ -18,6 +18,7 @@ struct ClassifyCommandOptions {
   StreamOptions images;
   PredictionOptions predictions;
   std::string labels, logits;
+  bool force = false;
 };
 
 int classify(const ClassifyCommandOptions& options, const GlobalOptions& global) {
@@ -76,11 +77,13 @@ void add_classify(CLI::App& program, const GlobalOptions& global, Run& run) {
   options->predictions.add_to(*command);
   command->add_option("--labels", options->labels, "Text file with one class name per line, in index order");
   command->add_option("--logits", options->logits, "FILE.npy: logits, float32 [n, classes]");
+  add_force_to(*command, options->force);
   options->images.add_to(*command);
   command->callback([options, &global, &run] {
-    std::vector<std::string> inputs = options->images.inputs;
+    std::vector<std::string> inputs = options->model.files();
+    inputs.insert(inputs.end(), options->images.inputs.begin(), options->images.inputs.end());
     inputs.push_back(options->labels);
-    check_outputs({{"--logits", options->logits}}, inputs);
+    check_outputs({{"--logits", options->logits, Kind::array}}, inputs, options->force);
     run = [options, &global] { return classify(*options, global); };
   });
 }

@@ -111,12 +111,19 @@ std::vector<std::string> source_files(const std::string& source) {
 }
 
 // Files in the folder of a training run would hide its model.
-void check_output(const std::string& source, const fs::path& folder) {
+void check_output_files(const ConvertCommandOptions& options) {
+  const fs::path folder = options.output;
   std::error_code error;
   if (fs::exists(folder / "model" / "config.json", error))
     throw CLI::ValidationError("-o", "expected another folder than the training run " + folder.string());
-  check_outputs({{"-o", (folder / "model.safetensors").string()}, {"-o", (folder / "config.json").string()}},
-                source_files(source));
+  std::vector<OutputFile> files{{"-o", (folder / "model.safetensors").string(), Kind::weights},
+                                {"-o", (folder / "config.json").string(), Kind::json}};
+  if (is_onnx_file(options.output)) {
+    files = {{"-o", options.output, Kind::onnx}};
+    for (const char* part : {".text.onnx", ".encoder.onnx", ".decoder.onnx"})
+      files.push_back({"-o", fs::path(folder).replace_extension(part).string(), Kind::onnx});
+  }
+  check_outputs(files, source_files(options.model.path()), options.force);
 }
 
 // preprocessor_config.json of a model for a folder that has no other model's.
@@ -134,7 +141,7 @@ int convert(const ConvertCommandOptions& options, const GlobalOptions& global) {
   if (options.dtype != "int8" && !options.int8.calibration_inputs.empty())
     throw CLI::ValidationError("--calibrate", "requires --dtype int8");
   check_output_kind(options.onnx, options.output, options.dtype);
-  check_output(options.model.path(), options.output);
+  check_output_files(options);
   if (is_onnx_file(options.output)) check_onnx_options(options);
   const NamedModel model{options.model.path(), models::ModelFiles(options.model.path())};
   return family_of(model).convert(model, options, global);
@@ -204,6 +211,7 @@ void add_convert(CLI::App& program, const GlobalOptions& global, Run& run) {
                                ->capture_default_str()
                                ->check(kPositiveNumber)
                                ->needs(calibrate);
+  add_force_to(*command, options->force);
   options->onnx.add_to(*command);
   tolerance->excludes(command->get_option("--activations"));
   command->callback([options, &global, &run] { run = [options, &global] { return convert(*options, global); }; });

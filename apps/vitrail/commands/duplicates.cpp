@@ -59,7 +59,7 @@ Images read_images(const Model& model, const DuplicatesCommandOptions& options, 
   const ImageSource source = image_source(
       options.images, model, [&](size_t i, std::span<const std::byte> bytes) { digests.set(i, sha256(bytes)); });
   Images images;
-  FileSet files({});
+  FileSet files;
   std::vector<float> values;
   images.failures =
       run_images(source, model, model.request_of({.l2_normalize = true}), options.images.batch, global,

@@ -7,7 +7,6 @@
 #include "apps/vitrail/commands/zero_shot_options.h"
 #include "apps/vitrail/embed/embedding_info.h"
 #include "apps/vitrail/embed/feature_file.h"
-#include "apps/vitrail/input/companions.h"
 #include "apps/vitrail/input/image_stream.h"
 #include "apps/vitrail/input/shard_images.h"
 #include "apps/vitrail/output/output.h"
@@ -30,7 +29,7 @@ struct EmbedCommandOptions {
   StreamOptions images;
   infer::FeatureOptions features;
   std::string output, text, dtype = "fp32";
-  bool has_text = false;
+  bool has_text = false, force = false;
 };
 
 EmbeddingInfo info_of(const Model& model, const EmbedCommandOptions& options) {
@@ -52,8 +51,12 @@ Shape row_shape(const Model& model, const infer::Request& request) {
 std::vector<OutputFile> files_of(const std::string& output) {
   if (output == "-") return {};
   const auto beside = [&](const char* extension) { return fs::path(output).replace_extension(extension).string(); };
-  if (!output.ends_with(".npy")) return {{"-o", output}};
-  return {{"-o", output}, {"-o (paths)", beside(".txt")}, {"-o (model)", beside(".json")}};
+  if (output.ends_with(".npz")) return {{"-o", output, Kind::archive}};
+  if (output.ends_with(".csv")) return {{"-o", output, Kind::feature_table}};
+  if (!output.ends_with(".npy")) return {{"-o", output, Kind::array}};
+  return {{"-o", output, Kind::array},
+          {"-o (paths)", beside(".txt"), Kind::paths, {output, beside(".json")}},
+          {"-o (model)", beside(".json"), Kind::record}};
 }
 
 // A row for each text, under the text where images have their path.
@@ -135,7 +138,13 @@ bool is_complete(const fs::path& shard, const fs::path& array, const fs::path& l
 int embed_shards(const EmbedCommandOptions& options, const GlobalOptions& global) {
   const auto outputs = outputs_of(options);
   create_output_folder(options.output, "the features");
-  for (const auto& shard : outputs) check_shard_list(shard.first.string() + ".npy", shard.first.string() + ".jsonl");
+  std::vector<OutputFile> files;
+  for (const auto& [output, shard] : outputs) {
+    const std::string array = output.string() + ".npy";
+    files.insert(files.end(),
+                 {{"-o", array, Kind::array}, {"-o", output.string() + ".jsonl", Kind::shard_records, {array}}});
+  }
+  check_outputs(files, options.images.inputs, options.force);
   const Model model = load_model(options.model, global);
   const EmbeddingInfo info = claim_folder(model, options);
   size_t failures = 0, complete = 0;
@@ -192,12 +201,14 @@ void add_embed(CLI::App& program, const GlobalOptions& global, Run& run) {
       ->capture_default_str()
       ->check(CLI::IsMember({"fp32", "fp16"}));
   add_field_options(*command, pipeline::describe_features, options->features, {"normalize"});
+  add_force_to(*command, options->force);
   options->images.add_to(*command);
   command->callback([=, &global, &run] {
     options->has_text = text->count() > 0;  // also of an empty text
-    std::vector<std::string> inputs = options->images.inputs;
+    std::vector<std::string> inputs = options->model.files();
+    inputs.insert(inputs.end(), options->images.inputs.begin(), options->images.inputs.end());
     inputs.push_back(options->text);
-    check_outputs(files_of(options->output), inputs);
+    if (!are_shards(options->images.inputs)) check_outputs(files_of(options->output), inputs, options->force);
     run = [options, &global] { return embed(*options, global); };
   });
 }

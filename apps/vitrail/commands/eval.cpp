@@ -241,14 +241,18 @@ void add_eval(CLI::App& program, const GlobalOptions& global, Run& run) {
   command->add_option("--logits", options->logits, "FILE.npy: logits, float32 [n, classes]");
   command->add_option("--predictions", options->predictions, "FILE.csv: label, prediction and probabilities by image");
   command->add_option("--report", options->report, "FILE.html: a page with metrics, confusion and the worst mistakes");
+  add_force_to(*command, options->force);
   command->add_option("--format", options->format, "Output format: table or json (default: table)")
       ->check(CLI::IsMember({"table", "json"}));
   command->add_option("--batch", options->batch, "Batch size")->capture_default_str()->check(CLI::Range(1, 1024));
   command->add_flag("--exif", options->exif, "Apply the EXIF orientation");
   command->callback([options, &global, &run] {
-    check_outputs(
-        {{"--logits", options->logits}, {"--predictions", options->predictions}, {"--report", options->report}},
-        {options->dataset, options->labels});
+    std::vector<std::string> inputs = options->model.files();
+    inputs.insert(inputs.end(), {options->dataset, options->labels});
+    check_outputs({{"--logits", options->logits, Kind::array},
+                   {"--predictions", options->predictions, Kind::predictions},
+                   {"--report", options->report, Kind::page}},
+                  inputs, options->force);
     run = [options, &global] {
       const NamedModel model{options->model.path(), models::ModelFiles(options->model.path())};
       return family_of(model).evaluate(model, *options, global);

@@ -2,7 +2,6 @@
 #include "apps/vitrail/commands/commands.h"
 #include "apps/vitrail/embed/embedding_info.h"
 #include "apps/vitrail/embed/embedding_rows.h"
-#include "apps/vitrail/input/companions.h"
 #include "apps/vitrail/input/path_list.h"
 #include "apps/vitrail/output/output.h"
 #include "apps/vitrail/output/output_checks.h"
@@ -24,6 +23,7 @@ struct IndexCommandOptions {
   std::vector<std::string> embeddings;
   std::string output, dtype = "fp32";
   TableFormat format;
+  bool force = false;
 };
 
 // Calls on_block(rows, count) with all rows, in order.
@@ -104,20 +104,23 @@ void write_index(const EmbeddingRows& rows, const IndexCommandOptions& options, 
 }
 
 // The index, its names and its record may not replace the embeddings or what is beside them.
-void check_no_input(const EmbeddingRows& rows, const std::string& output) {
+void check_no_input(const EmbeddingRows& rows, const IndexCommandOptions& options) {
+  const std::string &output = options.output, names = output + ".txt", record = output + ".json";
   std::vector<std::string> inputs;
   for (const fs::path& file : rows.files()) {
     for (const char* extension : {".npy", ".txt", ".json", ".jsonl"})
       inputs.push_back(fs::path(file).replace_extension(extension).string());
   }
-  check_outputs({{"-o", output}, {"-o (paths)", output + ".txt"}, {"-o (model)", output + ".json"}}, inputs);
-  check_companions(output, output + ".txt", output + ".json");
+  check_outputs({{"-o", output, Kind::index},
+                 {"-o (paths)", names, Kind::paths, {output, record}},
+                 {"-o (model)", record, Kind::record}},
+                inputs, options.force);
 }
 
 int index(const IndexCommandOptions& options, const GlobalOptions& global) {
   const ComputeTeam team(global.threads > 0 ? global.threads : available_threads());
   const EmbeddingRows rows(options.embeddings);
-  check_no_input(rows, options.output);
+  check_no_input(rows, options);
   if (rows.count() == 0) throw Error("EMBEDDINGS", "at least one vector", "none");
   write_index(rows, options, global);
   nlohmann::ordered_json report{
@@ -145,6 +148,7 @@ void add_index(CLI::App& program, const GlobalOptions& global, Run& run) {
                    "fp32, or int8 for a quarter of the size, which reports its recall against fp32")
       ->capture_default_str()
       ->check(CLI::IsMember({"fp32", "int8"}));
+  add_force_to(*command, options->force);
   options->format.add_to(*command);
   command->callback([options, &global, &run] { run = [options, &global] { return index(*options, global); }; });
 }

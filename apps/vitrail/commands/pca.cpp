@@ -25,7 +25,7 @@ struct PcaCommandOptions {
   std::string output, foreground = "none";
   int64_t layer = -1;
   double opacity = 0.75;
-  bool no_norm = false, invert = false, raw = false;
+  bool no_norm = false, invert = false, raw = false, force = false;
 };
 
 // A wrong option is a usage error.
@@ -52,20 +52,21 @@ void write_raw(const fs::path& file, const Tensor& scores) {
   write_npy(file, std::span(shape.begin(), static_cast<size_t>(shape.rank())), scores.data<float>());
 }
 
-// The overlays' paths without their extension.  Throws Error if one would replace an image.
-std::vector<fs::path> outputs_of(const std::vector<std::string>& images, const std::string& folder) {
+// The overlays' paths without their extension.
+std::vector<fs::path> outputs_of(const std::vector<std::string>& images, const PcaCommandOptions& options) {
   const FileSet inputs(images);
   UniqueNames names;
   std::vector<fs::path> outputs;
   for (const std::string& image : images) {
-    outputs.push_back(fs::path(folder) / names.name_of(image));
-    const std::string overlay = outputs.back().string() + ".png";
-    if (inputs.contains(overlay)) throw Error("-o", "another folder than that of the images", overlay);
+    outputs.push_back(fs::path(options.output) / names.name_of(image));
+    check_output({"-o", outputs.back().string() + ".png", Kind::picture}, inputs, options.force);
+    if (options.raw) check_output({"--raw", outputs.back().string() + ".npy", Kind::array}, inputs, options.force);
   }
   return outputs;
 }
 
 int pca(const PcaCommandOptions& options, const analysis::Foreground& foreground, const GlobalOptions& global) {
+  check_output_folder(options.output, options.images.inputs);
   create_output_folder(options.output, "the overlays");
   const Model model = load_model(options.model, global);
   const ImageSource source = image_source(options.images, model);
@@ -82,7 +83,7 @@ int pca(const PcaCommandOptions& options, const analysis::Foreground& foreground
   if (features.grids.empty())
     throw Error("pca", "at least one image", failures == 0 ? "none" : "none that is readable");
   const std::vector<analysis::PcaMaps> maps = analysis::pca_maps(features.grids, foreground);
-  const std::vector<fs::path> bases = outputs_of(features.paths, options.output);
+  const std::vector<fs::path> bases = outputs_of(features.paths, options);
   for (size_t i = 0; i < maps.size(); ++i) {
     const fs::path& base = bases[i];
     const image::Image photo = source.read(features.index[i]);
@@ -119,6 +120,7 @@ void add_pca(CLI::App& program, const GlobalOptions& global, Run& run) {
   command->add_option("--opacity", options->opacity, "Opacity of the colours over the image")
       ->capture_default_str()
       ->check(number_in(0, 1));
+  add_force_to(*command, options->force);
   options->images.add_to(*command);
   command->callback([options, &global, &run] {
     const analysis::Foreground foreground = foreground_of(*options);

@@ -15,6 +15,7 @@ struct ConvertCommandOptions {
   std::string output, dtype = "fp32";
   Int8Options int8;
   OnnxFileOptions onnx;
+  bool force = false;
 };
 
 int convert_image_model(const NamedModel& model, const ConvertCommandOptions& options, const GlobalOptions& global);

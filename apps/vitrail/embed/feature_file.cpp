@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "apps/vitrail/embed/embedding_info.h"
-#include "apps/vitrail/input/companions.h"
 #include "apps/vitrail/input/path_list.h"
 #include "apps/vitrail/output/npz_file.h"
 #include "apps/vitrail/output/output.h"
@@ -201,10 +200,8 @@ std::unique_ptr<FeatureFile> make_feature_file(const std::string& output, DType 
   auto features = std::make_unique<NpyFeatures>(path, dtype, list_line);
   if (is_device) return features;
   const auto list = std::filesystem::path(path).replace_extension(".txt");
-  const auto record = with_record ? info_path(path) : std::filesystem::path();
-  check_companions(path, list, record);
   features->write_list_to(list);
-  if (with_record) features->write_info_to(record);
+  if (with_record) features->write_info_to(info_path(path));
   return features;
 }
 

@@ -31,8 +31,7 @@ std::unique_ptr<FeatureFile> make_npy_features(const std::string& array, const s
 
 // The extension of `output` chooses: .npy (with the paths in a .txt file beside it), .npz or .csv; "-" is .npy on
 // standard output.  dtype: f32, or f16 for an array.  with_record: whether finish() gets an `info`.  Throws
-// CLI::ValidationError for another extension or dtype, and Error if the file cannot be written or a file beside it
-// would replace one of another kind (companions.h).
+// CLI::ValidationError for another extension or dtype, and Error if the file cannot be written.
 std::unique_ptr<FeatureFile> make_feature_file(const std::string& output, DType dtype = DType::f32,
                                                bool with_record = true);
 

@@ -16,7 +16,7 @@ struct EvalCommandOptions {
   ZeroShotOptions texts{.default_template = "a photo of a {}"};  // classes are nouns
   std::string dataset, split, logits, labels, predictions, report, format = "table";
   int64_t batch = 8;
-  bool exif = false, zeroshot = false;
+  bool exif = false, zeroshot = false, force = false;
   LabelledSets sets{};
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Checks of the files that a command is told to write, before it reads the first image.
+// Checks of the files that a command is told to write, before it computes anything.
+#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <set>
 #include <string>
@@ -12,7 +13,7 @@ namespace vitrail::app {
 // A file by its device and inode: two paths may name one file.
 class FileSet {
  public:
-  explicit FileSet(const std::vector<std::string>& paths);  // those that are regular files; "-" is standard input
+  explicit FileSet(const std::vector<std::string>& paths = {});  // regular files; "-" is standard input
   void add(const std::string& path);
   bool contains(const std::string& path) const;
 
@@ -20,15 +21,46 @@ class FileSet {
   std::set<std::pair<uint64_t, uint64_t>> files_;
 };
 
-struct OutputFile {
-  std::string option, path;  // without a path the option was not given
+// What a command writes.  An existing file is its own if it begins likewise, and so is an empty one: an interrupted run
+// leaves one where it writes in place.
+enum class Kind {
+  array,          // .npy
+  archive,        // .npz
+  feature_table,  // CSV of embed
+  predictions,    // CSV of eval
+  mask_table,     // CSV of segment
+  picture,        // PNG
+  page,           // HTML
+  json,
+  weights,  // safetensors
+  onnx,
+  index,
+  record,         // of an embedding
+  shard_records,  // JSON lines of a shard's images
+  paths,          // a list beside an array or an index
 };
 
-// Throws CLI::ValidationError (a usage error) for an output that would overwrite one of the inputs or another output,
-// and for "-", because standard output has other results.  Outputs are compared by the files that they name, however
-// these are written and before they exist.  What only reading shows, such as an image in a folder or a model's
-// configuration, fails when it is read, and the output is not replaced.
-void check_outputs(const std::vector<OutputFile>& outputs, const std::vector<std::string>& inputs);
+struct OutputFile {
+  std::string option, path;  // without a path the option was not given
+  Kind kind;
+  std::vector<std::string> owners = {};  // files of which one makes a list beside it the command's own
+};
+
+// --force of a command that writes files.
+void add_force_to(CLI::App& command, bool& force);
+
+// The rule for all outputs.  Throws CLI::ValidationError (a usage error) naming the option
+// - for "-", because standard output has other results;
+// - for an input, for another output, and for a file in a folder of inputs that the command did not write;
+// - unless `force`, for a file anywhere that the command did not write.
+// Outputs are compared by the files that they name, however these are written and before they exist.
+void check_outputs(const std::vector<OutputFile>& outputs, const std::vector<std::string>& inputs, bool force);
+
+// The same for an output that is known when its image is.
+void check_output(const OutputFile& output, const FileSet& inputs, bool force);
+
+// Throws CLI::ValidationError if the folder of -o is in a folder of inputs: it would be read with them next time.
+void check_output_folder(const std::string& folder, const std::vector<std::string>& inputs);
 
 // Whether an output at this path would replace a regular file.
 bool replaces_file(const std::string& output);

@@ -121,16 +121,20 @@ void CocoFile::finish() {
 }
 
 SegmentFolder::SegmentFolder(const SegmentOptions& options)
-    : folder_(options.output), files_(options.files()), opacity_(options.opacity), everything_(options.everything) {
+    : folder_(options.output),
+      force_(options.force),
+      files_(options.files()),
+      opacity_(options.opacity),
+      everything_(options.everything) {
   create_output_folder(folder_, "the masks");
   if (!files_.coco) return;
-  coco_.emplace(folder_ / "coco.json");
+  coco_.emplace(file(folder_ / "coco", ".json", Kind::json));
   names_.name_of("coco.json");  // an image's files have another name
 }
 
-std::string SegmentFolder::file(const fs::path& base, const char* extension) const {
+std::string SegmentFolder::file(const fs::path& base, const char* extension, Kind kind) const {
   const std::string path = base.string() + extension;
-  if (images_read_.contains(path)) throw Error("-o", "another folder than that of the images", path);
+  check_output({"-o", path, kind}, images_read_, force_);
   return path;
 }
 
@@ -139,13 +143,15 @@ void SegmentFolder::add(SegmentImage& image, std::span<const SegmentMask> masks)
   const std::string name = names_.name_of(image.path());
   const fs::path base = folder_ / name;
   if (files_.masks || files_.csv) create_folder(base, "the masks of an image");
-  if (files_.overlay) image::write_png(file(base, ".png"), sam::best_masks_overlay(image.pixels(), masks, opacity_));
+  if (files_.overlay)
+    image::write_png(file(base, ".png", Kind::picture), sam::best_masks_overlay(image.pixels(), masks, opacity_));
   if (files_.masks) write_masks(base, masks);
-  if (files_.csv) write_csv(base / "metadata.csv", masks, everything_);
+  if (files_.csv) write_csv(file(base / "metadata", ".csv", Kind::mask_table), masks, everything_);
   if (files_.sa1b) {
-    write_text(file(base, ".json"), json_text(sa1b_json(++images_, image.path(), image.embedding(), masks)) + "\n");
+    write_text(file(base, ".json", Kind::json),
+               json_text(sa1b_json(++images_, image.path(), image.embedding(), masks)) + "\n");
   }
-  if (files_.polygons) write_text(file(base, ".geojson"), json_text(polygons_json(masks)) + "\n");
+  if (files_.polygons) write_text(file(base, ".geojson", Kind::json), json_text(polygons_json(masks)) + "\n");
   if (coco_) coco_->add(image.path(), image.embedding().width, image.embedding().height, masks);
 }
 

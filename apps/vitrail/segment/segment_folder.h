@@ -39,15 +39,16 @@ class SegmentFolder {
   bool needs_pixels() const { return files_.overlay; }
   // An image that no output may replace.
   void protect(const std::string& image) { images_read_.add(image); }
-  // The files of an image.  Throws Error if one cannot be written or would replace an image.
+  // The files of an image.  Throws Error if one cannot be written, and as check_output() does.
   void add(SegmentImage& image, std::span<const SegmentMask> masks);
   void finish();  // files of all images
 
  private:
-  std::string file(const std::filesystem::path& base, const char* extension) const;
+  std::string file(const std::filesystem::path& base, const char* extension, Kind kind) const;
 
   std::filesystem::path folder_;
-  FileSet images_read_{{}};
+  FileSet images_read_;
+  bool force_;
   SegmentFiles files_;
   double opacity_;
   bool everything_;

@@ -95,6 +95,7 @@ void SegmentOptions::add_prompts_to(CLI::App& command) {
 
 void SegmentOptions::add_outputs_to(CLI::App& command) {
   command.add_option("-o,--output", output, "Folder for the files that --write names");
+  add_force_to(command, force);
   command
       .add_option(
           "--write", write,
@@ -165,9 +166,13 @@ void SegmentOptions::check_outputs() const {
   require_npy("--logits", logits);
   require_npy("--embedding", embedding);
   std::vector<std::string> files = inputs;
-  files.insert(files.end(), {mask, prompts});
+  files.insert(files.end(), {model, mask, prompts});
   const std::string list = embedding.empty() ? "" : std::filesystem::path(embedding).replace_extension(".txt").string();
-  app::check_outputs({{"--logits", logits}, {"--embedding", embedding}, {"--embedding (paths)", list}}, files);
+  app::check_outputs({{"--logits", logits, Kind::array},
+                      {"--embedding", embedding, Kind::array},
+                      {"--embedding (paths)", list, Kind::paths, {embedding}}},
+                     files, force);
+  if (to_folder) check_output_folder(output, inputs);
 }
 
 sam::Prompt SegmentOptions::prompt() const {

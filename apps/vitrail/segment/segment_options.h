@@ -20,7 +20,7 @@ struct SegmentFiles {
 struct SegmentOptions {
   std::string model, preset, mask, prompts, format = "text", logits, embedding, cache, output;
   std::vector<std::string> inputs, points, boxes, write{"overlay"};
-  bool single = false, everything = false, precompute = false, exif = false;
+  bool single = false, everything = false, precompute = false, exif = false, force = false;
   double opacity = 0.5;
   sam::AutomaticOptions automatic;
 

@@ -38,6 +38,7 @@ struct ModelOptions {
   void add_source_to(CLI::App& command);               // --config, --key-map, --image-size
   void add_preprocessing_to(CLI::App& command);
   void add_merging_to(CLI::App& command);
+  std::vector<std::string> files() const { return {model, config, key_map}; }  // as given, or empty
   std::string path() const;  // the path or name of the model, by default of the bundled one
   models::LoadOptions load_options() const;
   models::OpenedModel open(const models::ModelFiles& files) const { return models::open_model(files, load_options()); }
