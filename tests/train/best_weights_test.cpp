@@ -10,7 +10,7 @@
 #include "vitrail/train/objectives/evaluation_internal.h"
 #include "vitrail/train/run/checkpoint.h"
 #include "vitrail/train/run/loader_setup_internal.h"
-#include "vitrail/train/run/score_internal.h"
+#include "vitrail/train/run/quality_internal.h"
 #include "vitrail/train/trainer.h"
 #include "vitrail/weights/checkpoint.h"
 
@@ -84,9 +84,12 @@ Kept expected_of(const Observed& run, int64_t warmed_up_at) {
   Kept kept;
   for (size_t i = 0; i < run.epochs.size(); ++i) {
     const EpochResult& e = run.epochs[i];
-    const bool average_is_better = e.ema_loss < e.val_loss || (e.ema_loss == e.val_loss && e.ema_top1 > e.val_top1);
-    const bool average = e.has_ema && e.step > warmed_up_at && average_is_better;
-    const double top1 = average ? e.ema_top1 : e.val_top1, loss = average ? e.ema_loss : e.val_loss;
+    const bool average_is_better =
+        e.average->loss < e.validation->loss ||
+        (e.average->loss == e.validation->loss && e.average->scores[0].value > e.validation->scores[0].value);
+    const bool average = e.average.has_value() && e.step > warmed_up_at && average_is_better;
+    const double top1 = average ? e.average->scores[0].value : e.validation->scores[0].value,
+                 loss = average ? e.average->loss : e.validation->loss;
     if (kept.top1 < 0 || loss < kept.loss || (loss == kept.loss && top1 >= kept.top1)) kept = {i, average, top1, loss};
   }
   return kept;
@@ -108,8 +111,8 @@ TEST(BestWeights, AreTheBestOfAllEpochsAsTheyAreOrAveraged) {
       EXPECT_TRUE(same(run / "checkpoints/best.safetensors", expected)) << rate << " " << seed;
       EXPECT_TRUE(same(run / "model/model.safetensors", expected)) << rate << " " << seed;
       EXPECT_EQ(observed.result.best_epoch, static_cast<int64_t>(kept.epoch) + 1);
-      EXPECT_EQ(observed.result.best_top1, kept.top1);
-      EXPECT_NEAR(observed.result.test_loss, test_loss_of(run / "model", recipe), 1e-6);
+      EXPECT_EQ(observed.result.best->value, kept.top1);
+      EXPECT_NEAR(observed.result.test->loss, test_loss_of(run / "model", recipe), 1e-6);
       early += kept.epoch + 1 < observed.epochs.size();
       averages += kept.average;
       weights += !kept.average;
@@ -127,11 +130,11 @@ TEST(BestWeights, BothWeightsAreMeasured) {
   const Observed observed = observe(run, recipe);
   ASSERT_EQ(observed.epochs.size(), 1u);
   const EpochResult& epoch = observed.epochs[0];
-  EXPECT_TRUE(epoch.validated && epoch.has_ema);
-  EXPECT_EQ(epoch.val_top5, 1);
-  EXPECT_EQ(epoch.ema_top5, 1);
-  EXPECT_EQ(epoch.val_images, 6);
-  EXPECT_NE(epoch.ema_loss, epoch.val_loss);
+  EXPECT_TRUE(epoch.validation.has_value() && epoch.average.has_value());
+  EXPECT_EQ(epoch.validation->scores[1].value, 1);
+  EXPECT_EQ(epoch.average->scores[1].value, 1);
+  EXPECT_EQ(epoch.validation->images, 6);
+  EXPECT_NE(epoch.average->loss, epoch.validation->loss);
   EXPECT_TRUE(same(run / "checkpoints/ema.safetensors", observed.states[0].average));
   EXPECT_FALSE(same(run / "checkpoints/ema.safetensors", observed.states[0].model));
 }
@@ -151,7 +154,7 @@ TEST(BestWeights, WithNothingHeldOutTheLastWeightsAreKeptAsTheMessageSays) {
     Warnings warnings;
     const Observed observed = observe(run, recipe);
     EXPECT_TRUE(same(run / "model/model.safetensors", observed.states.back().model)) << ema;
-    EXPECT_FALSE(observed.result.best_top1.has_value()) << ema;
+    EXPECT_FALSE(observed.result.best.has_value()) << ema;
     EXPECT_EQ(observed.result.best_epoch, 3) << ema;
     const bool said = std::any_of(observed.messages.begin(), observed.messages.end(), [](const std::string& message) {
       return contains(message, "the last weights are kept");
@@ -181,7 +184,7 @@ TEST(BestWeights, PatienceEndsTheRunAndKeepsTheBest) {
   const auto epochs = static_cast<int64_t>(observed.epochs.size());
   ASSERT_LT(epochs, 30);
   EXPECT_EQ(epochs, observed.result.best_epoch + 2);
-  EXPECT_TRUE(observed.result.tested);
+  EXPECT_TRUE(observed.result.test.has_value());
   const CheckpointState& best = observed.states[static_cast<size_t>(observed.result.best_epoch - 1)];
   EXPECT_TRUE(same(run / "model/model.safetensors", best.model));
   EXPECT_TRUE(same(run / "last/model.safetensors", observed.states.back().model));
@@ -191,7 +194,7 @@ TEST(BestWeights, PatienceEndsTheRunAndKeepsTheBest) {
 
   const TrainingResult again = train(recipe, {.folder = run, .resume = true, .threads = 1});
   EXPECT_EQ(again.epoch, epochs);  // the run is over
-  EXPECT_EQ(again.test_top1, observed.result.test_top1);
+  EXPECT_EQ(again.test->scores[0].value, observed.result.test->scores[0].value);
 }
 
 }  // namespace

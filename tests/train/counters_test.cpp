@@ -6,13 +6,12 @@
 
 #include "tests/support/full_disk.h"
 #include "tests/train/training_fixture.h"
-#include "vitrail/train/objectives/multi_label_internal.h"
+#include "vitrail/train/objectives/segmentation_internal.h"
 #include "vitrail/train/recipe/checked_json_internal.h"
 #include "vitrail/train/run/append_only_file_internal.h"
 #include "vitrail/train/run/event_file_internal.h"
 #include "vitrail/train/run/metrics_file_internal.h"
 #include "vitrail/train/run/metrics_log_internal.h"
-#include "vitrail/train/run/unreadable_images_internal.h"
 
 namespace vitrail::train {
 namespace {
@@ -27,17 +26,9 @@ Counters full_counters() {
   counters.best_is_average = true;
   counters.history = {EpochResult{.epoch = 1,
                                   .step = 12,
-                                  .train_loss = 1.25,
-                                  .train_top1 = 0.1,
-                                  .val_loss = 1.5,
-                                  .val_top1 = 0.2,
-                                  .val_top5 = 0.3,
-                                  .ema_loss = 1.75,
-                                  .ema_top1 = 0.4,
-                                  .ema_top5 = 0.5,
-                                  .val_images = 13,
-                                  .validated = true,
-                                  .has_ema = true,
+                                  .train = evaluation_with(1.25, {0.1}),
+                                  .validation = evaluation_with(1.5, {0.2, 0.3}, 13),
+                                  .average = evaluation_with(1.75, {0.4, 0.5}, 13),
                                   .best = true,
                                   .seconds = 2.5},
                       EpochResult{.epoch = 2}};
@@ -50,10 +41,7 @@ Counters full_counters() {
   counters.event_bytes = 22;
   counters.event_name = "events.out.tfevents.23";
   counters.tested = true;
-  counters.test_loss = 24.5;
-  counters.test_top1 = 0.6;
-  counters.test_top5 = 0.7;
-  counters.test_images = 25;
+  counters.test = evaluation_with(24.5, {0.6, 0.7}, 25);
   return counters;
 }
 
@@ -66,22 +54,22 @@ TEST(Counters, AllFieldsAreWrittenAndRead) {
   EXPECT_EQ(read.interval.images, 8);
   EXPECT_EQ(read.interval.gradient_norm, 9.5);
   EXPECT_EQ(read.interval.steps, 10);
-  EXPECT_EQ(read.best.top1, 0.25);
+  EXPECT_EQ(read.best.score, 0.25);
   EXPECT_EQ(read.best.loss, 0.75);
   EXPECT_EQ(read.best_epoch, 11);
   EXPECT_TRUE(read.best_is_average);
   ASSERT_EQ(read.history.size(), 2u);
-  EXPECT_EQ(read.history[0].ema_top5, 0.5);
-  EXPECT_EQ(read.history[0].val_images, 13);
-  EXPECT_TRUE(read.history[0].validated && read.history[0].has_ema && read.history[0].best);
-  EXPECT_FALSE(read.history[1].validated || read.history[1].has_ema || read.history[1].best);
+  EXPECT_EQ(read.history[0].average.value().scores[1].value, 0.5);
+  EXPECT_EQ(read.history[0].validation.value().images, 13);
+  EXPECT_TRUE(read.history[0].best);
+  EXPECT_FALSE(read.history[1].validation || read.history[1].average || read.history[1].best);
   EXPECT_EQ(read.skipped_images, 14);
   EXPECT_EQ(read.skipped_steps, 15);
   EXPECT_EQ(read.skipped_in_a_row, 16);
   EXPECT_EQ(read.communication.waited, 20.5);
   EXPECT_EQ(read.event_name, "events.out.tfevents.23");
   EXPECT_TRUE(read.tested);
-  EXPECT_EQ(read.test_images, 25);
+  EXPECT_EQ(read.test.images, 25);
 }
 
 TEST(Counters, OfOldCheckpointsLackSomeFields) {
@@ -91,8 +79,8 @@ TEST(Counters, OfOldCheckpointsLackSomeFields) {
   const Counters read = Counters::from_json(json.dump());
   EXPECT_TRUE(std::isnan(read.best.loss)) << "of equal accuracies the earlier epoch was kept";
   EXPECT_EQ(read.communication.seconds, 0);
-  EXPECT_EQ(read.test_images, 0);
-  EXPECT_EQ(read.history[0].val_images, 0);
+  EXPECT_EQ(read.test.images, 0);
+  EXPECT_EQ(read.history[0].validation->images, 0);
 }
 
 TEST(Counters, OfNothingAreZero) {
@@ -123,11 +111,12 @@ TEST(CheckedJson, BoundsAreInclusive) {
 TEST(CountsOfImages, AreThoseOfTheLastValidationAndOfTheTest) {
   Counters counters;
   EXPECT_EQ(validated_images(counters, 30), 30);
-  EXPECT_EQ(tested_images(counters, 30), 30);
-  counters.history = {EpochResult{.val_images = 28}, EpochResult{.val_images = 27}, EpochResult{}};
-  counters.test_images = 26;
+  EXPECT_EQ(tested(counters, 30).images, 30);
+  counters.history = {EpochResult{.validation = Evaluation{.images = 28}},
+                      EpochResult{.validation = Evaluation{.images = 27}}, EpochResult{}};
+  counters.test.images = 26;
   EXPECT_EQ(validated_images(counters, 30), 27);
-  EXPECT_EQ(tested_images(counters, 30), 26);
+  EXPECT_EQ(tested(counters, 30).images, 26);
 }
 
 TEST(AppendOnlyFile, TellsItsLengthWithWhatItKeeps) {
@@ -174,14 +163,13 @@ TEST(EventFile, ContinuesWithoutASecondHeader) {
 TEST(MetricsFile, HasAHeaderAndEmptyFieldsForWhatIsUnknown) {
   const fs::path path = testing::scratch_folder() / "metrics.csv";
   {
-    MetricsFile file(path, 0, metric_names(false));
+    MetricsFile file(path, 0, kAccuracies);
     file.add({.event = "train", .step = 7, .epoch = 0.12345, .loss = 0.1, .learning_rate = 1e-20, .seconds = 1.005});
     file.add({.event = "val",
               .step = 8,
               .epoch = 2,
               .loss = 1.0 / 3,
-              .top1 = 0.5,
-              .top5 = 1,
+              .scores = {0.5, 1},
               .gradient_norm = 2.5,
               .images_per_second = 10.06,
               .data_wait = 0.12344});
@@ -191,7 +179,7 @@ TEST(MetricsFile, HasAHeaderAndEmptyFieldsForWhatIsUnknown) {
   const std::string rows =
       "train,7,0.1235,0.1,,,1e-20,,,,1.00\nval,8,2.0000,0.3333333333333333,0.5,1,,2.5,10.1,0.1234,\n";
   EXPECT_EQ(read_text(path), header + rows);
-  MetricsFile again(path, header.size(), metric_names(false));
+  MetricsFile again(path, header.size(), kAccuracies);
   EXPECT_EQ(again.flush(), header.size());
   EXPECT_EQ(read_text(path), header) << "no second one";
 }
@@ -201,7 +189,7 @@ TEST(MetricsLog, ContinuesAfterTheLastWholeRow) {
   const fs::path folder = testing::scratch_folder();
   Counters counters;
   {
-    MetricsLog log(folder, counters);
+    MetricsLog log(folder, counters, kAccuracies);
     EXPECT_TRUE(log.notes().empty());
     for (int64_t step = 1; step <= 3; ++step) log.add({.event = "train", .step = step});
     log.flush(counters);
@@ -212,7 +200,7 @@ TEST(MetricsLog, ContinuesAfterTheLastWholeRow) {
   for (const size_t length : {last + 3, last, whole.size() - 1, size_t{5}, size_t{0}}) {
     write_file(folder / "metrics.csv", whole.substr(0, length));
     Counters resumed = counters;
-    const MetricsLog log(folder, resumed);
+    const MetricsLog log(folder, resumed, kAccuracies);
     ASSERT_EQ(log.notes().size(), 1u) << length;
     EXPECT_TRUE(contains(log.notes()[0], str("has ", length, " of ", whole.size(), " bytes"))) << log.notes()[0];
     const std::string kept = read_text(folder / "metrics.csv"), header = whole.substr(0, whole.find('\n') + 1);
@@ -220,7 +208,7 @@ TEST(MetricsLog, ContinuesAfterTheLastWholeRow) {
   }
   write_file(folder / "metrics.csv", whole + "train,4,");
   Counters resumed = counters;
-  EXPECT_TRUE(MetricsLog(folder, resumed).notes().empty());
+  EXPECT_TRUE(MetricsLog(folder, resumed, kAccuracies).notes().empty());
   EXPECT_EQ(read_text(folder / "metrics.csv"), whole) << "rows after the checkpoint are written again";
 }
 
@@ -237,7 +225,7 @@ TEST(Counters, AreWrittenInOneOrderWithAllFields) {
             R"("seconds":17.5,"metrics_bytes":21,"event_bytes":22,"event_name":"events.out.tfevents.23","tested":true,)"
             R"("exchange":[18.5,19.5,20.5],"test":[24.5,0.6,0.7],"test_images":25})");
   const Counters none;
-  EXPECT_EQ(none.best.top1, -1) << "nothing was validated";
+  EXPECT_EQ(none.best.score, -1) << "nothing was validated";
   EXPECT_EQ(none.best_epoch, 0);
   EXPECT_EQ(Counters::from_json(none.to_json()).to_json(), none.to_json());
 }
@@ -253,22 +241,45 @@ TEST(Counters, AreReadFromTheirFields) {
   const EpochResult& e = read.history[0];
   EXPECT_EQ(e.epoch, 1);
   EXPECT_EQ(e.step, 12);
-  EXPECT_EQ(e.train_loss, 1.25);
-  EXPECT_EQ(e.train_top1, 0.1);
-  EXPECT_EQ(e.val_loss, 1.5);
-  EXPECT_EQ(e.val_top1, 0.2);
-  EXPECT_EQ(e.val_top5, 0.3);
-  EXPECT_EQ(e.ema_loss, 1.75);
-  EXPECT_EQ(e.ema_top1, 0.4);
+  EXPECT_EQ(e.train.loss, 1.25);
+  EXPECT_EQ(e.train.scores[0].value, 0.1);
+  EXPECT_EQ(e.validation->loss, 1.5);
+  EXPECT_EQ(e.validation->scores[0].value, 0.2);
+  EXPECT_EQ(e.validation->scores[1].value, 0.3);
+  EXPECT_EQ(e.average->loss, 1.75);
+  EXPECT_EQ(e.average->scores[0].value, 0.4);
   EXPECT_EQ(e.seconds, 2.5);
   EXPECT_EQ(read.seconds, 17.5);
   EXPECT_EQ(read.communication.seconds, 18.5);
   EXPECT_EQ(read.communication.overlapped, 19.5);
   EXPECT_EQ(read.metrics_bytes, 21u);
   EXPECT_EQ(read.event_bytes, 22u);
-  EXPECT_EQ(read.test_loss, 24.5);
-  EXPECT_EQ(read.test_top1, 0.6);
-  EXPECT_EQ(read.test_top5, 0.7);
+  EXPECT_EQ(read.test.loss, 24.5);
+  EXPECT_EQ(read.test.scores[0].value, 0.6);
+  EXPECT_EQ(read.test.scores[1].value, 0.7);
+}
+
+// As many scores as an objective has, under its names.
+TEST(Counters, HaveTheScoresOfTheObjective) {
+  for (const size_t count : {1, 3}) {
+    std::vector<Metric> metrics;
+    std::vector<double> values;
+    for (size_t i = 0; i < count; ++i) {
+      metrics.push_back({.name = str("metric", i)});
+      values.push_back(0.25 * static_cast<double>(i + 1));
+    }
+    Counters counters;
+    counters.test = {0.5, 4, scores_of(metrics, values, 4)};
+    counters.history.push_back({.epoch = 1, .validation = counters.test});
+    const Counters read = Counters::from_json(counters.to_json(), metrics);
+    EXPECT_EQ(read.to_json(), counters.to_json());
+    for (const std::vector<Score>& scores : {read.test.scores, read.history[0].validation->scores}) {
+      ASSERT_EQ(scores.size(), count);
+      EXPECT_EQ(scores.back().name, str("metric", count - 1));
+      EXPECT_EQ(scores.back().value, values.back());
+      EXPECT_EQ(scores.back().images, 4);
+    }
+  }
 }
 
 TEST(Counters, OutOfRangeAreErrorsThatNameTheField) {
@@ -420,9 +431,9 @@ TEST(AppendOnlyFile, AFullDiskIsAnErrorThatNamesTheFile) {
 
 TEST(MetricsFile, HasTheNamesOfItsMetrics) {
   const fs::path folder = testing::scratch_folder();
-  for (const auto& [names, columns] : {std::pair{metric_names(true), "map,f1"},
-                                       {segmentation_metric_names(), "click_iou,box_iou"},
-                                       {metric_names(false), "top1,top5"}}) {
+  for (const auto& [names, columns] : {std::pair{classification_metrics(true).each, "map,f1"},
+                                       {segmentation_metrics().each, "click_iou,box_iou"},
+                                       {kAccuracies, "top1,top5"}}) {
     fs::remove(folder / "m.csv");
     const uint64_t length = MetricsFile(folder / "m.csv", 0, names).flush();
     EXPECT_EQ(length, fs::file_size(folder / "m.csv"));
@@ -434,13 +445,12 @@ TEST(MetricsFile, HasTheNamesOfItsMetrics) {
 TEST(MetricsFile, HasEachValueInItsColumn) {
   const fs::path path = testing::scratch_folder() / "m.csv";
   write_file(path, "h\n");
-  MetricsFile file(path, 2, metric_names(false));
+  MetricsFile file(path, 2, kAccuracies);
   file.add({.event = "e",
             .step = 1,
             .epoch = 2.00004,
             .loss = -0.1,
-            .top1 = 0.3,
-            .top5 = 0.7,
+            .scores = {0.3, 0.7},
             .learning_rate = 1e-5,
             .gradient_norm = 100,
             .images_per_second = 12.34,
@@ -452,7 +462,7 @@ TEST(MetricsFile, HasEachValueInItsColumn) {
 TEST(MetricsLog, NamesItsFilesAndKeepsTheirLengths) {
   const fs::path folder = testing::scratch_folder();
   Counters counters;
-  MetricsLog log(folder, counters);
+  MetricsLog log(folder, counters, kAccuracies);
   log.add({.event = "train", .step = 1});
   EXPECT_EQ(counters.metrics_bytes, 0u) << "until they are on the disk";
   log.flush(counters);
@@ -463,12 +473,12 @@ TEST(MetricsLog, NamesItsFilesAndKeepsTheirLengths) {
   EXPECT_EQ(counters.event_bytes, fs::file_size(events));
   EXPECT_NE(counters.metrics_bytes, counters.event_bytes);
   Counters same = counters;
-  EXPECT_TRUE(MetricsLog(folder, same).notes().empty());
+  EXPECT_TRUE(MetricsLog(folder, same, kAccuracies).notes().empty());
   EXPECT_EQ(same.event_name, counters.event_name);
   for (const bool absent : {false, true}) {
     absent ? static_cast<void>(fs::remove(events)) : fs::resize_file(events, counters.event_bytes - 1);
     Counters resumed = counters;
-    const MetricsLog again(folder, resumed);
+    const MetricsLog again(folder, resumed, kAccuracies);
     EXPECT_EQ(again.notes(), (std::vector<std::string>{events.string() + " is absent or shorter than the checkpoint "
                                                                          "says: a new event file continues it"}));
     EXPECT_EQ(resumed.event_bytes, 0u);
@@ -477,7 +487,7 @@ TEST(MetricsLog, NamesItsFilesAndKeepsTheirLengths) {
   fs::remove_all(folder / "tensorboard");
   write_file(folder / "tensorboard", "a file");
   Counters none;
-  EXPECT_TRUE(contains(error_of([&] { MetricsLog(folder, none); }), "tensorboard: cannot be created: "));
+  EXPECT_TRUE(contains(error_of([&] { MetricsLog(folder, none, kAccuracies); }), "tensorboard: cannot be created: "));
 }
 
 TEST(MetricsLog, NotesWhatIsLost) {
@@ -485,7 +495,7 @@ TEST(MetricsLog, NotesWhatIsLost) {
   write_file(folder / "metrics.csv", "head\nrow\nhal");
   Counters counters;
   counters.metrics_bytes = 20;
-  const MetricsLog log(folder, counters);
+  const MetricsLog log(folder, counters, kAccuracies);
   EXPECT_EQ(log.notes(),
             (std::vector<std::string>{(folder / "metrics.csv").string() +
                                       " has 12 of 20 bytes that the checkpoint counts: its last rows are lost, the "

@@ -46,7 +46,7 @@ TEST(CrossValidation, MeasuresTheLastWeightsAndTrainsOnAllImages) {
   const CrossValidationResult result = cross_validate(fold_recipe(images), 3, {.folder = run, .threads = 1});
   ASSERT_EQ(result.folds.size(), 3u);
   EXPECT_EQ(result.images, 60);
-  EXPECT_FALSE(result.final.best_top1.has_value());  // nothing was held out
+  EXPECT_FALSE(result.final.best.has_value());  // nothing was held out
   EXPECT_EQ(result.mean.mean, mean_interval(result.folds).mean);
   for (const char* file : {"folds/1/model/config.json", "folds/3/report.html", "model/config.json", "report.html"})
     EXPECT_TRUE(fs::exists(run / file)) << file;
@@ -187,8 +187,8 @@ TEST(CrossValidation, TellsItsFoldsAndWritesTheResult) {
   EXPECT_EQ(final_recipe.data.test, images.string());
   EXPECT_EQ(final_recipe.patience, 0);
   EXPECT_EQ(final_recipe.validate_every, 1);
-  EXPECT_TRUE(result.final.tested);
-  EXPECT_EQ(result.final.test_images, 15);
+  EXPECT_TRUE(result.final.test.has_value());
+  EXPECT_EQ(result.final.test->images, 15);
   EXPECT_TRUE(contains(read_text(run / "report.html"), "<td>cross-validation</td><td>" + summary + "</td>"));
   const nlohmann::ordered_json written{{"folds", 3},
                                        {"images", 15},

@@ -96,7 +96,7 @@ TEST(DataParallel, ResumeFromTheSameImageInAnotherNumberWithAWarning) {
     const TrainingResult result = train_in(1, runs / "down", recipe, {.resume = true});
     EXPECT_TRUE(warnings.any("processes: 2 → 1"));
     EXPECT_EQ(result.step, 9 + 6 + 12);  // the remaining epoch and another one, four images per step
-    EXPECT_TRUE(result.tested);
+    EXPECT_TRUE(result.test.has_value());
   }
   // Twelve steps, six validation batches, three steps: 12 images, which are one and a half batches of two processes.
   EXPECT_EQ(train_in(1, runs / "up", recipe, {.stop_after = 21}).step, 15);

@@ -32,7 +32,7 @@ TEST(DefaultRecipe, AProbeTrainsOnAllImages) {
   EXPECT_FALSE(any_reason(chosen, "epochs"));
   EXPECT_EQ(write_recipe(parse_recipe(write_recipe(chosen.recipe), "r.json")), write_recipe(chosen.recipe));
   const fs::path run = testing::scratch_folder() / "run";
-  EXPECT_GT(train(chosen.recipe, {.folder = run, .threads = 1}).test_top1, 0.8);
+  EXPECT_GT(train(chosen.recipe, {.folder = run, .threads = 1}).test->scores[0].value, 0.8);
 }
 
 TEST(DefaultRecipe, UsesTheSplitsOfTheDataset) {
@@ -226,10 +226,10 @@ TEST(DefaultRecipe, IsValidAndLearns) {
   const DefaultRecipe chosen = default_recipe({.data = make_images().string(), .model = small_model(), .epochs = 8});
   const Recipe recipe = parse_recipe(write_recipe(chosen.recipe), "default");
   const TrainingResult result = train(recipe, {.folder = run, .threads = 1});
-  EXPECT_TRUE(result.tested);
-  EXPECT_EQ(result.test_images, 12);
+  EXPECT_TRUE(result.test.has_value());
+  EXPECT_EQ(result.test->images, 12);
   EXPECT_EQ(result.validation_images, 20);
-  EXPECT_GT(result.test_top1, 0.6);  // chance: a third
+  EXPECT_GT(result.test->scores[0].value, 0.6);  // chance: a third
 }
 
 TEST(DefaultRecipe, MissingDataAndModelsAreErrors) {
@@ -245,7 +245,7 @@ std::string model_for(int64_t size, int64_t patch) {
                        R"(, "embed_dim": 8, "depth": 1, "num_heads": 1},)", R"("data": {"train": "x"}, "epochs": 1})"),
                    "r.json");
   const PreparedModel made = prepare_model(recipe.model, {"a", "b"}, 1);
-  write_model(folder, made.config, made.model.named_parameters());
+  write_model(folder, models::write_model_config(made.config), made.model.named_parameters());
   return folder.string();
 }
 

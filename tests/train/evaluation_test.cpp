@@ -30,7 +30,7 @@ TEST(KeepWorst, AreThoseOfMinLabelProbability) {
 
 // The logits of each image, by a model with random weights.
 struct Evaluated {
-  Evaluation result;
+  ClassEvaluation result;
   std::vector<std::vector<double>> logits;
   std::vector<int64_t> labels;
   std::vector<std::pair<int64_t, int64_t>> progress;
@@ -99,7 +99,7 @@ TEST(Evaluate, EqualsTheDefinitionsOfItsMetrics) {
 }
 
 // A head without weights gives its bias for each image.
-Evaluation evaluated_with(const std::vector<float>& logits) {
+ClassEvaluation evaluated_with(const std::vector<float>& logits) {
   const fs::path images = make_images(6, 2);
   const Recipe recipe = parse_recipe(tiny_recipe(images), "r.json", {"augment.mixup=0"});
   std::vector<std::string> classes = kColorClasses;
@@ -118,7 +118,7 @@ Evaluation evaluated_with(const std::vector<float>& logits) {
 
 TEST(Evaluate, CountsTheFiveClassesOfTheHighestLogits) {
   const double third = 1.0 / 3;
-  Evaluation result = evaluated_with({0, 1, 2, 3, 4, 5});  // blue is the sixth
+  ClassEvaluation result = evaluated_with({0, 1, 2, 3, 4, 5});  // blue is the sixth
   EXPECT_EQ(result.images, 6);
   EXPECT_EQ(result.top1, 0);
   EXPECT_NEAR(result.top5, 2 * third, 1e-12);
@@ -129,7 +129,7 @@ TEST(Evaluate, CountsTheFiveClassesOfTheHighestLogits) {
 }
 
 TEST(Evaluate, OfEqualLogitsTheFirstClassWins) {
-  const Evaluation result = evaluated_with({1, 1, 1});
+  const ClassEvaluation result = evaluated_with({1, 1, 1});
   EXPECT_NEAR(result.top1, 1.0 / 3, 1e-12);
   for (size_t label = 0; label < 3; ++label) EXPECT_EQ(result.confusion[label], (std::vector<int64_t>{2, 0, 0}));
   ASSERT_EQ(result.worst.size(), 4u);
@@ -157,18 +157,18 @@ TEST(Evaluate, LeavesOutAndCountsWhatCannotBeRead) {
   transform.size = {8, 8};
   data::Loader loader =
       evaluation_loader(data.test, training_options(recipe, data, transform, 3, 2, ProcessGroup(nullptr)));
-  const Evaluation result = evaluate(made.model, loader, 3);
+  const ClassEvaluation result = evaluate(made.model, loader, 3);
   EXPECT_EQ(result.images, 7);
   EXPECT_EQ(result.skipped, 2);
   int64_t counted = 0;
   for (const auto& row : result.confusion) counted += std::accumulate(row.begin(), row.end(), int64_t{0});
   EXPECT_EQ(counted, 7);
-  const Evaluation again = evaluate(made.model, loader, 3);
+  const ClassEvaluation again = evaluate(made.model, loader, 3);
   EXPECT_EQ(again.loss, result.loss) << "in the mode of evaluation, whatever the mode was before";
   for (const char* color : {"blue", "green", "red"}) {
     for (const char* name : {"00.png", "01.png", "02.png"}) write_file(images / "test" / color / name, "none");
   }
-  const Evaluation none = evaluate(made.model, loader, 3);
+  const ClassEvaluation none = evaluate(made.model, loader, 3);
   EXPECT_EQ(none.images, 0);
   EXPECT_EQ(none.skipped, 9);
   EXPECT_EQ(none.loss + none.top1 + none.top5, 0);

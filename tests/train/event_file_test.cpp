@@ -143,19 +143,18 @@ TEST(EventFile, OfARunHasTheValuesOfItsMetrics) {
 TEST(MetricsLog, WritesTheScalarsOfItsRows) {
   const fs::path folder = testing::scratch_folder();
   Counters counters;
-  MetricsLog log(folder, counters, metric_names(true));
+  MetricsLog log(folder, counters, classification_metrics(true).each);
   log.add({.event = "train",
            .step = 7,
            .epoch = 0.5,
            .loss = 1.5,
-           .top1 = 0.25,
-           .top5 = 0.75,
+           .scores = {0.25, 0.75},
            .learning_rate = 0.125,
            .gradient_norm = 3,
            .images_per_second = 40,
            .data_wait = 0.0625,
            .seconds = 9});
-  log.add({.event = "val", .step = 8, .loss = 2.5, .top1 = 0.5});
+  log.add({.event = "val", .step = 8, .loss = 2.5, .scores = {0.5}});
   log.flush(counters);
   std::vector<std::tuple<std::string, std::string, float>> scalars;
   for (const std::string& record : records_of(read_text(folder / "tensorboard" / counters.event_name))) {

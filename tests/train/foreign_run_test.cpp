@@ -274,12 +274,10 @@ TEST_F(ForeignRun, MisshapenAndMissingTensorsAreErrors) {
 TEST(Counters, KeepValuesThatAreNotFiniteAsNaN) {
   Counters counters;
   counters.best = {0.5, std::numeric_limits<double>::quiet_NaN()};
-  EpochResult epoch;
-  epoch.val_loss = std::numeric_limits<double>::infinity();
-  counters.history.push_back(epoch);
+  counters.history.push_back({.validation = Evaluation{.loss = std::numeric_limits<double>::infinity()}});
   const Counters read = Counters::from_json(counters.to_json());
   EXPECT_TRUE(std::isnan(read.best.loss));
-  EXPECT_TRUE(std::isnan(read.history[0].val_loss));
+  EXPECT_TRUE(std::isnan(read.history[0].validation->loss));
 }
 
 TEST(AppendOnlyFile, OpensOnlyRegularFiles) {

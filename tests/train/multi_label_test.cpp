@@ -48,19 +48,19 @@ TEST(MultiLabel, TrainingLearnsSeveralLabelsAndWritesASigmoidModel) {
   const TrainerCallbacks callbacks{.epoch = [&](const EpochResult& result) { epochs.push_back(result); }};
   const TrainingResult result =
       train(parse_recipe(recipe_text(label_list()), "r.json"), {.folder = run, .threads = 1}, callbacks);
-  EXPECT_TRUE(result.multi_label);
-  EXPECT_GT(result.best_top1.value(), 0.95);  // mean average precision
-  EXPECT_GT(result.test_top1, 0.95);
-  EXPECT_GT(result.test_top5, 0.9);  // F1
+  EXPECT_EQ(result.metrics[1].name, "f1");
+  EXPECT_GT(result.best.value().value, 0.95);  // mean average precision
+  EXPECT_GT(result.test->scores[0].value, 0.95);
+  EXPECT_GT(result.test->scores[1].value, 0.9);  // F1
   ASSERT_EQ(epochs.size(), 30u);
-  EXPECT_TRUE(epochs.back().multi_label && epochs.back().val_loss < epochs.front().val_loss);
+  EXPECT_TRUE(epochs.back().train.scores.empty() && epochs.back().validation->loss < epochs.front().validation->loss);
 
   const models::OpenedModel model = models::open_model(run / "model");
   EXPECT_EQ(model.config.problem_type, models::ProblemType::multi_label);
   EXPECT_EQ(model.config.labels, (std::vector<std::string>{"blue", "green", "red"}));
   const auto summary = nlohmann::json::parse(read_text(run / "summary.json"));
-  EXPECT_EQ(summary["held_out"]["map"], result.best_top1.value());
-  EXPECT_EQ(summary["test"]["f1"], result.test_top5);
+  EXPECT_EQ(summary["held_out"]["map"], result.best.value().value);
+  EXPECT_EQ(summary["test"]["f1"], result.test->scores[1].value);
   EXPECT_FALSE(summary["test"].contains("top1"));
   EXPECT_TRUE(contains(read_text(run / "metrics.csv"), "event,step,epoch,loss,map,f1,learning_rate"));
   const std::string report = read_text(run / "report.html"), card = read_text(run / "model/README.md");
@@ -79,8 +79,8 @@ TEST(MultiLabel, TheMetricsOfARunAreThoseOfItsResume) {
   TrainerCallbacks stop{.epoch = [&](const EpochResult&) { ++epochs; }, .stop = [&] { return epochs == 2; }};
   EXPECT_TRUE(train(recipe, {.folder = halves, .threads = 1}, stop).stopped);
   const TrainingResult resumed = train(recipe, {.folder = halves, .resume = true, .threads = 1});
-  EXPECT_EQ(resumed.best_top1, expected.best_top1);
-  EXPECT_EQ(resumed.test_top5, expected.test_top5);
+  EXPECT_EQ(resumed.best->value, expected.best->value);
+  EXPECT_EQ(resumed.test->scores[1].value, expected.test->scores[1].value);
 }
 
 // Everything that takes one label per image is refused, all at once, before a file is written.
@@ -127,7 +127,7 @@ TEST(MultiLabel, TheDefaultRecipeChoosesBinaryCrossEntropy) {
   EXPECT_EQ(chosen.recipe.loss.label_smoothing, 0);
   EXPECT_FALSE(chosen.recipe.data.balance);
   const fs::path run = testing::scratch_folder() / "run";
-  EXPECT_GT(train(chosen.recipe, {.folder = run, .threads = 1}).best_top1.value(), 0);
+  EXPECT_GT(train(chosen.recipe, {.folder = run, .threads = 1}).best.value().value, 0);
 }
 
 // A model of several labels that is fine-tuned on single ones gives softmax probabilities.
@@ -163,18 +163,6 @@ TEST(MultiLabel, EachSettingForOneLabelIsAProblemOfItsOwn) {
             "  expected one process, got 3");
 }
 
-TEST(MetricNames, AreThoseOfFilesAndOfReports) {
-  const auto texts = [](const MetricNames& names) {
-    return std::vector<std::string>{names.first, names.second, names.first_title, names.second_title};
-  };
-  EXPECT_EQ(texts(metric_names(false)), (std::vector<std::string>{"top1", "top5", "top-1", "top-5"}));
-  EXPECT_EQ(texts(metric_names(true)), (std::vector<std::string>{"map", "f1", "mean average precision", "F1"}));
-  EXPECT_EQ(texts(segmentation_metric_names()),
-            (std::vector<std::string>{"click_iou", "box_iou", "mean IoU for one click", "mean IoU for a box"}));
-  EXPECT_EQ(first_metric_text(true, 0.88104, 60), "0.8810 on 60 images");
-  EXPECT_EQ(first_metric_text(false, 0.95, 60), "95.00 % of 60 images (95 % interval 86.3 to 98.3 %)");
-}
-
 // A model whose head gives the same logits for each image: the loss is that of its definition.
 TEST(MultiLabel, AnEvaluationHasTheLossAndTheMetricsOfItsDefinition) {
   const fs::path list = label_list(8);  // blue, green and red of every combination
@@ -193,7 +181,7 @@ TEST(MultiLabel, AnEvaluationHasTheLossAndTheMetricsOfItsDefinition) {
   transform.size = {8, 8};
   const auto training = training_options(whole, data, transform, 3, 1, ProcessGroup(nullptr));
   data::Loader loader = evaluation_loader(data.train, training);
-  const Evaluation result = evaluate(made.model, loader, 3);
+  const ClassEvaluation result = evaluate(made.model, loader, 3);
   // Half of the images are positive for each class.  −log σ(x) = log(1 + exp(−x)), and log(1 + exp(x)) for the others.
   double loss = 0;
   for (const double x : logits) loss += (std::log(1 + std::exp(-x)) + std::log(1 + std::exp(x))) / 2 / 3;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/train/objectives/probe.h"
+#include "vitrail/train/trainer.h"
 
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -81,11 +81,11 @@ TEST(Probe, LearnsAnEasyDatasetAndReportsIt) {
   callbacks.message = [&](const std::string& line) { messages.push_back(line); };
   const TrainingResult result = train(probe_recipe(images), {.folder = run, .threads = 1}, callbacks);
   EXPECT_FALSE(result.stopped);
-  EXPECT_GT(result.test_top1, 0.8);
-  EXPECT_FALSE(result.best_top1) << "nothing is held out";
+  EXPECT_GT(result.test->scores[0].value, 0.8);
+  EXPECT_FALSE(result.best) << "nothing is held out";
   EXPECT_EQ(result.best_epoch, 0) << "a probe has no epochs to choose from";
   ASSERT_TRUE(result.cross_validated);
-  EXPECT_GT(result.cross_validated->top1, 0.8);
+  EXPECT_GT(result.cross_validated->value, 0.8);
   EXPECT_EQ(result.cross_validated->images, 60);
   for (const char* file : {"recipe.json", "metrics.csv", "report.html", "summary.json", "model/model.safetensors"})
     EXPECT_TRUE(fs::exists(run / file)) << file;
@@ -93,14 +93,14 @@ TEST(Probe, LearnsAnEasyDatasetAndReportsIt) {
   EXPECT_EQ(summary["epochs"], result.epoch) << "the features of each image are computed once";
   EXPECT_EQ(summary["seconds"], result.seconds);
   EXPECT_EQ(summary["test"]["images"], 12);
-  EXPECT_EQ(summary["test"]["top1"], result.test_top1);
+  EXPECT_EQ(summary["test"]["top1"], result.test->scores[0].value);
   EXPECT_EQ(summary["probe"]["folds"], 5);
-  EXPECT_EQ(summary["probe"]["cross_validated_top1"], result.cross_validated->top1);
+  EXPECT_EQ(summary["probe"]["cross_validated_top1"], result.cross_validated->value);
   EXPECT_EQ(summary["probe"]["cross_validated_images"], 60);
   EXPECT_EQ(summary["probe"]["cross_validated_top1_interval"][0],
-            data::wilson_interval(result.cross_validated->top1, 60).low);
+            data::wilson_interval(result.cross_validated->value, 60).low);
   EXPECT_FALSE(summary.contains("held_out"));
-  EXPECT_EQ(summary["test"]["top5_interval"][0], data::wilson_interval(result.test_top5, 12).low);
+  EXPECT_EQ(summary["test"]["top5_interval"][0], data::wilson_interval(result.test->scores[1].value, 12).low);
   const std::vector<std::string> rows = deterministic_columns(run / "metrics.csv");
   ASSERT_EQ(rows.size(), 4u);
   EXPECT_TRUE(rows[1].starts_with("train,") && rows[2].starts_with("val,") && rows[3].starts_with("test,"));
@@ -116,17 +116,17 @@ TEST(Probe, BothAccuraciesAreThoseOfTheTestImages) {
   fs::rename(images / "test/green", images / "test/red");
   fs::rename(images / "test/other", images / "test/green");
   const TrainingResult result = probe_to(run, probe_recipe(images));
-  EXPECT_LT(result.test_top1, 0.6);
-  EXPECT_EQ(result.test_top5, 1);
+  EXPECT_LT(result.test->scores[0].value, 0.6);
+  EXPECT_EQ(result.test->scores[1].value, 1);
   const nlohmann::json summary = summary_of(run);
-  EXPECT_EQ(summary["test"]["top1"], result.test_top1);
+  EXPECT_EQ(summary["test"]["top1"], result.test->scores[0].value);
   EXPECT_EQ(summary["test"]["top5"], 1);
 }
 
 TEST(Probe, AModelWithADistillationTokenClassifiesAsTheRegression) {
   const fs::path images = make_images(), run = testing::scratch_folder() / "run";
   const TrainingResult result = probe_to(run, probe_recipe(images, "timm_distilled"));
-  EXPECT_GT(result.test_top1, 0.8);
+  EXPECT_GT(result.test->scores[0].value, 0.8);
   const models::OpenedModel opened = models::open_model(run);
   const Samples samples = training_samples(images, opened);
   const models::VisionTransformer model = models::build_model(opened);
@@ -145,7 +145,7 @@ TEST(Probe, ValidationImagesGiveTheAccuracyIfTheRecipeHasSome) {
   const nlohmann::json summary = summary_of(run);
   EXPECT_EQ(summary["training_images"], 45);
   EXPECT_EQ(summary["held_out"]["images"], 15);
-  EXPECT_EQ(summary["held_out"]["top1"], result.best_top1.value());
+  EXPECT_EQ(summary["held_out"]["top1"], result.best.value().value);
   EXPECT_FALSE(summary["held_out"].contains("epoch")) << "no epoch was chosen";
   EXPECT_FALSE(contains(read_text(run / "model/README.md"), "These images chose the weights"));
 }
@@ -185,7 +185,7 @@ TEST(Probe, AClassWithOneImageHasNoCrossValidation) {
   Warnings warnings;
   const TrainingResult result = probe_to(run, probe_recipe(images));
   EXPECT_TRUE(warnings.any("a class has a single image"));
-  EXPECT_FALSE(result.best_top1);
+  EXPECT_FALSE(result.best);
   EXPECT_EQ(summary_of(run)["probe"]["folds"], 0);
   EXPECT_FALSE(contains(read_text(run / "report.html"), "<svg"));
 }
@@ -220,7 +220,7 @@ TEST(Probe, UnreadableImagesAreCounted) {
   const Warnings warnings;
   const TrainingResult result = probe_to(runs / "a", probe_recipe(images, "timm_token", {"data.unreadable=skip"}));
   EXPECT_EQ(result.skipped_images, 1);
-  EXPECT_EQ(result.test_images, 11);
+  EXPECT_EQ(result.test->images, 11);
   EXPECT_EQ(result.cross_validated->images, 17);
   EXPECT_TRUE(warnings.any("train/red/02.png: cannot be read and is skipped"));
   EXPECT_TRUE(warnings.any(": 1 image cannot be read and is left out of the accuracies"));

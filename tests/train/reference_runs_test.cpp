@@ -62,7 +62,7 @@ void write_initial_model(const fs::path& folder) {
   for (const auto& [name, tensor] : golden().tensors) {
     if (name.starts_with("before.")) weights.push_back({name.substr(7), tensor});
   }
-  write_model(folder, models::parse_model_config(file.dump(), "", "fixture"), weights);
+  write_model(folder, models::write_model_config(models::parse_model_config(file.dump(), "", "fixture")), weights);
 }
 
 std::string recipe_of(const json& settings, const fs::path& folder) {

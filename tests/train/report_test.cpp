@@ -5,6 +5,7 @@
 
 #include "tests/train/training_fixture.h"
 #include "vitrail/data/metrics/metrics.h"
+#include "vitrail/train/report/classifier_report_internal.h"
 #include "vitrail/train/report/evaluation_report.h"
 #include "vitrail/train/run/run_folder_internal.h"
 #include "vitrail/train/trainer.h"
@@ -59,13 +60,13 @@ TEST_F(ReportTest, ShowsTrainingImagesAsTheyAreAndAsTheModelSeesThem) {
 }
 
 TEST_F(ReportTest, AccuraciesHaveTheirInterval) {
-  const data::Interval interval = data::wilson_interval(result_.test_top1, 12);
+  const data::Interval interval = data::wilson_interval(result_.test->scores[0].value, 12);
   char low[32];
   std::snprintf(low, sizeof low, "95 %% interval %.1f %% to ", 100 * interval.low);
   EXPECT_TRUE(contains(page_, low)) << low;
   EXPECT_EQ(summary_["test"]["top1_interval"][0], interval.low);
   EXPECT_EQ(summary_["test"]["top1_interval"][1], interval.high);
-  EXPECT_EQ(summary_["held_out"]["top1_interval"][1], data::wilson_interval(*result_.best_top1, 12).high);
+  EXPECT_EQ(summary_["held_out"]["top1_interval"][1], data::wilson_interval(result_.best->value, 12).high);
 }
 
 TEST_F(ReportTest, NamesTheCommandTheVersionAndTheProcessor) {
@@ -82,40 +83,28 @@ TEST_F(ReportTest, IsOneFileWithoutScripts) {
 TEST_F(ReportTest, TheModelCardHasClassesAndResults) {
   const std::string card = read_text(run_ / "model/README.md");
   EXPECT_TRUE(contains(card, "Trained from scratch on 48 images of 3 classes: blue, green, red.")) << card;
-  EXPECT_TRUE(contains(card, "- Test images: top-1 " + data::accuracy_text(result_.test_top1, 12))) << card;
+  EXPECT_TRUE(contains(card, "- Test images: top-1 " + data::accuracy_text(result_.test->scores[0].value, 12))) << card;
   EXPECT_TRUE(contains(card, "library_name: vitrail")) << card;
 }
 
 TEST(ModelCard, ItsFrontMatterIsYaml) {
   Recipe recipe = parse_recipe(tiny_recipe("x"), "r.json");
   recipe.model.init = "a \"quoted\"\\path\n";
-  models::ModelConfig config;
-  config.architecture = "vit";
-  RunData data;
-  for (int c = 0; c < 51; ++c) data.classes.push_back("c" + std::to_string(c));
+  std::vector<std::string> classes;
+  for (int c = 0; c < 51; ++c) classes.push_back("c" + std::to_string(c));
   Counters counters;
   counters.history.resize(1);
   counters.seconds = 7.5;
-  const ReportInput input{.recipe = &recipe,
-                          .config = &config,
-                          .data = &data,
-                          .counters = &counters,
-                          .evaluation = nullptr,
-                          .subset = nullptr,
-                          .parameters = 1,
-                          .finished = true,
-                          .processes = 1,
-                          .images = nullptr,
-                          .environment = {}};
-  data.train = {data::open_dataset(make_images(1, 1), {.split = "train"}), {}, ""};
-  const std::string card = model_card(input);
+  const ReportInput input{
+      .recipe = &recipe, .counters = &counters, .subject = "vit", .images = {.training = 3}, .finished = true};
+  const std::string card = classifier_card(input, classes);
   EXPECT_TRUE(contains(card, "base_model: \"a \\\"quoted\\\"\\\\path \"\n---\n# vit\n")) << card;
   EXPECT_TRUE(contains(card, "on 3 images of 51 classes: c0, c1, ")) << card;
   EXPECT_TRUE(contains(card, ", c49, ….\n")) << card;
   EXPECT_TRUE(contains(card, "the accuracy on new images is unknown")) << card;
   EXPECT_TRUE(contains(card, "1 epoch of `x` in 8 s.")) << card;
-  data.classes.resize(50);
-  EXPECT_TRUE(contains(model_card(input), ", c48, c49.\n"));
+  classes.resize(50);
+  EXPECT_TRUE(contains(classifier_card(input, classes), ", c48, c49.\n"));
 }
 
 TEST(EvaluationPage, TheWorstImagesAreFirst) {

@@ -81,28 +81,28 @@ TEST(OutOfPatience, SoManyEpochsAfterTheBest) {
 }
 
 TEST(CandidateOf, IsTheAverageIfItIsBetterAndWarmedUp) {
-  EpochResult result{.val_loss = 1, .val_top1 = 0.5, .ema_loss = 0.5, .ema_top1 = 0.4, .has_ema = false};
+  EpochResult result{.validation = evaluation_with(1, {0.5})};
   const Candidate without = candidate_of(result, nullptr, 100);
   EXPECT_FALSE(without.is_average);
-  EXPECT_EQ(without.score.loss, 1);
-  EXPECT_EQ(without.score.top1, 0.5);
-  result.has_ema = true;
+  EXPECT_EQ(without.quality.loss, 1);
+  EXPECT_EQ(without.quality.score, 0.5);
+  result.average = evaluation_with(0.5, {0.4});
   const optim::Ema ema({{"w", Tensor::zeros({1})}}, {.decay = 0.5});
   ASSERT_FALSE(ema.warmed_up(2));
   ASSERT_TRUE(ema.warmed_up(50));
   const Candidate average = candidate_of(result, &ema, 50);
   EXPECT_TRUE(average.is_average);
-  EXPECT_EQ(average.score.loss, 0.5);
-  EXPECT_EQ(average.score.top1, 0.4);
+  EXPECT_EQ(average.quality.loss, 0.5);
+  EXPECT_EQ(average.quality.score, 0.4);
   EXPECT_FALSE(candidate_of(result, &ema, 2).is_average) << "it is not warmed up";
-  result.ema_loss = 1.5;
+  result.average->loss = 1.5;
   EXPECT_FALSE(candidate_of(result, &ema, 50).is_average) << "it is worse";
-  EXPECT_EQ(candidate_of(result, &ema, 50).score.loss, 1);
-  result.ema_loss = 1;
+  EXPECT_EQ(candidate_of(result, &ema, 50).quality.loss, 1);
+  result.average->loss = 1;
   EXPECT_FALSE(candidate_of(result, &ema, 50).is_average) << "its accuracy is lower";
-  result.ema_top1 = 0.5;
+  result.average->scores[0].value = 0.5;
   EXPECT_FALSE(candidate_of(result, &ema, 50).is_average) << "of equal ones the weights themselves";
-  result.ema_top1 = 0.75;
+  result.average->scores[0].value = 0.75;
   EXPECT_TRUE(candidate_of(result, &ema, 50).is_average);
 }
 
@@ -159,24 +159,16 @@ TEST(CopyWeights, NeedsTheSameNamesAndShapes) {
 TEST(LogValidation, HasARowOfTheWeightsAndOneOfTheirAverage) {
   const fs::path folder = testing::scratch_folder();
   Counters counters;
-  MetricsLog log(folder, counters);
-  EpochResult result{.epoch = 3,
-                     .step = 17,
-                     .val_loss = 1.5,
-                     .val_top1 = 0.25,
-                     .val_top5 = 0.75,
-                     .ema_loss = 2.5,
-                     .ema_top1 = 0.125,
-                     .ema_top5 = 0.625,
-                     .seconds = 9};
+  MetricsLog log(folder, counters, kAccuracies);
+  EpochResult result{.epoch = 3, .step = 17, .seconds = 9};
   log_validation(result, log);
   const std::string header = read_text(folder / "metrics.csv");
   EXPECT_EQ(std::count(header.begin(), header.end(), '\n'), 1);
-  result.validated = true;
+  result.validation = evaluation_with(1.5, {0.25, 0.75});
   log_validation(result, log);
   const std::string weights = "val,17,3.0000,1.5,0.25,0.75,,,,,9.00\n";
   EXPECT_EQ(read_text(folder / "metrics.csv"), header + weights);
-  result.has_ema = true;
+  result.average = evaluation_with(2.5, {0.125, 0.625});
   log_validation(result, log);
   EXPECT_EQ(read_text(folder / "metrics.csv"),
             header + weights + weights + "val_ema,17,3.0000,2.5,0.125,0.625,,,,,9.00\n");

@@ -72,7 +72,7 @@ TEST(RunMessages, TellHowACheckpointWasAdapted) {
   EXPECT_EQ(second.messages[1], "from " + init + ": blocks: 0 of the checkpoint's 2");
   EXPECT_EQ(second.messages[2], "training on 60 images of " + images.string() + "/train, 3 classes: blue, green, red");
   EXPECT_EQ(second.messages[4], "no validation images: the last weights are kept");
-  EXPECT_FALSE(second.result.tested);
+  EXPECT_FALSE(second.result.test.has_value());
   EXPECT_EQ(second.result.validation_images, 0);
 }
 
@@ -99,11 +99,11 @@ TEST(RunProgress, IsToldAfterEachBatchOfEachPhase) {
   ASSERT_EQ(heard.epochs.size(), 2u);
   for (size_t epoch = 0; epoch < 2; ++epoch) {
     const Progress& last = heard.progress[6 * epoch + 5];
-    EXPECT_EQ(last.loss, heard.epochs[epoch].train_loss);
-    EXPECT_EQ(last.accuracy, heard.epochs[epoch].train_top1);
+    EXPECT_EQ(last.loss, heard.epochs[epoch].train.loss);
+    EXPECT_EQ(last.scores.at(0).value, heard.epochs[epoch].train.scores[0].value);
     EXPECT_EQ(heard.epochs[epoch].epoch, static_cast<int64_t>(epoch) + 1);
     EXPECT_EQ(heard.epochs[epoch].step, 6 * (static_cast<int64_t>(epoch) + 1));
-    EXPECT_EQ(heard.epochs[epoch].validated, epoch == 1);
+    EXPECT_EQ(heard.epochs[epoch].validation.has_value(), epoch == 1);
     EXPECT_EQ(heard.epochs[epoch].best, epoch == 1);
   }
   EXPECT_LT(heard.epochs[0].seconds, heard.epochs[1].seconds);
@@ -122,8 +122,7 @@ TEST(RunProgress, WithoutTestImagesTheBestWeightsAreValidatedAtTheEnd) {
   const Heard heard = hear(testing::scratch_folder() / "run", recipe);
   EXPECT_EQ(heard.steps(), (std::vector<std::string>{"train 1/1 1/3", "train 1/1 2/3", "train 1/1 3/3",
                                                      "validate 1/1 1/1", "validate 1/1 1/1"}));
-  EXPECT_FALSE(heard.result.tested);
-  EXPECT_EQ(heard.result.test_images, 0);
+  EXPECT_FALSE(heard.result.test.has_value());
 }
 
 TEST(RunProgress, OfAStoppedRunEndsWithTheStep) {
@@ -133,8 +132,8 @@ TEST(RunProgress, OfAStoppedRunEndsWithTheStep) {
   EXPECT_EQ(heard.result.step, 3);
   EXPECT_EQ(heard.result.epoch, 0);
   EXPECT_EQ(heard.progress.size(), 2u) << "the last step is not told";
-  EXPECT_FALSE(heard.result.best_top1.has_value());
-  EXPECT_FALSE(heard.result.last_top1.has_value());
+  EXPECT_FALSE(heard.result.best.has_value());
+  EXPECT_FALSE(heard.result.last.has_value());
 }
 
 // Rows and columns of metrics.csv.
@@ -185,23 +184,22 @@ TEST(RunRows, AreMeansOfTheirIntervals) {
   }
   double loss = 0, top1 = 0;
   for (size_t i = 79; i <= 84; ++i) loss += value(each[i], 3) / 6, top1 += value(each[i], 4) / 6;
-  EXPECT_NEAR(heard.epochs.back().train_loss, loss, 1e-9);
-  EXPECT_NEAR(heard.epochs.back().train_top1, top1, 1e-9);
+  EXPECT_NEAR(heard.epochs.back().train.loss, loss, 1e-9);
+  EXPECT_NEAR(heard.epochs.back().train.scores[0].value, top1, 1e-9);
   const EpochResult& last = heard.epochs.back();
-  const auto expect_row = [&](const std::vector<std::string>& row, const char* event, double loss_of, double top1_of,
-                              double top5_of) {
+  const auto expect_row = [&](const std::vector<std::string>& row, const char* event, const Evaluation& evaluation) {
     EXPECT_EQ(row[0], event);
     EXPECT_EQ(row[1], "84");
     EXPECT_EQ(row[2], "14.0000");
-    EXPECT_EQ(value(row, 3), loss_of);
-    EXPECT_EQ(value(row, 4), top1_of);
-    EXPECT_EQ(value(row, 5), top5_of);
+    EXPECT_EQ(value(row, 3), evaluation.loss);
+    EXPECT_EQ(value(row, 4), evaluation.scores[0].value);
+    EXPECT_EQ(value(row, 5), evaluation.scores[1].value);
     for (const size_t column : {6, 7, 8, 9}) EXPECT_EQ(row[column], "") << event << " " << column;
   };
-  expect_row(second[44], "val", last.val_loss, last.val_top1, last.val_top5);
-  expect_row(second[45], "val_ema", last.ema_loss, last.ema_top1, last.ema_top5);
-  expect_row(second[46], "test", heard.result.test_loss, heard.result.test_top1, heard.result.test_top5);
-  EXPECT_EQ(heard.result.last_top1, last.val_top1);
+  expect_row(second[44], "val", *last.validation);
+  expect_row(second[45], "val_ema", *last.average);
+  expect_row(second[46], "test", *heard.result.test);
+  EXPECT_EQ(heard.result.last->value, last.validation->scores[0].value);
 }
 
 TEST(SegmentProgress, AndMessagesNameTheModelAndTheSets) {
@@ -226,36 +224,37 @@ TEST(SegmentProgress, AndMessagesNameTheModelAndTheSets) {
     expected.emplace_back(step);
   EXPECT_EQ(heard.steps(), expected);
   ASSERT_EQ(heard.epochs.size(), 2u);
-  EXPECT_TRUE(heard.epochs[0].segmentation);
-  EXPECT_EQ(heard.progress[1].loss, heard.epochs[0].train_loss);
-  EXPECT_EQ(heard.progress[3].loss, heard.epochs[1].train_loss);
-  EXPECT_TRUE(std::isnan(heard.progress[1].accuracy));
+  EXPECT_EQ(heard.progress[1].loss, heard.epochs[0].train.loss);
+  EXPECT_EQ(heard.progress[3].loss, heard.epochs[1].train.loss);
+  EXPECT_TRUE(heard.progress[1].scores.empty() && heard.epochs[0].train.scores.empty());
   EXPECT_EQ(heard.progress[3].seconds_left, 0);
   EXPECT_GT(heard.progress[1].seconds_left, 0);
-  EXPECT_FALSE(heard.epochs[0].validated || heard.epochs[0].best);
+  EXPECT_FALSE(heard.epochs[0].validation.has_value() || heard.epochs[0].best);
   const EpochResult& last = heard.epochs[1];
-  EXPECT_TRUE(last.validated && last.has_ema);
-  EXPECT_EQ(last.val_images, 2);
-  EXPECT_EQ(heard.result.last_top1, last.val_top1);
-  EXPECT_EQ(heard.result.test_images, 2);
+  EXPECT_TRUE(last.validation.has_value() && last.average.has_value());
+  EXPECT_EQ(last.validation->images, 2);
+  EXPECT_EQ(heard.result.last->value, last.validation->scores[0].value);
+  EXPECT_EQ(heard.result.test->images, 2);
   // The images of the test are those of the validation.
-  const bool average = *heard.result.best_top1 == last.ema_top1 && last.ema_loss < last.val_loss;
-  EXPECT_EQ(heard.result.test_loss, average ? last.ema_loss : last.val_loss);
-  EXPECT_EQ(heard.result.test_top5, average ? last.ema_top5 : last.val_top5);
+  const bool average = last.average->loss < last.validation->loss;
+  const Evaluation& kept = average ? *last.average : *last.validation;
+  EXPECT_EQ(heard.result.best->value, kept.scores[0].value);
+  EXPECT_EQ(heard.result.test->loss, kept.loss);
+  EXPECT_EQ(heard.result.test->scores[1].value, kept.scores[1].value);
   const auto rows = table_of(run / "metrics.csv");
   ASSERT_EQ(rows.size(), 1u + 4 + 3);
   EXPECT_EQ(rows[1][2], "0.5000");
   EXPECT_EQ(rows[4][2], "2.0000");
   EXPECT_EQ(rows[1][4] + rows[1][5], "");
-  EXPECT_NEAR((4 * std::stod(rows[3][3]) + 2 * std::stod(rows[4][3])) / 6, last.train_loss, 1e-9);
+  EXPECT_NEAR((4 * std::stod(rows[3][3]) + 2 * std::stod(rows[4][3])) / 6, last.train.loss, 1e-9);
   EXPECT_EQ(rows[5][0], "val");
   EXPECT_EQ(rows[6][0], "val_ema");
   EXPECT_EQ(rows[7][0], "test");
   EXPECT_EQ(rows[7][1], "4");
-  EXPECT_EQ(std::stod(rows[7][5]), heard.result.test_top5);
+  EXPECT_EQ(std::stod(rows[7][5]), heard.result.test->scores[1].value);
   const Heard again = hear(run, recipe, 0, true);
   EXPECT_EQ(again.messages.back(), "resumed at epoch 3, step 4");
-  EXPECT_EQ(again.result.test_top1, heard.result.test_top1);
+  EXPECT_EQ(again.result.test->scores[0].value, heard.result.test->scores[0].value);
 }
 
 TEST(SegmentMessages, TellOfAnEndByPatienceAndOfTheLastWeights) {
@@ -263,7 +262,7 @@ TEST(SegmentMessages, TellOfAnEndByPatienceAndOfTheLastWeights) {
   const Heard without = hear(runs / "a", parse_recipe(tiny_segment_recipe(instances), "r.json",
                                                       {"data.val=\"\"", "data.holdout=0", "epochs=1"}));
   EXPECT_EQ(without.messages.back(), "no validation images: the last weights are kept");
-  EXPECT_FALSE(without.result.best_top1.has_value());
+  EXPECT_FALSE(without.result.best.has_value());
   EXPECT_EQ(without.result.best_epoch, 1);
   const Heard patient = hear(runs / "b", parse_recipe(tiny_segment_recipe(instances), "r.json",
                                                       {"epochs=30", "patience=2", "optimizer.lr=1", "ema=null"}));
@@ -305,10 +304,8 @@ TEST(ProbeProgress, AndMessagesNameEachPhase) {
   const TrainingResult& result = heard.result;
   EXPECT_EQ(result.epoch, 1);
   EXPECT_EQ(result.validation_images, 15);
-  EXPECT_EQ(result.test_images, 12);
-  EXPECT_TRUE(result.tested);
+  EXPECT_EQ(result.test->images, 12);
   EXPECT_EQ(result.cross_validated->images, 45);
-  EXPECT_EQ(result.cross_validated->folds, 5);
   EXPECT_EQ(result.skipped_images, 0);
   EXPECT_GT(result.seconds, 0);
   const auto rows = table_of(run / "metrics.csv");
@@ -320,9 +317,9 @@ TEST(ProbeProgress, AndMessagesNameEachPhase) {
     EXPECT_NE(rows[i][10], "");
   }
   EXPECT_GT(result.step, 1);
-  EXPECT_EQ(std::stod(rows[2][4]), *result.best_top1);
-  EXPECT_EQ(std::stod(rows[3][3]), result.test_loss);
-  EXPECT_EQ(std::stod(rows[3][4]), result.test_top1);
+  EXPECT_EQ(std::stod(rows[2][4]), result.best->value);
+  EXPECT_EQ(std::stod(rows[3][3]), result.test->loss);
+  EXPECT_EQ(std::stod(rows[3][4]), result.test->scores[0].value);
 }
 
 }  // namespace

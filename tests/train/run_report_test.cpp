@@ -6,8 +6,7 @@
 
 #include "tests/train/training_fixture.h"
 #include "vitrail/data/metrics/metrics.h"
-#include "vitrail/train/report/report_images_internal.h"
-#include "vitrail/train/run/run_folder_internal.h"
+#include "vitrail/train/report/classifier_report_internal.h"
 
 namespace vitrail::train {
 namespace {
@@ -20,12 +19,11 @@ class RunReportTest : public ::testing::Test {
   RunReportTest() {
     const fs::path images = make_images(10, 4);
     recipe_ = parse_recipe(tiny_recipe(images), "r.json", {"epochs=7"});
-    config_.architecture = "small";
     data_ = open_sets(recipe_.data, 3);
-    counters_.best = {.top1 = 0.75, .loss = 0.625};
+    counters_.best = {.score = 0.75, .loss = 0.625};
     counters_.best_epoch = 2;
     counters_.best_is_average = true;
-    counters_.history = {{.epoch = 1}, {.epoch = 2, .val_images = 11}, {.epoch = 3}};
+    counters_.history = {{.epoch = 1}, {.epoch = 2, .validation = Evaluation{.images = 11}}, {.epoch = 3}};
     counters_.skipped_images = 1234;
     counters_.skipped_steps = 5;
     counters_.seconds = 100;
@@ -33,10 +31,6 @@ class RunReportTest : public ::testing::Test {
     counters_.communication.overlapped = 3;
     counters_.communication.waited = 1;
     counters_.tested = true;
-    counters_.test_loss = 0.5;
-    counters_.test_top1 = 0.25;
-    counters_.test_top5 = 0.875;
-    counters_.test_images = 9;
     // All blue images are right, half of the green ones are, and no image is red.
     evaluation_.images = 6;
     evaluation_.confusion = {{2, 0, 0}, {1, 2, 1}, {0, 0, 0}};
@@ -45,17 +39,19 @@ class RunReportTest : public ::testing::Test {
   }
 
   ReportInput input() {
+    metrics_ = classification_metrics(data_.multi_label, data_.classes.size());
+    counters_.test = {0.5, 9, scores_of(metrics_.each, {0.25, 0.875}, 9)};
     return {.recipe = &recipe_,
-            .config = &config_,
-            .data = &data_,
             .counters = &counters_,
-            .evaluation = &evaluation_,
-            .subset = &data_.test,
+            .metrics = &metrics_,
+            .subject = "small",
+            .images = {data_.train.size(), data_.validation.size(), data_.test.size()},
             .parameters = 54321,
             .finished = false,
             .processes = 2,
-            .images = &images_,
             .environment = {{"command", "vitrail train"}},
+            .add_section = [&](Report& report) { add_classes(data_, evaluation_, data_.test, images_, report); },
+            .model_card = [&](const ReportInput& given) { return classifier_card(given, data_.classes); },
             .search = search_ ? &*search_ : nullptr};
   }
 
@@ -80,10 +76,10 @@ class RunReportTest : public ::testing::Test {
   }
 
   Recipe recipe_;
-  models::ModelConfig config_;
+  Metrics metrics_;
   RunData data_;
   Counters counters_;
-  Evaluation evaluation_;
+  ClassEvaluation evaluation_;
   ReportImages images_;
   std::optional<analysis::StrengthSearch> search_;
 };
@@ -258,7 +254,7 @@ TEST_F(RunReportTest, TheWholeCardIsOfTheRun) {
                                         ", epoch 2. These images chose the weights.\n",
                                     "1 epoch of `" + train + "`"))
       << "no epoch has counted the images: all of the set";
-  counters_.best.top1 = -1;
+  counters_.best.score = -1;
   EXPECT_EQ(write().card, card_with("base_model: \"timm/vit\"\n", "Fine-tuned from `timm/vit`",
                                     "No images were held out, so the accuracy on new images is unknown.\n",
                                     "1 epoch of `" + train + "`"));
@@ -268,7 +264,7 @@ TEST_F(RunReportTest, TheCardTellsACrossValidation) {
   data_.test = data_.validation = {};
   ReportInput cross_validated = input();
   cross_validated.environment = {{"command", "c"}, {kCrossValidation, "5-fold cross-validation: mean top-1 90 %"}};
-  EXPECT_EQ(model_card(cross_validated),
+  EXPECT_EQ(classifier_card(cross_validated, data_.classes),
             card_with("", "Trained from scratch", "- 5-fold cross-validation: mean top-1 90 %.\n",
                       "3 epochs of `" + recipe_.data.train + "`"));
 }
@@ -324,7 +320,7 @@ TEST_F(RunReportTest, AFinishedRunOfOneProcessIsNotRunning) {
   ReportInput finished = input();
   finished.finished = true;
   finished.processes = 1;
-  counters_.best.top1 = -1;
+  counters_.best.score = -1;
   write_report(folder / "", finished);
   const std::string page = read_text(folder / "report.html");
   EXPECT_TRUE(contains(page, "<h1>done</h1>\n<p class=\"sub\">small on " + recipe_.data.train + "</p>"));

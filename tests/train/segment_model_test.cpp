@@ -48,7 +48,7 @@ models::VisionTransformer source_of(const models::ModelConfig& config) {
 
 fs::path source_folder(const models::ModelConfig& config) {
   const fs::path folder = testing::scratch_folder() / "vit";
-  write_model(folder, config, source_of(config).named_parameters());
+  write_model(folder, models::write_model_config(config), source_of(config).named_parameters());
   return folder;
 }
 

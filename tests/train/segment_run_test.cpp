@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/train/objectives/segment_run.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -11,7 +10,7 @@
 #include "tests/train/training_runs.h"
 #include "vitrail/models/sam/sam.h"
 #include "vitrail/sam/mask_evaluation.h"
-#include "vitrail/train/objectives/multi_label_internal.h"
+#include "vitrail/train/objectives/segmentation_internal.h"
 #include "vitrail/train/run/checkpoint.h"
 
 namespace vitrail::train {
@@ -27,7 +26,7 @@ TEST(SegmentRun, WritesAllFilesOfTheRunFolder) {
       train_to(run, segment_recipe(instances, {"data.test=" + instances.string(), "data.test_split=val"}));
   EXPECT_EQ(result.epoch, 2);
   EXPECT_EQ(result.step, 6);  // 12 images in batches of 4
-  EXPECT_TRUE(result.segmentation && result.tested);
+  ASSERT_TRUE(result.test.has_value());
   EXPECT_EQ(result.validation_images, 4);
   for (const char* file : {"recipe.json", "metrics.csv", "report.html", "summary.json", "model/model.safetensors",
                            "model/README.md", "last/model.safetensors", "checkpoints/last.safetensors"}) {
@@ -37,22 +36,21 @@ TEST(SegmentRun, WritesAllFilesOfTheRunFolder) {
   EXPECT_TRUE(contains(read_text(run / "report.html"), "what a click in the middle of each gives"));
   const auto summary = nlohmann::json::parse(read_text(run / "summary.json"));
   EXPECT_EQ(summary["test"]["images"], 4);
-  EXPECT_EQ(summary["test"]["click_iou"], result.test_top1);
-  EXPECT_EQ(summary["test"]["box_iou"], result.test_top5);
-  EXPECT_NE(result.test_top1, result.test_top5);
+  EXPECT_EQ(summary["test"]["click_iou"], result.test->scores[0].value);
+  EXPECT_EQ(summary["test"]["box_iou"], result.test->scores[1].value);
+  EXPECT_NE(result.test->scores[0].value, result.test->scores[1].value);
   EXPECT_TRUE(summary["held_out"].contains("click_iou"));
   EXPECT_EQ(summary["finished"], true);
   EXPECT_EQ(summary["epochs"], 2);
   EXPECT_EQ(summary["training_images"], 12);
   EXPECT_EQ(summary["parameters"], models::load_sam(run / "model").num_parameters());
-  EXPECT_EQ(summary["held_out"]["click_iou"], *result.best_top1);
+  EXPECT_EQ(summary["held_out"]["click_iou"], result.best->value);
   EXPECT_EQ(summary["held_out"]["epoch"], result.best_epoch);
   const std::string page = read_text(run / "report.html"), card = read_text(run / "model/README.md");
-  const MetricNames names = segmentation_metric_names();
-  for (const auto& [title, value] :
-       {std::pair(names.first_title, result.test_top1), std::pair(names.second_title, result.test_top5)}) {
+  for (const Score& score : result.test->scores) {
+    const std::string& title = score.title;
     char text[16];
-    std::snprintf(text, sizeof text, "%.3f", value);
+    std::snprintf(text, sizeof text, "%.3f", score.value);
     EXPECT_TRUE(contains(page, str("<b>", text, "</b><span>", title, " on the test images</span>"))) << page;
     EXPECT_TRUE(contains(card, str("- ", title, " on the test images: ", text, "\n"))) << card;
   }
@@ -91,7 +89,7 @@ TEST(SegmentRun, ModelFolderGivesTheResultsOfTheRun) {
   EXPECT_EQ(predictor.image_size(), 32);
   const auto again = sam::evaluate_masks(predictor, *sam::open_instances(instances, "val"));
   EXPECT_EQ(again.masks, 8);
-  EXPECT_DOUBLE_EQ(again.click_best, *result.best_top1);
+  EXPECT_DOUBLE_EQ(again.click_best, result.best->value);
   const auto summary = nlohmann::json::parse(read_text(run / "summary.json"));
   EXPECT_DOUBLE_EQ(summary["held_out"]["loss"], 1 - (again.click_best + again.three_clicks + again.box) / 3);
   EXPECT_EQ(summary["held_out"]["images"], 4);
@@ -160,7 +158,7 @@ TEST(SegmentRun, LearnsWhatABoxMeans) {
   const fs::path run = testing::scratch_folder() / "run";
   const TrainingResult result = train_to(
       run, segment_recipe(make_instances(32), {"epochs=24", "optimizer.lr=0.004", "ema=null", "validate_every=24"}));
-  EXPECT_GT(*result.best_top1, 0.5);
+  EXPECT_GT(result.best->value, 0.5);
 }
 
 TEST(SegmentRun, SkipsAndCountsUnreadableFilesIfTheRecipeSaysSo) {
@@ -217,13 +215,13 @@ TEST(SegmentRun, TheReportHasTheNumbersOfTheRun) {
   EXPECT_TRUE(contains(page, "<h1>my run</h1>\n<p class=\"sub\">Segment Anything on " + instances.string() + "</p>"));
   const auto summary = nlohmann::json::parse(read_text(run / "summary.json"));
   const bool average = summary["held_out"]["averaged_weights"].get<bool>();
-  EXPECT_TRUE(contains(page, "<b>" + three_digits(*result.best_top1) +
+  EXPECT_TRUE(contains(page, "<b>" + three_digits(result.best->value) +
                                  str("</b><span>best validation mean IoU for one click, epoch ", result.best_epoch,
                                      average ? ", EMA weights" : "", "</span>")))
       << page;
   EXPECT_EQ(summary["held_out"]["epoch"], result.best_epoch);
   EXPECT_EQ(summary["held_out"]["images"], 2);
-  EXPECT_EQ(summary["test"]["loss"], result.test_loss);
+  EXPECT_EQ(summary["test"]["loss"], result.test->loss);
   EXPECT_GT(summary["seconds"], 0);
   EXPECT_EQ(summary["seconds"], result.seconds);
   EXPECT_EQ(summary["skipped_images"], 0);
@@ -243,8 +241,9 @@ TEST(SegmentRun, TheReportHasTheNumbersOfTheRun) {
                 instances.string() +
                 "`.\n\n```sh\nvitrail segment -m FOLDER IMAGE --point X,Y -o masks    # FOLDER: the folder of this "
                 "file\n```\n\n## Results\n\n- mean IoU for one click on the test images: " +
-                three_digits(result.test_top1) + "\n- mean IoU for a box on the test images: " +
-                three_digits(result.test_top5) + "\n- " + held_out + ": " + three_digits(*result.best_top1) +
+                three_digits(result.test->scores[0].value) +
+                "\n- mean IoU for a box on the test images: " + three_digits(result.test->scores[1].value) + "\n- " +
+                held_out + ": " + three_digits(result.best->value) +
                 "\n\nThe run's `recipe.json` has all settings, `report.html` the curves and masks.\n");
 }
 
@@ -252,8 +251,8 @@ TEST(SegmentRun, WithoutHeldOutImagesTheCardSaysSo) {
   const fs::path instances = make_instances(4, 1), run = testing::scratch_folder() / "run";
   const TrainingResult result =
       train_to(run, segment_recipe(instances, {"data.val=\"\"", "data.holdout=0", "epochs=1", "ema=null"}));
-  EXPECT_FALSE(result.best_top1.has_value() || result.tested);
-  EXPECT_EQ(result.validation_images + result.test_images, 0);
+  EXPECT_FALSE(result.best.has_value() || result.test.has_value());
+  EXPECT_EQ(result.validation_images, 0);
   EXPECT_TRUE(contains(read_text(run / "model/README.md"), "## Results\n\nNo images were held out.\n\nThe run's"));
   const auto summary = nlohmann::json::parse(read_text(run / "summary.json"));
   EXPECT_FALSE(summary.contains("held_out") || summary.contains("test"));

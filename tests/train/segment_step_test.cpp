@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "tests/train/segment_fixture.h"
+#include "vitrail/autograd/engine.h"
 #include "vitrail/autograd/variable.h"
 #include "vitrail/optim/parameter_groups.h"
 #include "vitrail/train/objectives/segment_model_internal.h"
@@ -14,10 +15,19 @@ namespace {
 
 constexpr int64_t kFrameSize = 32;
 
+// The result of a batch, whose gradients are those of the loss times `share`.
+BatchResult accumulate(SegmentStep& step, std::vector<DrawnSample> batch, double share = 1) {
+  return step.accumulate(std::move(batch), [&](const Tensor& loss, BatchResult local) {
+    local.loss = loss.item<double>();
+    autograd::backward(loss, Tensor::full(loss.shape(), share, loss.dtype()));
+    return local;
+  });
+}
+
 class SegmentStepTest : public ::testing::Test {
  protected:
   // The loss of a batch of two images, with these biases of the predicted IoUs of the four masks.
-  SegmentBatchResult result_with(const std::vector<float>& biases, bool with_empty = false) {
+  BatchResult result_with(const std::vector<float>& biases, bool with_empty = false) {
     PreparedSam prepared = prepare_sam(recipe_);
     prepared.model.requires_grad(true);
     const Tensor bias = prepared.model.parameter("mask_decoder.iou_prediction_head.layers.2.bias");
@@ -31,7 +41,7 @@ class SegmentStepTest : public ::testing::Test {
       batch.insert(batch.begin() + 1, draw.draw(2, 0, 2));
       batch[1].prompts.clear();
     }
-    return step.accumulate(std::move(batch), 1);
+    return accumulate(step, std::move(batch));
   }
 
   const fs::path instances_ = make_instances(3, 1);
@@ -41,11 +51,10 @@ class SegmentStepTest : public ::testing::Test {
 
 // The first mask is the one for prompts that leave no doubt; a click's mask is one of the others.
 TEST_F(SegmentStepTest, CorrectionsFollowTheBestOfTheMasksForOnePrompt) {
-  const SegmentBatchResult second = result_with({0, 0, 100, 0});
+  const BatchResult second = result_with({0, 0, 100, 0});
   EXPECT_EQ(result_with({1000, 0, 100, 0}).loss, second.loss);
   EXPECT_NE(result_with({0, 100, 0, 0}).loss, second.loss);
   EXPECT_NE(result_with({0, 0, 0, 100}).loss, second.loss);
-  EXPECT_EQ(result_with({0, 0, 0, 100}).iou, second.iou);  // the first round has no corrections
 }
 
 // The kind of a click is a token of the decoder.
@@ -61,25 +70,25 @@ TEST_F(SegmentStepTest, AClickOutsideIsNoClickInside) {
       prompt.points = {{20, 10, label}};
     }
     SegmentStep step(recipe_, prepared.model, "");
-    return step.accumulate(std::move(batch), 1).loss;
+    return accumulate(step, std::move(batch)).loss;
   };
   EXPECT_EQ(loss_with(1), loss_with(1));
   EXPECT_NE(loss_with(0), loss_with(1));
 }
 
 TEST_F(SegmentStepTest, ImagesWithoutPromptsAreNotInTheMean) {
-  const SegmentBatchResult both = result_with({}), with_empty = result_with({}, true);
+  const BatchResult both = result_with({}), with_empty = result_with({}, true);
   EXPECT_EQ(with_empty.loss, both.loss);
   EXPECT_EQ(with_empty.images, 2);
-  EXPECT_EQ(with_empty.prompts, 4);
+  EXPECT_EQ(with_empty.weight, 4);
 }
 
 TEST_F(SegmentStepTest, ABatchWithoutPromptsDoesNothing) {
   const PreparedSam prepared = prepare_sam(recipe_);
   SegmentStep step(recipe_, prepared.model, "");
-  const SegmentBatchResult result = step.accumulate({}, 1);
+  const BatchResult result = accumulate(step, {});
   EXPECT_EQ(result.images, 0);
-  EXPECT_EQ(result.prompts, 0);
+  EXPECT_EQ(result.weight, 0);
   EXPECT_EQ(result.loss, 0);
 }
 
@@ -91,7 +100,7 @@ TEST_F(SegmentStepTest, TheShareScalesTheGradients) {
     const SegmentSamples samples(sam::open_instances(instances_, "train"), {.size = kFrameSize}, recipe_.data);
     const SegmentDraw draw(recipe_, samples, kFrameSize, prepared.model.config().mask_size());
     SegmentStep step(recipe_, prepared.model, "");
-    step.accumulate({draw.draw(0, 0, 0)}, share);
+    accumulate(step, {draw.draw(0, 0, 0)}, share);
     return autograd::grad_of(prepared.model.parameter(name)).clone();
   };
   for (const char* name :
@@ -106,15 +115,12 @@ TEST_F(SegmentStepTest, TheShareScalesTheGradients) {
   }
 }
 
-TEST_F(SegmentStepTest, TheResultCountsImagesPromptsAndTheirOverlap) {
-  const SegmentBatchResult result = result_with({});
+TEST_F(SegmentStepTest, TheResultCountsImagesAndPrompts) {
+  const BatchResult result = result_with({});
   EXPECT_EQ(result.images, 2);
-  EXPECT_EQ(result.prompts, 4);
-  EXPECT_GE(result.iou, 0);
-  EXPECT_LE(result.iou, 1);
+  EXPECT_EQ(result.weight, 4);
   recipe_.segment->rounds = 1;
-  const SegmentBatchResult first = result_with({});
-  EXPECT_EQ(first.iou, result.iou) << "the overlap is of the first round";
+  const BatchResult first = result_with({});
   EXPECT_NE(first.loss, result.loss) << "the loss is the mean of the rounds";
 }
 
@@ -131,7 +137,7 @@ TEST_F(SegmentStepTest, TheOutputsOfAFrozenEncoderAreKept) {
     SegmentStep step(recipe_, prepared.model, folder / cache);
     std::vector<DrawnSample> batch{draw.draw(0, 0, 0), draw.draw(1, 0, 1)};
     if (black) std::fill(batch[1].image.pixels.begin(), batch[1].image.pixels.end(), uint8_t{0});
-    return step.accumulate(std::move(batch), 1).loss;
+    return accumulate(step, std::move(batch)).loss;
   };
   const double computed = loss("a", false);
   EXPECT_EQ(loss("a", true), computed);

@@ -30,7 +30,7 @@ TEST(Trainer, WritesAllFilesOfTheRunFolder) {
   EXPECT_FALSE(result.stopped);
   EXPECT_EQ(result.epoch, 3);
   EXPECT_EQ(result.step, 18);  // 48 images in batches of 8
-  EXPECT_TRUE(result.tested);
+  EXPECT_TRUE(result.test.has_value());
   for (const char* file :
        {"recipe.json", "metrics.csv", "report.html", "summary.json", "model/config.json", "model/model.safetensors",
         "checkpoints/last.safetensors", "checkpoints/previous.safetensors", "checkpoints/best.safetensors",
@@ -161,7 +161,7 @@ TEST(Trainer, LearnsAnEasyDataset) {
   const TrainingResult result =
       train_to(run, parse_recipe(tiny_recipe(make_images(60)), "r.json",
                                  {"epochs=12", "augment={}", "model.drop_path_rate=0", "model.proj_drop_rate=0"}));
-  EXPECT_GT(result.test_top1, 0.8);
+  EXPECT_GT(result.test->scores[0].value, 0.8);
 }
 
 TEST(Trainer, AResumedRunEndsLikeAnUninterruptedOne) {
@@ -204,7 +204,7 @@ TEST(Trainer, AFinishedRunIsNotTestedAgain) {
   train_to(run, recipe);
   const std::string before = read_text(run / "metrics.csv");
   const TrainingResult again = train_to(run, recipe, true);
-  EXPECT_TRUE(again.tested);
+  EXPECT_TRUE(again.test.has_value());
   EXPECT_EQ(read_text(run / "metrics.csv"), before);
 }
 
@@ -224,15 +224,15 @@ TEST(Trainer, ResumingWithAnotherRecipeListsTheDifferences) {
 TEST(Trainer, ResumingWithMoreEpochsTellsTheJumpOfTheLearningRateAndTestsAgain) {
   const fs::path images = make_images(), run = testing::scratch_folder() / "run";
   const TrainingResult first = train_to(run, parse_recipe(tiny_recipe(images), "r.json"));
-  const double finished = first.test_loss;
+  const double finished = first.test->loss;
   const Recipe longer = parse_recipe(tiny_recipe(images), "r.json", {"epochs=6", "schedule.warmup_epochs=0"});
   Warnings warnings;
   const TrainingResult result = train(longer, {.folder = run, .resume = true, .allow_changes = true, .threads = 2});
   // Cosine from 0.003: half of it in the middle of six epochs; at the end of three it was 0.
   EXPECT_TRUE(warnings.any("the learning rate of the next step is 0.0015, and would be 0 without the changes"));
   EXPECT_EQ(result.step, 36);
-  EXPECT_TRUE(result.tested);
-  EXPECT_NE(result.test_loss, finished);
+  EXPECT_TRUE(result.test.has_value());
+  EXPECT_NE(result.test->loss, finished);
 }
 
 TEST(Trainer, ResumingWithTheSameScheduleTellsNoJump) {
@@ -252,7 +252,7 @@ TEST(Trainer, AModelWithNaNIsAnErrorBeforeTheFirstStep) {
   std::vector<nn::NamedTensor> weights;
   for (const nn::NamedTensor& w : model.named_parameters()) weights.push_back({w.name, w.tensor.clone()});
   weights[3].tensor.data<float>()[1] = NAN;
-  write_model(runs / "broken", opened.config, weights);
+  write_model(runs / "broken", models::write_model_config(opened.config), weights);
   const Recipe recipe =
       parse_recipe(tiny_recipe(images), "r.json", {"model={\"init\": \"" + (runs / "broken").string() + "\"}"});
   const std::string message = error_of([&] { train_to(runs / "second", recipe); });
@@ -387,9 +387,9 @@ TEST(Trainer, CountsOfImagesAreTheSameAfterAResumption) {
   const TrainingResult result = train_to(run, recipe);
   const TrainingResult again = train_to(run, recipe, true);
   EXPECT_LT(result.validation_images, 24);
-  EXPECT_EQ(result.test_images, 11);
+  EXPECT_EQ(result.test->images, 11);
   EXPECT_EQ(again.validation_images, result.validation_images);
-  EXPECT_EQ(again.test_images, result.test_images);
+  EXPECT_EQ(again.test->images, result.test->images);
   EXPECT_EQ(again.skipped_images, result.skipped_images);
 }
 
@@ -488,7 +488,8 @@ TEST(Trainer, LearnsFromATeacher) {
   const fs::path images = make_images(40), runs = testing::scratch_folder();
   const std::vector<std::string> settings{"epochs=12", "augment={}", "model.drop_path_rate=0",
                                           "model.proj_drop_rate=0"};
-  EXPECT_GT(train_to(runs / "teacher", parse_recipe(tiny_recipe(images), "r.json", settings)).test_top1, 0.8);
+  EXPECT_GT(train_to(runs / "teacher", parse_recipe(tiny_recipe(images), "r.json", settings)).test->scores[0].value,
+            0.8);
   fs::rename(images / "train/red", images / "train/other");
   fs::rename(images / "train/green", images / "train/red");
   fs::rename(images / "train/blue", images / "train/green");
@@ -502,7 +503,8 @@ TEST(Trainer, LearnsFromATeacher) {
                        {"model.img_size=16", "data.holdout=0", "data.val=null", "data.test=" + images.string()});
       const double top1 =
           train_to(runs / (kind + std::to_string(alpha)), parse_recipe(tiny_recipe(images), "r.json", distilled))
-              .test_top1;
+              .test->scores[0]
+              .value;
       EXPECT_EQ(top1 > 0.7, alpha == 1) << kind << " " << alpha << ": " << top1;
     }
   }
@@ -563,8 +565,8 @@ TEST(Trainer, ATimeLimitEndsWithAnEpochThatIsValidated) {
   const TrainingResult result = train(recipe, {.folder = run, .threads = 1, .time_limit = 1e-6});
   EXPECT_EQ(result.epoch, 2);
   EXPECT_EQ(result.best_epoch, 2);
-  EXPECT_TRUE(result.best_top1.has_value());
-  EXPECT_TRUE(result.tested);
+  EXPECT_TRUE(result.best.has_value());
+  EXPECT_TRUE(result.test.has_value());
 }
 
 TEST(Trainer, ATimeLimitIsOfClassificationAlone) {

@@ -15,6 +15,7 @@
 #include "vitrail/base/error.h"
 #include "vitrail/base/random.h"
 #include "vitrail/image/encode.h"
+#include "vitrail/train/objectives/multi_label_internal.h"
 #include "vitrail/train/recipe/recipe.h"
 
 namespace vitrail::train {
@@ -74,6 +75,13 @@ inline std::vector<std::string> deterministic_columns(const fs::path& csv) {
     rows.push_back(line.substr(0, end));
   }
   return rows;
+}
+
+inline const std::vector<Metric> kAccuracies = classification_metrics(false).each;
+
+// An evaluation of a classifier: its top-1, or top-1 and top-5.
+inline Evaluation evaluation_with(double loss, const std::vector<double>& accuracies, int64_t images = 0) {
+  return {loss, images, scores_of(kAccuracies, accuracies, images)};
 }
 
 using testing::contains;

@@ -13,6 +13,7 @@
 #include "vitrail/ops/loss.h"
 #include "vitrail/train/objectives/model_setup_internal.h"
 #include "vitrail/train/run/run_folder_internal.h"
+#include "vitrail/train/run/weight_update_internal.h"
 
 namespace vitrail::train {
 namespace {
@@ -49,14 +50,38 @@ std::string teacher_folder() {
   const std::string folder = (testing::scratch_folder() / "teacher").string();
   PreparedModel made = prepare_model(recipe_with("").model, kClasses, 8);
   made.config.preprocessing = preprocessing_of({}, made.config);
-  write_model(folder, made.config, made.model.named_parameters());
+  write_model(folder, models::write_model_config(made.config), made.model.named_parameters());
   return folder;
 }
+
+// A step of one process with its update.
+class TestedStep {
+ public:
+  TestedStep(const Recipe& recipe, models::VisionTransformer& model, std::unique_ptr<Teacher> teacher = nullptr,
+             const Tensor& class_weights = {})
+      : step_(recipe, model, kOneProcess, std::move(teacher), class_weights),
+        update_(recipe, model, recipe.model.freeze, 5, kOneProcess) {}
+
+  BatchResult accumulate(const data::Batch& batch, const BatchPosition& position) {
+    return step_.accumulate(batch, position, [&](const Tensor& loss, const BatchResult& local) {
+      return update_.accumulate(loss, local, position);
+    });
+  }
+  // A batch at this position of the run, without a backward pass.
+  void set_epoch(double epochs) {
+    step_.accumulate(batch_of(1), {.epochs = epochs}, [](const Tensor&, const BatchResult& local) { return local; });
+  }
+  StepResult update(int64_t step, int64_t scheduled_step) { return update_.apply(step, scheduled_step); }
+
+ private:
+  TrainingStep step_;
+  WeightUpdate update_;
+};
 
 TEST(TrainingStep, TokenDropAppliesToTheFirstEpochs) {
   const Recipe recipe = recipe_with("", {R"(token_drop={"rate": 0.75, "until": 0.4})"});
   PreparedModel made = prepare_model(recipe.model, kClasses, 1);
-  TrainingStep training_step(recipe, made.model, 5, nullptr, kOneProcess);
+  TestedStep training_step(recipe, made.model);
   const Tensor images = Tensor::randn({2, 3, 8, 8}, 4);
   made.model.train();
   const autograd::NoGrad no_grad;
@@ -73,7 +98,7 @@ TEST(TrainingStep, TokenDropAppliesToTheFirstEpochs) {
 TEST(TrainingStep, WithoutTokenDropTheModelsPatchDropRateApplies) {
   const Recipe recipe = recipe_with(R"(, "patch_drop_rate": 0.5)");
   PreparedModel made = prepare_model(recipe.model, kClasses, 1);
-  TrainingStep training_step(recipe, made.model, 5, nullptr, kOneProcess);
+  TestedStep training_step(recipe, made.model);
   training_step.set_epoch(0);
   made.model.train();
   const autograd::NoGrad no_grad;
@@ -88,8 +113,7 @@ TEST(TrainingStep, HeadsOfADistilledModelLearnFromLabelsAndTeacher) {
     const Recipe recipe = recipe_with(R"(, "dist_token": true)", {"loss.distillation={\"teacher\": \"" + folder +
                                                                   "\", \"alpha\": " + std::to_string(alpha) + "}"});
     PreparedModel made = prepare_model(recipe.model, kClasses, 1);
-    TrainingStep training_step(recipe, made.model, 5, std::make_unique<Teacher>(folder, transform(), kClasses),
-                               kOneProcess);
+    TestedStep training_step(recipe, made.model, std::make_unique<Teacher>(folder, transform(), kClasses));
     const data::Batch batch = batch_of(4);
     const BatchResult result = training_step.accumulate(batch, {});
     const auto heads = [&] {
@@ -122,8 +146,7 @@ TEST(TrainingStep, KindAndTemperatureOfTheDistillationAreThoseOfTheRecipe) {
                                              std::string("loss.distillation.kind=") + (hard ? "hard" : "soft"),
                                              "loss.distillation.temperature=" + std::to_string(temperature)});
       PreparedModel made = prepare_model(recipe.model, kClasses, 1);
-      TrainingStep training_step(recipe, made.model, 5, std::make_unique<Teacher>(folder, transform(), kClasses),
-                                 kOneProcess);
+      TestedStep training_step(recipe, made.model, std::make_unique<Teacher>(folder, transform(), kClasses));
       const double loss = training_step.accumulate(batch, {}).loss;
       const autograd::NoGrad no_grad;
       const Tensor student = made.model.forward(batch.images);
@@ -226,7 +249,7 @@ TEST(TrainingStep, LabelsAreSmoothedAndMixedTargetsAreNot) {
     const Recipe recipe = recipe_with("", {std::string("loss.name=") + loss, "loss.label_smoothing=0.2"});
     const auto loss_of = [&](const data::Batch& batch) {
       PreparedModel made = prepare_model(recipe.model, kClasses, 1);
-      TrainingStep training_step(recipe, made.model, 5, nullptr, kOneProcess);
+      TestedStep training_step(recipe, made.model);
       return training_step.accumulate(batch, {}).loss;
     };
     data::Batch batch = batch_of(3), mixed = batch_of(3);
@@ -243,7 +266,7 @@ TEST(TrainingStep, LabelsAreSmoothedAndMixedTargetsAreNot) {
 TEST(TrainingStep, WithoutATeacherTheLossIsThatOfTheMeanOfBothHeads) {
   const Recipe recipe = recipe_with(R"(, "dist_token": true)");
   PreparedModel made = prepare_model(recipe.model, kClasses, 1);
-  TrainingStep training_step(recipe, made.model, 5, nullptr, kOneProcess);
+  TestedStep training_step(recipe, made.model);
   const data::Batch batch = batch_of(4);
   const double loss = training_step.accumulate(batch, {}).loss;
   const autograd::NoGrad no_grad;
@@ -288,7 +311,7 @@ BatchResult counted(const std::vector<std::string>& settings, const std::vector<
   const Tensor weight = made.model.parameter("head.weight");
   std::fill_n(weight.data<float>(), weight.numel(), 0.0F);
   std::copy(bias.begin(), bias.end(), made.model.parameter("head.bias").data<float>());
-  TrainingStep training_step(recipe, made.model, 5, nullptr, kOneProcess, class_weights);
+  TestedStep training_step(recipe, made.model, nullptr, class_weights);
   data::Batch batch = batch_of(static_cast<int64_t>(labels.size()));
   std::copy(labels.begin(), labels.end(), batch.labels.data<int64_t>());
   return training_step.accumulate(batch, {});
@@ -331,7 +354,7 @@ TEST(TrainingStep, GradientsAreDividedByTheBatchesOfTheStep) {
   const Recipe recipe = recipe_with("");
   const auto gradient = [&](const std::vector<BatchPosition>& positions) {
     PreparedModel made = prepare_model(recipe.model, kClasses, 1);
-    TrainingStep training_step(recipe, made.model, 5, nullptr, kOneProcess);
+    TestedStep training_step(recipe, made.model);
     for (const BatchPosition& position : positions) training_step.accumulate(batch_of(4), position);
     return autograd::grad_of(made.model.parameter("head.bias")).clone();
   };
@@ -347,7 +370,7 @@ TEST(TrainingStep, GradientsAreDividedByTheBatchesOfTheStep) {
 TEST(TrainingStep, ABatchWithoutImagesDoesNothing) {
   const Recipe recipe = recipe_with("");
   PreparedModel made = prepare_model(recipe.model, kClasses, 1);
-  TrainingStep training_step(recipe, made.model, 5, nullptr, kOneProcess);
+  TestedStep training_step(recipe, made.model);
   data::Batch none;
   none.images = Tensor::zeros({0, 3, 8, 8});
   none.labels = Tensor::zeros({0}, DType::i64);
@@ -362,7 +385,7 @@ TEST(TrainingStep, ALossThatIsNotFiniteRejectsTheStep) {
   const Recipe recipe = recipe_with("");
   PreparedModel made = prepare_model(recipe.model, kClasses, 1);
   made.model.parameter("head.bias").data<float>()[1] = std::numeric_limits<float>::quiet_NaN();
-  TrainingStep training_step(recipe, made.model, 5, nullptr, kOneProcess);
+  TestedStep training_step(recipe, made.model);
   const BatchResult result = training_step.accumulate(batch_of(4), {});
   EXPECT_TRUE(std::isnan(result.loss));
   EXPECT_FALSE(autograd::grad_of(made.model.parameter("head.weight")).defined()) << "no backward pass";
@@ -380,7 +403,7 @@ TEST(TrainingStep, RandomNumbersFollowTheSeedAndTheBatch) {
   const auto loss = [](const char* seed, uint64_t number) {
     const Recipe recipe = recipe_with(R"(, "proj_drop_rate": 0.5)", {seed});
     PreparedModel made = prepare_model(recipe.model, kClasses, 1);
-    TrainingStep training_step(recipe, made.model, 5, nullptr, kOneProcess);
+    TestedStep training_step(recipe, made.model);
     data::Batch batch = batch_of(4);
     batch.positions = {0, 1, 2, 3};
     return training_step.accumulate(batch, {.number = number}).loss;
@@ -395,7 +418,7 @@ TEST(Teacher, ResizesToItsOwnSizeOfOtherProportions) {
   const std::string folder = (testing::scratch_folder() / "wide").string();
   PreparedModel made = prepare_model(recipe_with(R"(, "img_size": [4, 10])").model, kClasses, 8);
   made.config.preprocessing = preprocessing_of({}, made.config);
-  write_model(folder, made.config, made.model.named_parameters());
+  write_model(folder, models::write_model_config(made.config), made.model.named_parameters());
   image::EvalTransform student = transform(), own = transform();
   student.size = {7, 6};
   own.size = {4, 10};
@@ -425,7 +448,7 @@ TEST(Teacher, ItsClassesAreComparedByNameIfItHasNames) {
   PreparedModel made = prepare_model(recipe_with("").model, kClasses, 8);
   made.config.preprocessing = preprocessing_of({}, made.config);
   made.config.labels.clear();
-  write_model(unnamed, made.config, made.model.named_parameters());
+  write_model(unnamed, models::write_model_config(made.config), made.model.named_parameters());
   EXPECT_NO_THROW(Teacher(unnamed, transform(), {"x", "y", "z"}));
 }
 

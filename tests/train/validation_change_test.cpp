@@ -68,7 +68,7 @@ TEST(ValidationChange, WithTheSameImagesTheBestEpochStays) {
   const Warnings warnings;
   const TrainingResult result = resume(run, recipe);
   EXPECT_EQ(result.best_epoch, 2);
-  EXPECT_EQ(result.best_top1, kFormerTop1);
+  EXPECT_EQ(result.best->value, kFormerTop1);
   EXPECT_TRUE(warnings.messages.empty()) << ::testing::PrintToString(warnings.messages);
 }
 
@@ -89,9 +89,9 @@ TEST(ValidationChange, OtherImagesForgetTheBestEpoch) {
   ASSERT_EQ(epochs.size(), 2u);
   ASSERT_TRUE(result.best_epoch == 3 || result.best_epoch == 4) << result.best_epoch;
   EXPECT_TRUE(epochs[0].best) << "the first of the new ones";
-  const double top1 = epochs[static_cast<size_t>(result.best_epoch - 3)].val_top1;
+  const double top1 = epochs[static_cast<size_t>(result.best_epoch - 3)].validation->scores[0].value;
   EXPECT_EQ(result.validation_images, 9);
-  EXPECT_EQ(result.best_top1, top1);
+  EXPECT_EQ(result.best->value, top1);
   EXPECT_NEAR(std::round(top1 * 9), top1 * 9, 1e-9) << "a number of images";
   const nlohmann::json held_out = summary_in(run)["held_out"];
   EXPECT_EQ(held_out["images"], 9);
@@ -118,7 +118,7 @@ TEST(ValidationChange, BeforeTheNextValidationNothingIsReported) {
     callbacks.stop = [] { return true; };
     const TrainingResult result = resume(run, recipe, callbacks);
     EXPECT_TRUE(result.stopped);
-    EXPECT_FALSE(result.best_top1.has_value());
+    EXPECT_FALSE(result.best.has_value());
     EXPECT_EQ(result.best_epoch, 0);
     EXPECT_EQ(result.validation_images, 9);
   }
@@ -134,7 +134,7 @@ TEST(ValidationChange, AFinishedRunKeepsItsNumbers) {
   const TrainingResult again = resume(run, validating_recipe(images, {"epochs=1", "data.mean=[0.9,0.1,0.5]"}));
   EXPECT_FALSE(warnings.any("is forgotten"));
   EXPECT_EQ(again.best_epoch, 1);
-  EXPECT_EQ(again.best_top1, finished.best_top1);
+  EXPECT_EQ(again.best->value, finished.best->value);
   EXPECT_EQ(again.validation_images, 12);
   EXPECT_EQ(summary_in(run)["held_out"]["images"], 12);
 }
@@ -158,7 +158,7 @@ TEST(ValidationChange, OtherPreprocessingForgetsTheBestEpoch) {
     EXPECT_TRUE(warnings.any(str("validated otherwise:\n  preprocessing: ", before, " → ", now)))
         << ::testing::PrintToString(warnings.messages);
     EXPECT_GT(result.best_epoch, 2) << setting;
-    EXPECT_NE(result.best_top1, kFormerTop1) << setting;
+    EXPECT_NE(result.best->value, kFormerTop1) << setting;
   }
 }
 
@@ -190,13 +190,13 @@ TEST(ValidationChange, AtTheEndOtherPreprocessingIsAnError) {
   const std::string message = error_of([&] { resume(run, recipe({"data.mean=[0.9,0.1,0.5]"})); });
   EXPECT_TRUE(contains(message, "expected more epochs, or the preprocessing of the best weights (8×8, ")) << message;
   EXPECT_TRUE(contains(message, "mean 0.9,0.1,0.5")) << message;
-  EXPECT_TRUE(resume(run, recipe({})).tested);
+  EXPECT_TRUE(resume(run, recipe({})).test.has_value());
 }
 
 TEST(ValidationChange, AnOlderCheckpointTellsNothing) {
   const CheckpointState before{};
   Counters counters;
-  counters.best = {.top1 = 0.5, .loss = 1};
+  counters.best = {.score = 0.5, .loss = 1};
   counters.best_epoch = 3;
   const Warnings warnings;
   forget_best_of_other_validation(before, {{"validation", 7, 1}}, "8×8", counters);

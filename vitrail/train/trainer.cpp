@@ -5,8 +5,7 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
-#include "vitrail/train/objectives/probe.h"
-#include "vitrail/train/objectives/segment_run.h"
+#include "vitrail/train/objectives/objective.h"
 #include "vitrail/train/run/run_internal.h"
 
 namespace vitrail::train {
@@ -33,18 +32,28 @@ void require_folder_outside(const DataRecipe& data, const fs::path& folder) {
   }
 }
 
+// What an objective does not support is an error in this one place.
+void require_supported(const ObjectiveRow& objective, const TrainerOptions& options) {
+  if (options.time_limit > 0 && objective.solves)
+    throw Error("time_limit", "none for the objective \"" + objective.name + "\"", str(options.time_limit, " seconds"));
+  const int processes = options.communicator ? options.communicator->size() : 1;
+  if (processes > 1 && !objective.several_processes)
+    throw Error("objective", "one process for \"" + objective.name + "\"", str(processes, " processes"));
+}
+
 }  // namespace
 
-TrainingResult train(const Recipe& recipe, const TrainerOptions& options, const TrainerCallbacks& callbacks) {
-  if (options.time_limit > 0 && recipe.objective != "classify")
-    throw Error("time_limit", "none for the objective \"" + recipe.objective + "\"",
-                str(options.time_limit, " seconds"));
+TrainingResult train(const ObjectiveRow& objective, const Recipe& recipe, const TrainerOptions& options,
+                     const TrainerCallbacks& callbacks) {
+  require_supported(objective, options);
   require_folder_outside(recipe.data, options.folder);
-  if (recipe.objective == "probe") return train_probe(recipe, options, callbacks);
-  if (recipe.objective == "segment") return train_segment(recipe, options, callbacks);
   const int threads = options.threads > 0 ? options.threads : available_threads();
   const ComputeTeam team(threads);
-  return Run(recipe, options, callbacks, threads).run();
+  return Run(objective, recipe, options, callbacks, threads).run();
+}
+
+TrainingResult train(const Recipe& recipe, const TrainerOptions& options, const TrainerCallbacks& callbacks) {
+  return train(find_objective(recipe.objective), recipe, options, callbacks);
 }
 
 }  // namespace vitrail::train

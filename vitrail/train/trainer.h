@@ -8,6 +8,7 @@
 #include <string>
 
 #include "vitrail/dist/communicator.h"
+#include "vitrail/train/objectives/scores.h"
 #include "vitrail/train/recipe/recipe.h"
 
 namespace vitrail::train {
@@ -18,26 +19,20 @@ struct Progress {
   Phase phase = Phase::train;
   int64_t epoch = 0, epochs = 0;  // current epoch, from 1, and number of epochs
   int64_t step = 0, steps = 0;    // batches done and in total, of the epoch or of the evaluated dataset
-  // Means of the epoch so far; accuracy is NaN for images with several labels and for segmentation.
-  double loss = 0, accuracy = 0;
-  double images_per_second = 0;  // 0 for a phase without images of its own: search
-  double data_wait = 0;          // fraction of the training time spent waiting for the data loader
-  double seconds_left = 0;       // estimate: of training for the run, of another phase for its end
+  double loss = 0;                // mean of the epoch so far
+  std::vector<Score> scores{};    // of the epoch so far, where training measures any
+  double images_per_second = 0;   // 0 for a phase without images of its own: search
+  double data_wait = 0;           // fraction of the training time spent waiting for the data loader
+  double seconds_left = 0;        // estimate: of training for the run, of another phase for its end
 };
 
 struct EpochResult {
-  int64_t epoch = 0, step = 0;  // epochs and optimiser steps so far
-  // With several labels per image, train_top1 is 0, other top1 are mean average precisions, and top5 are the F1 of all
-  // decisions at 0.5.
-  bool multi_label = false;
-  bool segmentation = false;  // train_top1 is 0, other top1 and top5 are mean IoUs: segment_run.h
-  double train_loss = 0, train_top1 = 0;
-  double val_loss = 0, val_top1 = 0, val_top5 = 0;  // weights, if validated
-  double ema_loss = 0, ema_top1 = 0, ema_top5 = 0;  // EMA weights, if has_ema
-  int64_t val_images = 0;
-  bool validated = false, has_ema = false;
-  bool best = false;   // the best weights of the run so far
-  double seconds = 0;  // training time of the run, including previous resumptions
+  int64_t epoch = 0, step = 0;                        // epochs and optimiser steps so far
+  Evaluation train{};                                 // without scores if training measures none
+  std::optional<Evaluation> validation{}, average{};  // of the weights, and of the EMA weights, if there are any
+  bool best = false;                                  // the best weights of the run so far
+  double seconds = 0;                                 // training time of the run, including previous resumptions
+  std::string text{};  // the validation for a line: "  validation: loss 0.51  top-1 …"; empty without
 };
 
 // Rank 0 calls all callbacks; the other processes call only `stop`.
@@ -55,7 +50,7 @@ struct TrainerOptions {
   bool allow_changes = false;      // if the recipe has changed, warn instead of throwing
   int threads = 0;                 // compute threads; 0: all available cores
   // In seconds; 0: none.  If the recipe's epochs would take longer, their number is reduced after an epoch, and the
-  // schedule of the learning rate ends with them.  At least one epoch is trained.  Only for the objective "classify".
+  // schedule of the learning rate ends with them.  At least one epoch is trained.  Not for a probe.
   double time_limit = 0;
   std::shared_ptr<dist::Communicator> communicator = {};  // null: one process
   // Shown in the report: "command" → "vitrail train photos -o run", "version" → …
@@ -69,37 +64,28 @@ struct CommunicationTimes {
   double waited = 0;      // waiting for all-reduces after backward passes
 };
 
-// The accuracy of a probe on the images that each fold of its cross-validation left out.
-struct CrossValidatedAccuracy {
-  double top1 = 0;
-  int64_t images = 0, folds = 0;
-};
-
 struct TrainingResult {
-  bool stopped = false;                  // callbacks.stop ended the run early
-  int64_t epoch = 0, step = 0;           // epochs and optimiser steps so far
-  std::optional<double> best_top1 = {};  // validation accuracy of the kept weights; empty if nothing was validated
-  std::optional<double> last_top1 = {};  // validation accuracy of the weights of the last epoch, if validated
+  bool stopped = false;           // callbacks.stop ended the run early
+  int64_t epoch = 0, step = 0;    // epochs and optimiser steps so far
+  std::vector<Metric> metrics{};  // of the objective
+  std::optional<Score> best{};    // first score of the kept weights on the validation images; empty without any
+  std::optional<Score> last{};    // that of the weights of the last epoch, if validated
   int64_t validation_images = 0;
-  std::optional<CrossValidatedAccuracy> cross_validated = {};  // only a probe has one
-  int64_t best_epoch = 0;     // epoch of the kept weights: the last one if nothing was validated; 0 for a probe
-  bool multi_label = false;   // metrics are then those of EpochResult
-  bool segmentation = false;  // likewise
-  bool tested = false;        // whether there are test images and the run is finished
-  int64_t test_images = 0;
-  double test_loss = 0, test_top1 = 0, test_top5 = 0;
-  int64_t skipped_images = 0;  // unreadable
-  int64_t skipped_steps = 0;   // non-finite
-  double seconds = 0;          // training time, including previous resumptions
+  std::optional<Score> cross_validated{};  // of a probe on the images that each fold of its cross-validation left out
+  int64_t best_epoch = 0;            // epoch of the kept weights: the last one if nothing was validated; 0 for a probe
+  std::optional<Evaluation> test{};  // if there are test images and the run is finished
+  int64_t skipped_images = 0;        // unreadable
+  int64_t skipped_steps = 0;         // non-finite
+  double seconds = 0;                // training time, including previous resumptions
   int processes = 1;
   CommunicationTimes communication = {};
+  std::string usage{};  // a command for the model, {} for its folder: "classify -m {} IMAGE"
 };
 
-// Trains a model; recipe.objective "probe": as train_probe (probe.h), "segment": as train_segment (segment_run.h). With
-// a communicator of K processes, each contributes `batch_size` images to every batch, which computes the same as one
-// process with K times the batch size. Rank 0 writes to the folder:
+// Trains a model as recipe.objective says.  With a communicator of K processes, each contributes `batch_size` images to
+// every batch, which computes the same as one process with K times the batch size.  Rank 0 writes to the folder:
 //   recipe.json                                    the recipe with every field
-//   metrics.csv, tensorboard/events.out.tfevents…  losses, accuracies and timings
+//   metrics.csv, tensorboard/events.out.tfevents…  losses, scores and timings
 //   checkpoints/{last,previous,best,ema}.safetensors
 //   model/                                         the best weights, in the layout of the Hugging Face hub: those of
 //                                                  the lowest validation loss; without validation images the last ones

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cmath>
 #include <csignal>
 #include <filesystem>
 #include <numeric>
@@ -22,7 +21,6 @@
 #include "vitrail/base/error.h"
 #include "vitrail/base/file_guard.h"
 #include "vitrail/base/parallel.h"
-#include "vitrail/data/metrics/metrics.h"
 #include "vitrail/train/objectives/cross_validation.h"
 #include "vitrail/train/recipe/default_recipe.h"
 #include "vitrail/train/recipe/recipe_inputs.h"
@@ -98,43 +96,18 @@ Status status_of(const train::Progress& p) {
                 .count = fmt::format("{}/{}", p.step, p.steps)};
   status.parts.push_back(time_left_text(p.seconds_left));
   if (trains) status.parts.push_back(fmt::format("loss {:.4f}", p.loss));
-  if (trains && !std::isnan(p.accuracy)) status.parts.push_back(fmt::format("top-1 {:.1f} %", 100 * p.accuracy));
+  for (const train::Score& score : p.scores)
+    status.parts.push_back(fmt::format("{} {:.1f} %", score.title, 100 * score.value));
   if (p.images_per_second > 0) status.parts.push_back(fmt::format("{:.0f} images/s", p.images_per_second));
   if (trains) status.parts.push_back(fmt::format("data wait {:.0f} %", 100 * p.data_wait));
   return status;
 }
 
-// The end of an epoch's line for a segmentation model.
-std::string segmentation_text(const train::EpochResult& e) {
-  std::string text;
-  if (e.validated) {
-    text += fmt::format("  validation: loss {:.4f}  mean IoU {:.4f} for a click, {:.4f} for a box, {} images",
-                        e.val_loss, e.val_top1, e.val_top5, e.val_images);
-  }
-  if (e.has_ema) text += fmt::format("  EMA {:.4f}, {:.4f}", e.ema_top1, e.ema_top5);
-  return text + fmt::format("  {}{}", duration_text(e.seconds), e.best ? "  best" : "");
-}
-
-// "95.00 % (86.3 to 98.3 of 60)", with the 95 % interval
-std::string short_accuracy(double fraction, int64_t images) {
-  const data::Interval interval = data::wilson_interval(fraction, images);
-  return fmt::format("{:5.2f} % ({:.1f} to {:.1f} of {})", 100 * fraction, 100 * interval.low, 100 * interval.high,
-                     images);
-}
-
 std::string epoch_line(const train::EpochResult& e) {
-  std::string line = fmt::format("epoch {:>3}  step {:>6}  loss {:.4f}", e.epoch, e.step, e.train_loss);
-  if (e.segmentation) return line + segmentation_text(e);
-  if (!e.multi_label) line += fmt::format("  top-1 {:5.2f} %", 100 * e.train_top1);
-  if (e.validated && e.multi_label) {
-    line += fmt::format("  validation: loss {:.4f}  mAP {:.4f}  F1 {:.4f} of {}", e.val_loss, e.val_top1, e.val_top5,
-                        e.val_images);
-  } else if (e.validated) {
-    line += fmt::format("  validation: loss {:.4f}  top-1 {}", e.val_loss, short_accuracy(e.val_top1, e.val_images));
-  }
-  if (e.has_ema && e.multi_label) line += fmt::format("  EMA {:.4f}", e.ema_top1);
-  if (e.has_ema && !e.multi_label) line += "  EMA " + short_accuracy(e.ema_top1, e.val_images);
-  return line + fmt::format("  {}{}", duration_text(e.seconds), e.best ? "  best" : "");
+  std::string line = fmt::format("epoch {:>3}  step {:>6}  loss {:.4f}", e.epoch, e.step, e.train.loss);
+  for (const train::Score& score : e.train.scores)
+    line += fmt::format("  {} {:5.2f} %", score.title, 100 * score.value);
+  return line + fmt::format("{}  {}{}", e.text, duration_text(e.seconds), e.best ? "  best" : "");
 }
 
 // The processes that mpirun started on one machine share its cores.
@@ -261,28 +234,19 @@ double time_left(const TrainCommandOptions& options, std::chrono::steady_clock::
   return std::max((*options.seconds - used) / trainings_of(options), 0.001);
 }
 
-// "top-1 95.00 % of 60 images (95 % interval 86.3 to 98.3 %)" or "mean average precision 0.8123 on 60 images"
-std::string metric_text(const train::TrainingResult& result, double value, int64_t images) {
-  if (result.segmentation) return fmt::format("mean IoU {:.4f} for a click on {} images", value, images);
-  return result.multi_label ? fmt::format("mean average precision {:.4f} on {} images", value, images)
-                            : "top-1 " + data::accuracy_text(value, images);
-}
-
 void print_end(const TrainCommandOptions& options, const train::TrainingResult& result,
                const std::function<void(const std::string&)>& print) {
   const std::string folder = std::filesystem::path(options.folder).lexically_normal().string();
   const auto in_folder = [&](const char* name) { return (std::filesystem::path(folder) / name).string(); };
-  if (result.best_top1) {
+  if (result.best) {
     const std::string weights = result.best_epoch > 0 ? fmt::format("best weights: epoch {}, ", result.best_epoch) : "";
-    print(weights + "held-out " + metric_text(result, *result.best_top1, result.validation_images));
+    print(weights + "held-out " + text_of(*result.best));
   }
-  if (const auto& validated = result.cross_validated)
-    print("cross-validated " + metric_text(result, validated->top1, validated->images));
-  if (result.tested) print("test " + metric_text(result, result.test_top1, result.test_images));
-  const char* const next = result.segmentation ? "segment -m {} IMAGE --point X,Y" : "classify -m {} IMAGE";
+  if (result.cross_validated) print("cross-validated " + text_of(*result.cross_validated));
+  if (result.test) print("test " + text_of(result.test->scores.front()));
   print("model: " + in_folder("model"));
   print("report: " + in_folder("report.html"));
-  print("next: vitrail " + fmt::format(fmt::runtime(next), shell_quoted(in_folder("model"))));
+  print("next: vitrail " + fmt::format(fmt::runtime(result.usage), shell_quoted(in_folder("model"))));
 }
 
 nlohmann::ordered_json json_of(const TrainCommandOptions& options, const train::TrainingResult& result) {
@@ -292,7 +256,7 @@ nlohmann::ordered_json json_of(const TrainCommandOptions& options, const train::
 }
 
 void add_folds(const train::CrossValidationResult& validated, nlohmann::ordered_json& json) {
-  const std::string name = validated.final.multi_label ? "cross_validated_map" : "cross_validated_top1";
+  const std::string name = "cross_validated_" + validated.metric.name;
   json["folds"] = validated.folds.size();
   json[name] = validated.mean.mean;
   json[name + "_interval"] = {validated.mean.interval.low, validated.mean.interval.high};

@@ -9,7 +9,6 @@
 #include "vitrail/base/error.h"
 #include "vitrail/base/file_lookup_internal.h"
 #include "vitrail/train/objectives/fold_images_internal.h"
-#include "vitrail/train/objectives/multi_label_internal.h"
 #include "vitrail/train/run/run_files_internal.h"
 #include "vitrail/train/run/run_folder_internal.h"
 
@@ -79,22 +78,23 @@ void check_folders(const std::vector<Recipe>& recipes, const TrainerOptions& opt
   if (options.resume) check_images_of_folds(options.folder, recipes, options.allow_changes);
 }
 
-std::string text_of(const CrossValidationResult& result, bool multi_label) {
+std::string summary_of(const CrossValidationResult& result) {
+  const bool is_share = result.metric.unit == ScoreUnit::share;
   const auto rounded = [&](double value) {
-    const double unit = multi_label ? 1e-4 : 1e-2;
-    return std::round((multi_label ? value : 100 * value) / unit) * unit;
+    const double unit = is_share ? 1e-2 : 1e-4;
+    return std::round((is_share ? 100 * value : value) / unit) * unit;
   };
   const MeanInterval& mean = result.mean;
-  return str(result.folds.size(), "-fold cross-validation: mean ", metric_names(multi_label).first_title, " ",
-             rounded(mean.mean), multi_label ? "" : " %", " on ", result.images, " images (95 % interval ",
-             rounded(mean.interval.low), " to ", rounded(mean.interval.high), multi_label ? ")" : " %)");
+  const char* const percent = is_share ? " %" : "";
+  return str(result.folds.size(), "-fold cross-validation: mean ", result.metric.title, " ", rounded(mean.mean),
+             percent, " on ", result.images, " images (95 % interval ", rounded(mean.interval.low), " to ",
+             rounded(mean.interval.high), percent, ")");
 }
 
-void write_results(const std::filesystem::path& folder, const CrossValidationResult& result, bool multi_label) {
-  const std::string name = metric_names(multi_label).first;
+void write_results(const std::filesystem::path& folder, const CrossValidationResult& result) {
   const nlohmann::ordered_json json{{"folds", result.folds.size()},
                                     {"images", result.images},
-                                    {name, result.folds},
+                                    {result.metric.name, result.folds},
                                     {"mean", result.mean.mean},
                                     {"standard_deviation", result.mean.deviation},
                                     {"interval", {result.mean.interval.low, result.mean.interval.high}}};
@@ -141,14 +141,14 @@ CrossValidationResult cross_validate(const Recipe& given, int64_t folds, const T
     fold_options.folder = folder_of_fold(options, fold);
     result.final = train(recipes[static_cast<size_t>(fold) - 1], fold_options, callbacks);
     if (result.final.stopped) return result;
-    result.folds.push_back(result.final.last_top1.value());
+    result.metric = result.final.last.value();
+    result.folds.push_back(result.final.last->value);
     result.images += result.final.validation_images;
   }
   result.mean = mean_interval(result.folds);
-  const bool multi_label = result.final.multi_label;
-  const std::string text = text_of(result, multi_label);
+  const std::string text = summary_of(result);
   log(text);
-  if (is_root) write_results(options.folder, result, multi_label);
+  if (is_root) write_results(options.folder, result);
   log("final model, on all images");
   Recipe final_recipe = recipe;
   final_recipe.data.holdout = 0;

@@ -19,7 +19,8 @@ struct MeanInterval {
 MeanInterval mean_interval(std::span<const double> values);
 
 struct CrossValidationResult {
-  std::vector<double> folds;  // top-1 accuracy on each fold, or mean average precision with several labels
+  Metric metric;              // the objective's first
+  std::vector<double> folds;  // its value on each fold
   MeanInterval mean;
   int64_t images = 0;    // over all folds: each training image once
   TrainingResult final;  // the model of all images; stopped: callbacks.stop ended a fold or this run early

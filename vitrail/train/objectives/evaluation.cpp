@@ -11,7 +11,7 @@ namespace vitrail::train {
 namespace {
 
 // Adds one image with these logits [classes] to the sums in `result`.
-void add_image(const float* logits, int64_t classes, int64_t label, int64_t sample, Evaluation& result) {
+void add_image(const float* logits, int64_t classes, int64_t label, int64_t sample, ClassEvaluation& result) {
   int64_t best = 0, rank = 0;  // rank: position of the label among the classes, in the order of data::top_k
   double sum = 0;              // Σ exp(logit − largest logit)
   for (int64_t c = 1; c < classes; ++c) {
@@ -32,7 +32,7 @@ void add_image(const float* logits, int64_t classes, int64_t label, int64_t samp
 }
 
 // Adds one image with these targets [classes] of 0 and 1.
-void add_labels(const float* logits, const float* targets, int64_t classes, Evaluation& result) {
+void add_labels(const float* logits, const float* targets, int64_t classes, ClassEvaluation& result) {
   std::vector<int64_t> labels;
   double loss = 0;
   for (int64_t c = 0; c < classes; ++c) {
@@ -46,7 +46,7 @@ void add_labels(const float* logits, const float* targets, int64_t classes, Eval
   ++result.images;
 }
 
-void add_batch(const data::Batch& batch, const Tensor& logits, int64_t classes, Evaluation& result) {
+void add_batch(const data::Batch& batch, const Tensor& logits, int64_t classes, ClassEvaluation& result) {
   const auto* rows = logits.data<float>();
   for (int64_t i = 0; i < logits.size(0); ++i) {
     if (batch.targets.defined()) {
@@ -67,11 +67,11 @@ void keep_worst(std::vector<Misclassification>& worst) {
   if (worst.size() > kMaxMisclassifications) worst.resize(kMaxMisclassifications);
 }
 
-Evaluation evaluate(models::VisionTransformer& model, data::Loader& loader, int64_t classes,
-                    const std::function<void(int64_t, int64_t)>& progress) {
+ClassEvaluation evaluate(models::VisionTransformer& model, data::Loader& loader, int64_t classes,
+                         const std::function<void(int64_t, int64_t)>& progress) {
   const autograd::NoGrad no_grad;
   model.eval();
-  Evaluation result;
+  ClassEvaluation result;
   result.confusion.assign(static_cast<size_t>(classes), std::vector<int64_t>(static_cast<size_t>(classes)));
   loader.start(0);
   for (int64_t step = 1; auto batch = loader.next(); ++step) {

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cstdio>
-
 #include "vitrail/base/error.h"
-#include "vitrail/data/metrics/metrics.h"
 #include "vitrail/train/objectives/multi_label_internal.h"
 
 namespace vitrail::train {
@@ -24,20 +21,20 @@ void check_multi_label(const Recipe& recipe, int processes) {
   if (!problems.empty()) throw Error(recipe.data.train + ": its images have several labels:" + problems);
 }
 
-MetricNames metric_names(bool multi_label) {
-  if (multi_label) return {"map", "f1", "mean average precision", "F1"};
-  return {"top1", "top5", "top-1", "top-5"};
-}
-
-MetricNames segmentation_metric_names() {
-  return {"click_iou", "box_iou", "mean IoU for one click", "mean IoU for a box"};
-}
-
-std::string first_metric_text(bool multi_label, double value, int64_t images) {
-  if (!multi_label) return data::accuracy_text(value, images);
-  char text[64];
-  std::snprintf(text, sizeof text, "%.4f on %lld images", value, static_cast<long long>(images));
-  return text;
+Metrics classification_metrics(bool multi_label, size_t classes) {
+  if (multi_label) {
+    return {.each = {{"map", "mean average precision", "mean average precision {}", ScoreUnit::percent},
+                     {"f1", "F1", "F1 {}", ScoreUnit::percent}},
+            .chart = "Mean average precision",
+            .line = "mAP {0}  F1 {1} of {n}",
+            .average_line = "{0}"};
+  }
+  return {.each = {{"top1", "top-1", "top-1 {}", ScoreUnit::share}, {"top5", "top-5", "top-5 {}", ScoreUnit::share}},
+          .chart = "Top-1 accuracy",
+          .line = "top-1 {0}",
+          .average_line = "{0}",
+          .in_training = true,
+          .in_report = classes > 5 ? size_t{2} : size_t{1}};
 }
 
 }  // namespace vitrail::train

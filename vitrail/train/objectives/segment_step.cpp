@@ -2,9 +2,7 @@
 #include "vitrail/train/objectives/segment_step_internal.h"
 
 #include <algorithm>
-#include <cmath>
 
-#include "vitrail/autograd/engine.h"
 #include "vitrail/autograd/variable.h"
 #include "vitrail/ops/elementwise.h"
 #include "vitrail/ops/embedding.h"
@@ -56,15 +54,6 @@ Tensor targets_of(const std::vector<DrawnPrompt*>& prompts) {
   for (const DrawnPrompt* prompt : prompts)
     to = std::copy(prompt->target.pixels.begin(), prompt->target.pixels.end(), to);
   return targets;
-}
-
-double mean_best_iou(const SegmentLoss& loss) {
-  double sum = 0;
-  const int64_t masks = loss.iou.size(1);
-  for (size_t i = 0; i < loss.best.size(); ++i) {
-    sum += loss.iou.data<float>()[static_cast<int64_t>(i) * masks + loss.best[i]];
-  }
-  return sum / static_cast<double>(loss.best.size());
 }
 
 // The mask of the highest predicted IoU among those of different extent.
@@ -144,9 +133,9 @@ void SegmentStep::correct(const models::SamMasks& masks, Prompts& prompts) const
   prompts.mask_logits = chosen;
 }
 
-SegmentBatchResult SegmentStep::accumulate(std::vector<DrawnSample> batch, double share) {
+BatchResult SegmentStep::accumulate(std::vector<DrawnSample> batch, const Backward& backward) {
   std::erase_if(batch, [](const DrawnSample& sample) { return sample.prompts.empty(); });
-  SegmentBatchResult result{.images = static_cast<int64_t>(batch.size())};
+  BatchResult result{.images = static_cast<int64_t>(batch.size())};
   if (batch.empty()) return result;
   Prompts prompts;
   for (size_t i = 0; i < batch.size(); ++i) {
@@ -156,7 +145,7 @@ SegmentBatchResult SegmentStep::accumulate(std::vector<DrawnSample> batch, doubl
     }
   }
   prompts.targets = targets_of(prompts.each);
-  result.prompts = prompts.size();
+  result.weight = static_cast<double>(prompts.size());
   const ops::MixedPrecision precision(recipe_.precision == "bf16" ? DType::bf16 : DType::f32);
   const Tensor maps = model_.image_encoder().neck(features(batch));
   const int64_t cells = maps.numel() / maps.size(0), dim = maps.size(3);
@@ -167,16 +156,11 @@ SegmentBatchResult SegmentStep::accumulate(std::vector<DrawnSample> batch, doubl
   std::vector<Tensor> losses;
   for (int64_t round = 0; round < rounds; ++round) {
     const models::SamMasks masks = predict(images, prompts);
-    const SegmentLoss loss = segment_loss(masks, prompts.targets, *recipe_.segment);
-    if (round == 0) result.iou = mean_best_iou(loss);
-    losses.push_back(loss.loss);
+    losses.push_back(segment_loss(masks, prompts.targets, *recipe_.segment).loss);
     if (round + 1 < rounds) correct(masks, prompts);
   }
   const std::vector<double> weights(losses.size(), 1 / static_cast<double>(rounds));
-  const Tensor loss = ops::weighted_sum(losses, weights);
-  result.loss = loss.item<double>();
-  if (std::isfinite(result.loss)) autograd::backward(loss, Tensor::full(loss.shape(), share, loss.dtype()));
-  return result;
+  return backward(ops::weighted_sum(losses, weights), result);
 }
 
 }  // namespace vitrail::train

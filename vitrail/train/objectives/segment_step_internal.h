@@ -1,21 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Forward and backward pass of a batch of segmentation training.
+// The loss of a batch of segmentation training.
 #include <optional>
 #include <vector>
 
 #include "vitrail/models/sam/sam.h"
 #include "vitrail/sam/embedding_cache.h"
+#include "vitrail/train/objectives/objective.h"
 #include "vitrail/train/objectives/segment_draw_internal.h"
 #include "vitrail/train/objectives/segment_loss_internal.h"
 
 namespace vitrail::train {
-
-struct SegmentBatchResult {
-  double loss = 0;  // mean over the prompts and rounds
-  double iou = 0;   // mean of the first round's best masks
-  int64_t images = 0, prompts = 0;
-};
 
 class SegmentStep {
  public:
@@ -23,9 +18,9 @@ class SegmentStep {
   // this object.
   SegmentStep(const Recipe& recipe, const models::Sam& model, const std::filesystem::path& cache);
 
-  // Accumulates the gradients of the mean loss, times `share`.  A batch without prompts does nothing.  A loss that is
-  // not finite has no backward pass.
-  SegmentBatchResult accumulate(std::vector<DrawnSample> batch, double share);
+  // Passes the mean loss over the prompts and rounds to `backward`, with their number as weight.  A batch without
+  // prompts does nothing.
+  BatchResult accumulate(std::vector<DrawnSample> batch, const Backward& backward);
 
  private:
   struct Prompts;  // those of a batch, which grow from round to round

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <utility>
 
-#include "vitrail/autograd/engine.h"
 #include "vitrail/autograd/variable.h"
 #include "vitrail/base/error.h"
 #include "vitrail/nn/dropout.h"
@@ -14,12 +13,6 @@
 
 namespace vitrail::train {
 namespace {
-
-std::vector<std::string> frozen_of(const ModelRecipe& model) {
-  std::vector<std::string> frozen = model.freeze;
-  if (model.linear_probe) frozen.push_back("regex:(?!head).*");  // all names that do not start with "head"
-  return frozen;
-}
 
 int64_t count_correct(const models::VisionTransformer::Heads& heads, const Tensor& labels) {
   const autograd::NoGrad no_grad;
@@ -47,20 +40,19 @@ data::Batch placeholder_batch(const data::Batch& empty) {
 
 }  // namespace
 
-TrainingStep::TrainingStep(const Recipe& recipe, models::VisionTransformer& model, int64_t steps_per_epoch,
-                           std::unique_ptr<Teacher> teacher, const ProcessGroup& group, Tensor class_weights)
+TrainingStep::TrainingStep(const Recipe& recipe, models::VisionTransformer& model, const ProcessGroup& group,
+                           std::unique_ptr<Teacher> teacher, Tensor class_weights)
     : recipe_(recipe),
       group_(group),
       model_(model),
       teacher_(std::move(teacher)),
-      class_weights_(std::move(class_weights)),
-      update_(recipe, model, frozen_of(recipe.model), steps_per_epoch, group) {
+      class_weights_(std::move(class_weights)) {
   model_.checkpoint_blocks(recipe.model.activation_checkpointing);
 }
 
-void TrainingStep::set_epoch(double epoch) {
+void TrainingStep::set_patch_drop(double epochs) {
   const std::optional<TokenDropRecipe>& drop = recipe_.token_drop;
-  const bool active = drop && epoch < drop->until * static_cast<double>(recipe_.epochs);
+  const bool active = drop && epochs < drop->until * static_cast<double>(recipe_.epochs);
   model_.drop_patches_in_training(active ? drop->rate : model_.config().patch_drop_rate);
 }
 
@@ -88,17 +80,6 @@ Tensor TrainingStep::loss_of(const models::VisionTransformer::Heads& heads, cons
   return ops::weighted_sum({loss, distillation_loss}, {1 - distillation.alpha, distillation.alpha});
 }
 
-// Combines the results of all processes.
-BatchResult TrainingStep::combine(const BatchResult& local) const {
-  if (group_.size() == 1) return local;
-  const double loss = local.images > 0 ? local.loss * local.weight : 0;
-  std::vector<double> sums{loss, static_cast<double>(local.correct), static_cast<double>(local.images), local.weight};
-  group_.all_reduce_sum(sums);
-  BatchResult all{.correct = std::llround(sums[1]), .images = std::llround(sums[2]), .weight = sums[3]};
-  if (all.images > 0) all.loss = sums[0] / sums[3];
-  return all;
-}
-
 // The divisor of the mean loss (ops::cross_entropy).
 double TrainingStep::weight_of(const data::Batch& batch) const {
   if (!class_weights_.defined() || batch.targets.defined()) return static_cast<double>(batch.labels.numel());
@@ -108,41 +89,24 @@ double TrainingStep::weight_of(const data::Batch& batch) const {
   return weight;
 }
 
-void TrainingStep::run_backward(const Tensor& loss, double weight, bool last) {
-  const autograd::BackwardOptions options = last ? update_.all_reduce().begin() : autograd::BackwardOptions{};
-  try {
-    autograd::backward(loss, Tensor::full(loss.shape(), weight, loss.dtype()), options);
-  } catch (...) {
-    if (last) update_.all_reduce().finish();
-    throw;
-  }
-}
-
-BatchResult TrainingStep::accumulate(const data::Batch& given, const BatchPosition& position) {
+BatchResult TrainingStep::accumulate(const data::Batch& given, const BatchPosition& position,
+                                     const Backward& backward) {
   BatchResult local{.images = given.images.size(0)};
   if (local.images == 0 && group_.size() == 1) return local;
   const data::Batch batch = local.images > 0 ? given : placeholder_batch(given);
   const nn::RandomScope random(recipe_.seed, position.number, batch.positions);
   const ops::MixedPrecision precision(recipe_.precision == "bf16" ? DType::bf16 : DType::f32);
+  set_patch_drop(position.epochs);
   model_.train();
   const models::VisionTransformer::Heads heads = model_.forward_heads(batch.images);
   const Tensor loss = loss_of(heads, batch);
-  std::string problem;
   if (local.images > 0) {
-    local.loss = loss.item<double>();
     local.weight = weight_of(batch);
     local.correct = count_correct(heads, batch.labels);
-    if (!std::isfinite(local.loss))
-      problem = str("the loss is ", local.loss, "; first not finite: ", first_non_finite_layer(model_, batch.images));
+    if (const double value = loss.item<double>(); !std::isfinite(value))
+      local.problem = str("the loss is ", value, "; first not finite: ", first_non_finite_layer(model_, batch.images));
   }
-  const BatchResult all = combine(local);
-  if (!std::isfinite(all.loss)) {
-    update_.reject(group_.first_nonempty_text(problem));
-  } else if (all.images > 0) {
-    const double share = local.weight / all.weight;
-    run_backward(loss, share / static_cast<double>(position.count), position.index + 1 == position.count);
-  }
-  return all;
+  return backward(loss, local);
 }
 
 }  // namespace vitrail::train

@@ -22,20 +22,20 @@ double checked_finite(const nlohmann::ordered_json& value, const std::string& na
 class CheckedObject {
  public:
   CheckedObject(const nlohmann::ordered_json& object, std::string where) : object_(object), where_(std::move(where)) {}
-  int64_t count(const char* name, int64_t max = kMaxCount, int64_t min = 0) const {
+  int64_t count(const std::string& name, int64_t max = kMaxCount, int64_t min = 0) const {
     return checked_count(object_.at(name), path(name), min, max);
   }
-  double number(const char* name, double min = -kMaxNumber, double max = kMaxNumber) const {
+  double number(const std::string& name, double min = -kMaxNumber, double max = kMaxNumber) const {
     return checked_number(object_.at(name), path(name), min, max);
   }
-  double finite(const char* name, double min = -kMaxNumber, double max = kMaxNumber) const {
+  double finite(const std::string& name, double min = -kMaxNumber, double max = kMaxNumber) const {
     return checked_finite(object_.at(name), path(name), min, max);
   }
-  bool boolean(const char* name) const { return object_.at(name).get<bool>(); }
-  std::string text(const char* name) const { return object_.at(name).get<std::string>(); }
+  bool boolean(const std::string& name) const { return object_.at(name).get<bool>(); }
+  std::string text(const std::string& name) const { return object_.at(name).get<std::string>(); }
 
  private:
-  std::string path(const char* name) const { return where_ + "." + name; }
+  std::string path(const std::string& name) const { return where_ + "." + name; }
   const nlohmann::ordered_json& object_;
   std::string where_;
 };

@@ -7,9 +7,8 @@
 #include "vitrail/base/error.h"
 #include "vitrail/base/text.h"
 #include "vitrail/data/metrics/metrics.h"
-#include "vitrail/train/objectives/multi_label_internal.h"
+#include "vitrail/train/report/classifier_report_internal.h"
 #include "vitrail/train/run/run_folder_internal.h"
-#include "vitrail/train/run/unreadable_images_internal.h"
 
 namespace vitrail::train {
 namespace {
@@ -33,23 +32,19 @@ std::string class_list(const std::vector<std::string>& classes) {
 
 std::string results_of(const ReportInput& input) {
   const Counters& counters = *input.counters;
-  const bool several = input.data->multi_label;
-  const MetricNames names = metric_names(several);
   std::string text;
-  if (counters.best.top1 >= 0 && input.data->validation.dataset) {
-    const int64_t images = validated_images(counters, input.data->validation.size());
-    text += str("- Held-out images: ", names.first_title, " ",
-                first_metric_text(several, std::max(0.0, counters.best.top1), images));
+  if (counters.best.score >= 0 && input.images.validation > 0) {
+    const Score best{input.metrics->each.front(), counters.best.score,
+                     validated_images(counters, input.images.validation)};
+    text += "- Held-out images: " + text_of(best);
     text += input.search ? ".\n" : str(", epoch ", counters.best_epoch, ". These images chose the weights.\n");
   }
   if (input.search && input.search->folds > 0) {
     text += str("- ", input.search->folds, "-fold cross-validation, which chose the L2 penalty: top-1 ",
                 data::accuracy_text(input.search->held_out_fit().top1, input.search->samples), ".\n");
   }
-  if (counters.tested && input.data->test.dataset)
-    text +=
-        str("- Test images: ", names.first_title, " ",
-            first_metric_text(several, counters.test_top1, tested_images(counters, input.data->test.size())), ".\n");
+  if (counters.tested && input.images.test > 0)
+    text += "- Test images: " + text_of(tested(counters, input.images.test).scores.front()) + ".\n";
   for (const auto& [name, value] : input.environment) {
     if (name == kCrossValidation) text += "- " + value + ".\n";
   }
@@ -74,14 +69,13 @@ std::string training_of(const ReportInput& input) {
 
 }  // namespace
 
-std::string model_card(const ReportInput& input) {
+std::string classifier_card(const ReportInput& input, const std::vector<std::string>& classes) {
   const std::string& init = input.recipe->model.init;
-  const std::vector<std::string>& classes = input.data->classes;
   return str(
       "---\nlibrary_name: vitrail\npipeline_tag: image-classification\n",
       "tags: [vision-transformer, image-classification]\n", init.empty() ? "" : "base_model: " + quoted(init) + "\n",
-      "---\n# ", input.config->architecture, "\n\n", origin_of(input), " on ", input.data->train.size(), " images of ",
-      classes.size(), " classes: ", class_list(classes), ".\n\n",
+      "---\n# ", input.subject, "\n\n", origin_of(input), " on ", input.images.training, " images of ", classes.size(),
+      " classes: ", class_list(classes), ".\n\n",
       "```sh\nvitrail classify -m FOLDER IMAGE    # FOLDER: the folder of this file\n```\n\n## Results\n\n",
       results_of(input), "\n## Training\n\n", training_of(input), " in ", std::llround(input.counters->seconds),
       " s. The run's `recipe.json` has all settings, `report.html` the curves, metrics by class and mistakes.\n");

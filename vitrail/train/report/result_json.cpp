@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 
 #include "vitrail/data/augment/interval_json_internal.h"
-#include "vitrail/train/objectives/multi_label_internal.h"
 
 namespace vitrail::train {
 namespace {
@@ -27,35 +26,36 @@ const char* name_of(Progress::Phase phase) {
   return "";
 }
 
+// The first score; `otherwise` if there is none.
+Json first_of(const std::vector<Score>& scores, const Json& otherwise) {
+  return scores.empty() ? otherwise : Json(scores.front().value);
+}
+
 }  // namespace
 
 std::string result_json(const TrainingResult& result) {
-  const MetricNames names = result.segmentation ? segmentation_metric_names() : metric_names(result.multi_label);
-  const std::string first = names.first, second = names.second;
   Json json{{"epochs", result.epoch},
             {"steps", result.step},
-            {"held_out_" + first, nullptr},
+            {"held_out_" + result.metrics.at(0).name, nullptr},
             {"best_epoch", nullptr},
             {"seconds", result.seconds}};
-  // Only an accuracy has an interval that follows from the number of images.
-  const bool has_intervals = !result.segmentation && !result.multi_label;
-  const auto add = [&](const std::string& name, double value, int64_t images) {
-    json[name] = value;
-    if (has_intervals) json[name + "_interval"] = data::interval_json(value, images);
+  const auto add = [&](const std::string& prefix, const Score& score) {
+    const std::string name = prefix + score.name;
+    json[name] = score.value;
+    if (score.unit == ScoreUnit::share) json[name + "_interval"] = data::interval_json(score.value, score.images);
   };
   if (result.best_epoch > 0) json["best_epoch"] = result.best_epoch;
-  if (result.best_top1) {
-    add("held_out_" + first, *result.best_top1, result.validation_images);
-    json["held_out_images"] = result.validation_images;
+  if (result.best) {
+    add("held_out_", *result.best);
+    json["held_out_images"] = result.best->images;
   }
-  if (const auto& validated = result.cross_validated) {
-    add("cross_validated_top1", validated->top1, validated->images);
-    json["cross_validated_images"] = validated->images;
+  if (result.cross_validated) {
+    add("cross_validated_", *result.cross_validated);
+    json["cross_validated_images"] = result.cross_validated->images;
   }
-  if (result.tested) {
-    add("test_" + first, result.test_top1, result.test_images);
-    add("test_" + second, result.test_top5, result.test_images);
-    json["test_images"] = result.test_images;
+  if (result.test) {
+    for (const Score& score : result.test->scores) add("test_", score);
+    json["test_images"] = result.test->images;
   }
   if (result.skipped_images > 0) json["skipped_images"] = result.skipped_images;
   if (result.skipped_steps > 0) json["skipped_steps"] = result.skipped_steps;
@@ -75,7 +75,7 @@ std::string progress_json(const Progress& p) {
               {"step", p.step},
               {"steps", p.steps},
               {"loss", p.loss},
-              {"accuracy", p.accuracy},
+              {"accuracy", first_of(p.scores, nullptr)},
               {"images_per_second", p.images_per_second},
               {"seconds_left", p.seconds_left}}
       .dump();
@@ -84,15 +84,15 @@ std::string progress_json(const Progress& p) {
 std::string epoch_json(const EpochResult& e) {
   Json json{{"epoch", e.epoch},
             {"step", e.step},
-            {"train_loss", e.train_loss},
-            {"train_top1", e.train_top1},
+            {"train_loss", e.train.loss},
+            {"train_top1", first_of(e.train.scores, 0.0)},
             {"val_loss", nullptr},
             {"val_top1", nullptr},
             {"best", e.best},
             {"seconds", e.seconds}};
-  if (e.validated) {
-    json["val_loss"] = e.val_loss;
-    json["val_top1"] = e.val_top1;
+  if (e.validation) {
+    json["val_loss"] = e.validation->loss;
+    json["val_top1"] = first_of(e.validation->scores, nullptr);
   }
   return json.dump();
 }

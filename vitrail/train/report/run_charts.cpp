@@ -12,24 +12,29 @@
 namespace vitrail::train {
 namespace {
 
+constexpr size_t kMinColumns = 9;   // of metrics.csv, with one score
 constexpr size_t kMaxPoints = 400;  // per curve, about the resolution of a chart
 
 // The values of a row of metrics.csv that the charts show.
 struct Point {
-  double epoch, loss, top1, rate, minutes;
+  double epoch, loss, score, rate, minutes;
 };
 
 // The rows of metrics.csv by event: "train", "val", "val_ema".
 std::map<std::string, std::vector<Point>> read_metrics(const std::filesystem::path& csv) {
   std::map<std::string, std::vector<Point>> points;
   std::ifstream file(csv);
+  size_t columns = 0;  // without the event
   for (std::string line; std::getline(file, line);) {
     std::istringstream fields(line);
     std::string event, field;
     std::getline(fields, event, ',');
     std::vector<double> values;
     while (std::getline(fields, field, ',')) values.push_back(std::strtod(field.c_str(), nullptr));
-    if (values.size() == 10) points[event].push_back({values[1], values[2], values[3], values[5], values[9] / 60});
+    if (event == "event" && values.size() >= kMinColumns) columns = values.size();
+    if (event == "event" || columns == 0 || values.size() != columns) continue;
+    const double rate = values[columns - 5], seconds = values[columns - 1];
+    points[event].push_back({values[1], values[2], values[3], rate, seconds / 60});
   }
   return points;
 }
@@ -87,15 +92,15 @@ std::vector<Chart> metric_charts(const std::filesystem::path& csv, const std::st
       if (const auto found = points.find(event); found != points.end())
         shown.push_back(make_curve(name, found->second, x, y));
     }
-    if (!of_training && y == &Point::top1) std::erase_if(shown, [](const Curve& c) { return c.name == "training"; });
+    if (!of_training && y == &Point::score) std::erase_if(shown, [](const Curve& c) { return c.name == "training"; });
     return shown;
   };
   std::vector<Curve> rate;
   if (const auto found = points.find("train"); found != points.end())
     rate.push_back(make_curve("learning rate", found->second, &Point::epoch, &Point::rate));
   return {{"Loss", "epoch", false, curves(&Point::epoch, &Point::loss)},
-          {metric, "epoch", true, curves(&Point::epoch, &Point::top1)},
-          {metric + " against time", "minutes", true, curves(&Point::minutes, &Point::top1)},
+          {metric, "epoch", true, curves(&Point::epoch, &Point::score)},
+          {metric + " against time", "minutes", true, curves(&Point::minutes, &Point::score)},
           {"Learning rate", "epoch", false, rate}};
 }
 

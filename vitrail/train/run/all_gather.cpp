@@ -33,7 +33,7 @@ std::vector<Misclassification> gather_worst(const ProcessGroup& group, const std
 
 }  // namespace
 
-Evaluation all_gather(const ProcessGroup& group, Evaluation local) {
+ClassEvaluation all_gather(const ProcessGroup& group, ClassEvaluation local) {
   if (group.size() == 1) return local;
   const auto own = static_cast<double>(local.images);
   std::vector<double> values{own, static_cast<double>(local.skipped), local.loss * own, std::round(local.top1 * own),
@@ -41,7 +41,7 @@ Evaluation all_gather(const ProcessGroup& group, Evaluation local) {
   for (const auto& row : local.confusion) values.insert(values.end(), row.begin(), row.end());
   group.all_reduce_sum(values);
   const double images = std::max(1.0, values[0]);
-  Evaluation all;
+  ClassEvaluation all;
   all.images = std::llround(values[0]);
   all.skipped = std::llround(values[1]);
   all.loss = values[2] / images;

@@ -8,6 +8,6 @@ namespace vitrail::train {
 
 // Combines the evaluations of all processes, each of its own images, to one of all images.  All processes get the same
 // result.
-Evaluation all_gather(const ProcessGroup& group, Evaluation local);
+ClassEvaluation all_gather(const ProcessGroup& group, ClassEvaluation local);
 
 }  // namespace vitrail::train

@@ -31,33 +31,70 @@ RunningSums sums_from_json(const Json& json, const std::string& name) {
   return sums;
 }
 
-Json epoch_to_json(const EpochResult& e) {
-  return {
-      {"epoch", e.epoch},       {"step", e.step},         {"train_loss", e.train_loss}, {"train_top1", e.train_top1},
-      {"val_loss", e.val_loss}, {"val_top1", e.val_top1}, {"val_top5", e.val_top5},     {"val_images", e.val_images},
-      {"ema_loss", e.ema_loss}, {"ema_top1", e.ema_top1}, {"ema_top5", e.ema_top5},     {"validated", e.validated},
-      {"has_ema", e.has_ema},   {"best", e.best},         {"seconds", e.seconds}};
+constexpr size_t kMinScores = 2;  // that a checkpoint has; missing ones are 0
+
+std::string key_of(const std::string& prefix, size_t score) {
+  return prefix + (score == 0 ? "_top1" : score == 1 ? "_top5" : str("_score", score + 1));
 }
 
-EpochResult epoch_from_json(const Json& json) {
+double value_of(const Evaluation& evaluation, size_t score) {
+  return score < evaluation.scores.size() ? evaluation.scores[score].value : 0;
+}
+
+size_t count_of(const Evaluation& evaluation) { return std::max(evaluation.scores.size(), kMinScores); }
+
+void add_evaluation(Json& json, const std::string& prefix, const Evaluation& evaluation) {
+  json[prefix + "_loss"] = evaluation.loss;
+  for (size_t i = 0; i < count_of(evaluation); ++i) json[key_of(prefix, i)] = value_of(evaluation, i);
+}
+
+Json epoch_to_json(const EpochResult& e) {
+  Json json{{"epoch", e.epoch}, {"step", e.step}, {"train_loss", e.train.loss}, {"train_top1", value_of(e.train, 0)}};
+  add_evaluation(json, "val", e.validation.value_or(Evaluation{}));
+  json["val_images"] = e.validation ? e.validation->images : 0;
+  add_evaluation(json, "ema", e.average.value_or(Evaluation{}));
+  json["validated"] = e.validation.has_value();
+  json["has_ema"] = e.average.has_value();
+  json["best"] = e.best;
+  json["seconds"] = e.seconds;
+  return json;
+}
+
+Evaluation evaluation_from(const CheckedObject& values, const std::string& prefix, int64_t images,
+                           const std::vector<Metric>& metrics) {
+  std::vector<double> scores;
+  for (size_t i = 0; i < metrics.size(); ++i) scores.push_back(values.number(key_of(prefix, i), 0, 1));
+  return {values.number(prefix + "_loss"), images, scores_of(metrics, scores, images)};
+}
+
+EpochResult epoch_from_json(const Json& json, const std::vector<Metric>& metrics) {
   const CheckedObject values(json, "history");
   EpochResult e;
   e.epoch = values.count("epoch");
   e.step = values.count("step");
-  e.train_loss = values.number("train_loss");
-  e.train_top1 = values.number("train_top1", 0, 1);
-  e.val_loss = values.number("val_loss");
-  e.val_top1 = values.number("val_top1", 0, 1);
-  e.val_top5 = values.number("val_top5", 0, 1);
-  if (json.contains("val_images")) e.val_images = values.count("val_images");  // absent in old checkpoints
-  e.ema_loss = values.number("ema_loss");
-  e.ema_top1 = values.number("ema_top1", 0, 1);
-  e.ema_top5 = values.number("ema_top5", 0, 1);
-  e.validated = values.boolean("validated");
-  e.has_ema = values.boolean("has_ema");
+  e.train.loss = values.number("train_loss");
+  e.train.scores = scores_of(metrics, {values.number("train_top1", 0, 1)}, 0);
+  const int64_t images = json.contains("val_images") ? values.count("val_images") : 0;  // absent in old checkpoints
+  const Evaluation validation = evaluation_from(values, "val", images, metrics),
+                   average = evaluation_from(values, "ema", images, metrics);
+  if (values.boolean("validated")) e.validation = validation;
+  if (values.boolean("has_ema")) e.average = average;
   e.best = values.boolean("best");
   e.seconds = values.finite("seconds", 0, kMaxSeconds);
   return e;
+}
+
+Json test_to_json(const Evaluation& test) {
+  Json json = Json::array({test.loss});
+  for (size_t i = 0; i < count_of(test); ++i) json.push_back(value_of(test, i));
+  return json;
+}
+
+Evaluation test_from(const Json& json, int64_t images, const std::vector<Metric>& metrics) {
+  const CheckedArray values(json, "test", 1 + std::max(metrics.size(), kMinScores));
+  std::vector<double> scores;
+  for (size_t i = 0; i < metrics.size(); ++i) scores.push_back(values.number(i + 1, 0, 1));
+  return {values.number(0), images, scores_of(metrics, scores, images)};
 }
 
 // The name as this program makes it: without a folder, so that it stays in the run.
@@ -77,7 +114,7 @@ std::string event_name_from(const CheckedObject& values) {
 std::string Counters::to_json() const {
   Json json{{"epoch", sums_to_json(epoch)},
             {"interval", sums_to_json(interval)},
-            {"best_top1", best.top1},
+            {"best_top1", best.score},
             {"best_loss", best.loss},
             {"best_epoch", best_epoch},
             {"best_is_average", best_is_average},
@@ -91,25 +128,25 @@ std::string Counters::to_json() const {
             {"event_name", event_name},
             {"tested", tested},
             {"exchange", {communication.seconds, communication.overlapped, communication.waited}},
-            {"test", {test_loss, test_top1, test_top5}},
-            {"test_images", test_images}};
+            {"test", test_to_json(test)},
+            {"test_images", test.images}};
   for (const EpochResult& result : history) json["history"].push_back(epoch_to_json(result));
   return json.dump();
 }
 
-Counters Counters::from_json(const std::string& text) {
+Counters Counters::from_json(const std::string& text, const std::vector<Metric>& metrics) {
   try {
     const Json json = models::parse_json(text, "counters");
     const CheckedObject values(json, "counters");
     Counters counters;
     counters.epoch = sums_from_json(json.at("epoch"), "epoch");
     counters.interval = sums_from_json(json.at("interval"), "interval");
-    counters.best.top1 = values.number("best_top1", -1, 1);
+    counters.best.score = values.number("best_top1", -1, 1);
     // Old checkpoints have no loss: of equal accuracies they kept the earlier epoch.
     counters.best.loss = json.contains("best_loss") ? values.number("best_loss") : std::nan("");
     counters.best_epoch = values.count("best_epoch");
     counters.best_is_average = values.boolean("best_is_average");
-    for (const Json& item : json.at("history")) counters.history.push_back(epoch_from_json(item));
+    for (const Json& item : json.at("history")) counters.history.push_back(epoch_from_json(item, metrics));
     counters.skipped_images = values.count("skipped_images");
     counters.skipped_steps = values.count("skipped_steps");
     counters.skipped_in_a_row = values.count("skipped_in_a_row");
@@ -122,17 +159,30 @@ Counters Counters::from_json(const std::string& text) {
     counters.event_bytes = static_cast<uint64_t>(values.count("event_bytes"));
     counters.event_name = event_name_from(values);
     counters.tested = values.boolean("tested");
-    const CheckedArray test(json.at("test"), "test", 3);
-    counters.test_loss = test.number(0);
-    counters.test_top1 = test.number(1, 0, 1);
-    counters.test_top5 = test.number(2, 0, 1);
-    if (json.contains("test_images")) counters.test_images = values.count("test_images");  // likewise
+    const int64_t test_images = json.contains("test_images") ? values.count("test_images") : 0;  // likewise
+    counters.test = test_from(json.at("test"), test_images, metrics);
     return counters;
   } catch (const nlohmann::json::exception&) {
     throw Error("checkpoint", "the counters of a training run", "counters of other types, or without some of them");
   } catch (const std::exception& error) {
     throw Error("checkpoint", "the counters of a training run", error.what());
   }
+}
+
+int64_t validated_images(const Counters& counters, int64_t all) {
+  for (auto epoch = counters.history.rbegin(); epoch != counters.history.rend(); ++epoch) {
+    if (epoch->validation && epoch->validation->images > 0) return epoch->validation->images;
+  }
+  return all;
+}
+
+Evaluation tested(const Counters& counters, int64_t all) {
+  Evaluation test = counters.test;
+  if (test.images == 0) {
+    test.images = all;
+    for (Score& score : test.scores) score.images = all;
+  }
+  return test;
 }
 
 }  // namespace vitrail::train

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "vitrail/train/run/score_internal.h"
+#include "vitrail/train/run/quality_internal.h"
 #include "vitrail/train/trainer.h"
 
 namespace vitrail::train {
@@ -23,7 +23,7 @@ struct RunningSums {
 // Saved with each checkpoint so that a resumed run continues them.
 struct Counters {
   RunningSums epoch, interval;   // since the start of the epoch, and since the last row of metrics.csv
-  Score best;                    // results of the kept weights; top1 is −1 before the first validation
+  Quality best;                  // results of the kept weights; its score is −1 before the first validation
   int64_t best_epoch = 0;        // epoch of the kept weights
   bool best_is_average = false;  // whether the kept weights are EMA weights
   std::vector<EpochResult> history;
@@ -33,13 +33,18 @@ struct Counters {
   uint64_t metrics_bytes = 0, event_bytes = 0;  // lengths of the files at the checkpoint
   std::string event_name;                       // file name of the TensorBoard event file
   bool tested = false;
-  double test_loss = 0, test_top1 = 0, test_top5 = 0;
-  int64_t test_images = 0;  // that the test could read
+  Evaluation test;
 
+  // A checkpoint names the scores "top1", "top5", "score3", …, whatever the objective calls them.
   std::string to_json() const;
-  // Throws Error for other JSON, for a value out of its range, and for an event_name that is not the name of an event
-  // file: the folder of a run may come from anywhere.
-  static Counters from_json(const std::string& json);
+  // `metrics`: of the objective.  Throws Error for other JSON, for a value out of its range, and for an event_name that
+  // is not the name of an event file: the folder of a run may come from anywhere.
+  static Counters from_json(const std::string& json, const std::vector<Metric>& metrics = std::vector<Metric>(2));
 };
+
+// The number of validation images that the last evaluation could read, and the test with that of its images; `all` if
+// the counters have none.
+int64_t validated_images(const Counters& counters, int64_t all);
+Evaluation tested(const Counters& counters, int64_t all);
 
 }  // namespace vitrail::train

@@ -26,18 +26,21 @@ std::string exact(const std::optional<double>& value) { return value ? exact(*va
 
 }  // namespace
 
-MetricsFile::MetricsFile(const std::filesystem::path& path, uint64_t keep, const MetricNames& names)
-    : file_(path, keep) {
-  if (keep == 0)
-    file_.write(str("event,step,epoch,loss,", names.first, ',', names.second,
-                    ",learning_rate,gradient_norm,images_per_second,data_wait,seconds\n"));
+MetricsFile::MetricsFile(const std::filesystem::path& path, uint64_t keep, const std::vector<Metric>& metrics)
+    : file_(path, keep), scores_(metrics.size()) {
+  if (keep > 0) return;
+  std::string names;
+  for (const Metric& metric : metrics) names += "," + metric.name;
+  file_.write(
+      str("event,step,epoch,loss", names, ",learning_rate,gradient_norm,images_per_second,data_wait,seconds\n"));
 }
 
 void MetricsFile::add(const MetricsRow& row) {
-  file_.write(str(row.event, ',', row.step, ',', rounded(row.epoch, 4), ',', exact(row.loss), ',', exact(row.top1), ',',
-                  exact(row.top5), ',', exact(row.learning_rate), ',', exact(row.gradient_norm), ',',
-                  rounded(row.images_per_second, 1), ',', rounded(row.data_wait, 4), ',', rounded(row.seconds, 2),
-                  '\n'));
+  std::string scores;
+  for (size_t i = 0; i < scores_; ++i) scores += i < row.scores.size() ? "," + exact(row.scores[i]) : ",";
+  file_.write(str(row.event, ',', row.step, ',', rounded(row.epoch, 4), ',', exact(row.loss), scores, ',',
+                  exact(row.learning_rate), ',', exact(row.gradient_norm), ',', rounded(row.images_per_second, 1), ',',
+                  rounded(row.data_wait, 4), ',', rounded(row.seconds, 2), '\n'));
 }
 
 uint64_t MetricsFile::flush() { return file_.sync(); }

@@ -5,8 +5,9 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
-#include "vitrail/train/objectives/multi_label_internal.h"
+#include "vitrail/train/objectives/scores.h"
 #include "vitrail/train/run/append_only_file_internal.h"
 
 namespace vitrail::train {
@@ -17,23 +18,24 @@ struct MetricsRow {
   int64_t step = 0;   // optimiser steps so far
   double epoch = 0;   // epochs so far, with fractions
   double loss = 0;
-  std::optional<double> top1 = {}, top5 = {}, learning_rate = {}, gradient_norm = {};
+  std::vector<double> scores = {};  // the first of the objective's, or all
+  std::optional<double> learning_rate = {}, gradient_norm = {};
   std::optional<double> images_per_second = {}, data_wait = {},
                         seconds = {};  // timings, which differ between equal runs
 };
 
-// Columns: event,step,epoch,loss,top1,top5,learning_rate,gradient_norm,images_per_second,data_wait,seconds, with other
-// MetricNames for images with several labels.  Values that do not depend on time are written with enough digits to be
-// read back exactly.
+// Columns: event,step,epoch,loss, the names of the metrics, learning_rate,gradient_norm,images_per_second,data_wait,
+// seconds.  Values that do not depend on time are written with enough digits to be read back exactly.
 class MetricsFile {
  public:
   // Truncates `path` to its first `keep` bytes, or creates it.  All members throw Error if a write fails.
-  MetricsFile(const std::filesystem::path& path, uint64_t keep, const MetricNames& names);
+  MetricsFile(const std::filesystem::path& path, uint64_t keep, const std::vector<Metric>& metrics);
   void add(const MetricsRow& row);
   uint64_t flush();  // syncs the file to disk and returns its length in bytes
 
  private:
   AppendOnlyFile file_;
+  size_t scores_;  // number of columns
 };
 
 }  // namespace vitrail::train

@@ -54,20 +54,19 @@ EventFile open_events(const fs::path& folder, Counters& counters, std::vector<st
 
 }  // namespace
 
-MetricsLog::MetricsLog(const fs::path& folder, Counters& counters, const MetricNames& names)
-    : names_(names),
-      metrics_(folder / "metrics.csv", kept_metrics(folder / "metrics.csv", counters, notes_), names),
+MetricsLog::MetricsLog(const fs::path& folder, Counters& counters, const std::vector<Metric>& metrics)
+    : scores_(metrics),
+      metrics_(folder / "metrics.csv", kept_metrics(folder / "metrics.csv", counters, notes_), metrics),
       events_(open_events(folder, counters, notes_)) {}
 
 void MetricsLog::add(const MetricsRow& row) {
   metrics_.add(row);
   const double time = seconds_since_1970();
-  auto scalar = [&](const char* name, const std::optional<double>& value) {
+  auto scalar = [&](const std::string& name, const std::optional<double>& value) {
     if (value) events_.add_scalar(row.event + "/" + name, row.step, *value, time);
   };
   scalar("loss", row.loss);
-  scalar(names_.first, row.top1);
-  scalar(names_.second, row.top5);
+  for (size_t i = 0; i < row.scores.size(); ++i) scalar(scores_[i].name, row.scores[i]);
   scalar("learning_rate", row.learning_rate);
   scalar("gradient_norm", row.gradient_norm);
   scalar("images_per_second", row.images_per_second);

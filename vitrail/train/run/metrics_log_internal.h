@@ -17,14 +17,14 @@ class MetricsLog {
   // Truncates both files to the lengths in `counters`.  Chooses counters.event_name if it is empty.  A file that is
   // absent or shorter does not end the run: metrics.csv is continued after its last whole line, a new event file
   // begins.
-  MetricsLog(const std::filesystem::path& folder, Counters& counters, const MetricNames& names = metric_names(false));
+  MetricsLog(const std::filesystem::path& folder, Counters& counters, const std::vector<Metric>& metrics);
   const std::vector<std::string>& notes() const { return notes_; }  // what is missing from the files, for the log
   void add(const MetricsRow& row);
   void flush(Counters& counters);  // syncs both files to disk and stores their lengths in `counters`
 
  private:
   std::vector<std::string> notes_;
-  MetricNames names_;
+  std::vector<Metric> scores_;
   MetricsFile metrics_;
   EventFile events_;
 };

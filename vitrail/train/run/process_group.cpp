@@ -48,12 +48,4 @@ void ProcessGroup::broadcast_tensors(const std::vector<nn::NamedTensor>& tensors
   }
 }
 
-ProcessGroup single_process(const std::shared_ptr<dist::Communicator>& communicator, const std::string& objective) {
-  ProcessGroup group(communicator);
-  if (group.size() > 1) {
-    throw Error("objective", "one process for \"" + objective + "\"", str(group.size(), " processes"));
-  }
-  return group;
-}
-
 }  // namespace vitrail::train

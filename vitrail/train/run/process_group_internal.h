@@ -33,7 +33,4 @@ class ProcessGroup {
   std::shared_ptr<dist::Communicator> communicator_;
 };
 
-// The group of an objective that runs in one process.  Throws Error for several.
-ProcessGroup single_process(const std::shared_ptr<dist::Communicator>& communicator, const std::string& objective);
-
 }  // namespace vitrail::train

@@ -6,102 +6,72 @@
 #include "vitrail/base/error.h"
 #include "vitrail/base/round_up_internal.h"
 #include "vitrail/base/text.h"
-#include "vitrail/infer/preprocess.h"
 #include "vitrail/ops/precision.h"
-#include "vitrail/train/objectives/class_weights_internal.h"
-#include "vitrail/train/objectives/multi_label_internal.h"
-#include "vitrail/train/run/dataset_identity_internal.h"
 #include "vitrail/train/run/image_sets_internal.h"
-#include "vitrail/train/run/loader_setup_internal.h"
 #include "vitrail/train/run/resume_internal.h"
+#include "vitrail/train/run/run_files_internal.h"
 #include "vitrail/train/run/run_internal.h"
 #include "vitrail/train/run/validation_change_internal.h"
 
 namespace vitrail::train {
-Run::Run(const Recipe& recipe, const TrainerOptions& options, const TrainerCallbacks& callbacks, int threads)
+
+Run::Run(const ObjectiveRow& objective, const Recipe& recipe, const TrainerOptions& options,
+         const TrainerCallbacks& callbacks, int threads)
     : group_(options.communicator),
       recipe_(recipe),
       callbacks_(callbacks),
       threads_(threads),
       time_limit_(options.time_limit),
+      solves_(objective.solves),
       folder_(group_.is_rank_zero() ? std::make_unique<RunFolder>(options.folder) : nullptr),
-      state_(group_.is_rank_zero()
+      state_(group_.is_rank_zero() && !solves_
                  ? load_resumable_state(*folder_, recipe, options, fingerprint(threads, group_.size()))
                  : std::nullopt),
-      data_(open_checked_data()),
-      prepared_(prepare_model(recipe.model, data_.classes, recipe.seed, data_.multi_label)),
-      transform_(set_preprocessing()),
-      loader_(checked_train_set().dataset,
-              training_options(recipe, data_, transform_, prepared_.config.vit.in_chans, threads, group_)),
-      batches_(loader_.steps_per_epoch()),
+      objective_(
+          objective.make({recipe_, group_, threads, options.folder, [this](const std::string& line) { log(line); }})),
+      batches_(objective_->batches()),
       steps_(ceil_div(batches_, recipe.accumulate)),
-      training_step_(recipe_, prepared_.model, steps_, make_teacher(), group_, class_weights(recipe.loss, data_)) {
-  if (state_) check_class_names(state_->class_names, data_.classes, options.folder.string());
-  if (group_.is_rank_zero()) image_sets_ = image_sets(data_);
+      environment_(environment_of(options, threads)) {
+  if (solves_) {
+    require_solvable(options.folder, options.resume);
+    return;
+  }
+  update_ = std::make_unique<WeightUpdate>(recipe_, objective_->model(), objective_->frozen(), steps_, group_);
+  if (state_) check_class_names(state_->class_names, objective_->classes(), options.folder.string());
+  if (group_.is_rank_zero()) image_sets_ = objective_->image_sets();
   restore();
   if (!group_.is_rank_zero()) return;
-  folder_->keep();
-  folder_->remove_temporary_files();
-  environment_ = environment_of(options, threads);
-  metrics_log_.emplace(folder_->path(), counters_, metric_names(data_.multi_label));
-  write_text(folder_->path() / "recipe.json", write_recipe(recipe_));
+  begin_files();
   log_setup();
 }
 
-RunData Run::open_checked_data() const {
-  RunData data = open_data(recipe_.data, architecture_of(recipe_.model).in_chans);
-  if (data.multi_label) check_multi_label(recipe_, group_.size());
-  return data;
-}
-
-// Sets the model's preprocessing and returns it as a transform.
-image::EvalTransform Run::set_preprocessing() {
-  prepared_.config.preprocessing = preprocessing_of(recipe_.data, prepared_.config);
-  return infer::transform_of(prepared_.config.preprocessing, "data");
-}
-
-// The loader's own error would name a field that a recipe does not have.
-const Subset& Run::checked_train_set() const {
-  if (recipe_.batch_size > data_.train.size())
-    throw Error("batch_size", str("at most the ", data_.train.size(), " training images"), str(recipe_.batch_size));
-  return data_.train;
-}
-
-std::unique_ptr<Teacher> Run::make_teacher() const {
-  if (!recipe_.loss.distillation) return nullptr;
-  auto teacher = std::make_unique<Teacher>(recipe_.loss.distillation->teacher, transform_, data_.classes,
-                                           kernels::precision_from_name(recipe_.precision));
-  // Several processes do not cache logits: an image moves between them from epoch to epoch, and only rank 0 writes
-  // files.
-  if (recipe_.loss.distillation->views > 0 && group_.size() == 1) {
-    const std::string& shared = recipe_.loss.distillation->cache;
-    teacher->use_cache(shared.empty() ? folder_->path() / "checkpoints" : std::filesystem::path(shared), recipe_,
-                       dataset_identity(data_.train.dataset));
-  }
-  return teacher;
+void Run::begin_files() {
+  folder_->keep();
+  folder_->remove_temporary_files();
+  metrics_log_.emplace(folder_->path(), counters_, objective_->metrics().each);
+  write_text(folder_->path() / "recipe.json", write_recipe(recipe_));
 }
 
 void Run::log(const std::string& message) const {
-  if (callbacks_.message) callbacks_.message(message);
+  if (callbacks_.message && group_.is_rank_zero()) callbacks_.message(message);
 }
 
 void Run::log_setup() const {
-  log(str(prepared_.config.architecture, ", ", prepared_.model.num_parameters(), " parameters, ", data_.classes.size(),
-          " classes"));
-  for (const std::string& note : prepared_.notes) log("from " + recipe_.model.init + ": " + note);
-  log("training on " + data_.train.name);
-  log(class_counts_text(data_));
-  log(data_.validation.dataset ? "validating on " + data_.validation.name
-                               : "no validation images: the last weights are kept");
-  if (data_.test.dataset) log("testing at the end on " + data_.test.name);
+  for (const std::string& line : objective_->introduction()) log(line);
+  if (validates() || !solves_) {
+    log(validates() ? "validating on " + objective_->name(Split::validation)
+                    : "no validation images: the last weights are kept");
+  }
+  if (objective_->size(Split::test) > 0) log("testing at the end on " + objective_->name(Split::test));
+  if (solves_) return;
   if (recipe_.precision == "bf16" && !ops::has_bf16_gemm()) {
     log("precision bf16: this processor has no bf16 GEMM, so operands are rounded to bf16 and multiplied in fp32; fp32 "
         "is faster");
   }
   if (group_.size() > 1) log(str(group_.size(), " processes, ", position_.batch_images, " images a batch"));
-  if (training_step_.ema() && !data_.validation.dataset) {
+  if (update_->ema() && !validates()) {
     warn("ema: the average is not used, because no validation images tell whether it is better than the last weights");
-  } else if (training_step_.ema() && !training_step_.ema()->warmed_up(recipe_.epochs * steps_)) {
+  } else if (update_->ema() && !update_->ema()->warmed_up(recipe_.epochs * steps_)) {
     warn(str("ema: the average is not used, because after all ", recipe_.epochs * steps_,
              " steps it is still mostly the ",
              "weights of the first step; expected a smaller decay or \"warmup\": true"));
@@ -116,7 +86,7 @@ void Run::log_resumption() const {
   if (position_.epoch >= recipe_.epochs) return;
   const int64_t step = position_.epoch * steps_ + position_.step_in_epoch / recipe_.accumulate;
   const std::optional<double> before = scheduled_rate(state_->recipe, steps_, step);
-  const double now = training_step_.scheduled_rate(step);
+  const double now = update_->scheduled_rate(step);
   if (before && *before != now)
     warn(str("the learning rate of the next step is ", now, ", and would be ", *before, " without the changes"));
 }
@@ -126,13 +96,13 @@ bool Run::goes_on() const { return position_.epoch < recipe_.epochs && !out_of_p
 // Rank 0: copies the checkpoint to the model and the optimiser.
 void Run::restore_from_checkpoint() {
   if (!state_) return;
-  restore_tensors(*state_, prepared_.model.named_parameters(), training_step_.optimizer(), training_step_.ema(),
+  restore_tensors(*state_, objective_->model().named_parameters(), update_->optimizer(), update_->ema(),
                   folder_->checkpoint("last").string());
   position_ = state_->position;
-  counters_ = Counters::from_json(state_->counters);
+  counters_ = Counters::from_json(state_->counters, objective_->metrics().each);
   check_progress(position_, counters_, folder_->checkpoint("last").string());
   warn_of_other_images(state_->image_sets, image_sets_);
-  const std::string preprocessing = preprocessing_text(prepared_.config.preprocessing, recipe_.data.exif);
+  const std::string preprocessing = objective_->preprocessing();
   if (goes_on()) {
     forget_best_of_other_validation(*state_, image_sets_, preprocessing, counters_);
   } else if (!counters_.tested) {
@@ -146,12 +116,12 @@ void Run::restore() {
   restore_from_checkpoint();
   if (group_.size() > 1) {
     group_.communicator()->broadcast(&position_, sizeof position_, 0);
-    counters_ = Counters::from_json(group_.broadcast_text(counters_.to_json()));
-    group_.broadcast_tensors(prepared_.model.named_parameters());
-    const std::vector<nn::NamedTensor> state = training_step_.optimizer().state();
+    counters_ = Counters::from_json(group_.broadcast_text(counters_.to_json()), objective_->metrics().each);
+    group_.broadcast_tensors(objective_->model().named_parameters());
+    const std::vector<nn::NamedTensor> state = update_->optimizer().state();
     group_.broadcast_tensors(state);
-    if (!group_.is_rank_zero()) training_step_.optimizer().load_state(state);
-    if (training_step_.ema()) group_.broadcast_tensors(training_step_.ema()->average());
+    if (!group_.is_rank_zero()) update_->optimizer().load_state(state);
+    if (update_->ema()) group_.broadcast_tensors(update_->ema()->average());
   }
   position_ = resume_position(position_, recipe_.batch_size * group_.size(), batches_, recipe_.accumulate);
   if (goes_on()) counters_.tested = false;  // more epochs than before follow
@@ -172,12 +142,12 @@ void Run::save() {
                         {},
                         {},
                         {},
-                        data_.classes,
+                        objective_->classes(),
                         image_sets_,
-                        preprocessing_text(prepared_.config.preprocessing, recipe_.data.exif)};
-  state.model = prepared_.model.named_parameters();
-  state.optimizer = training_step_.optimizer().state();
-  if (training_step_.ema()) state.average = training_step_.ema()->average();
+                        objective_->preprocessing()};
+  state.model = objective_->model().named_parameters();
+  state.optimizer = update_->optimizer().state();
+  if (update_->ema()) state.average = update_->ema()->average();
   save_checkpoint(folder_->checkpoint("last"), state);
   saved_ = Clock::now();
 }
@@ -186,7 +156,7 @@ void Run::save() {
 Counters Run::current_counters() const {
   Counters counters = counters_;
   counters.seconds = seconds();
-  const dist::ReducerStats stats = training_step_.reducer_stats();
+  const dist::ReducerStats stats = update_ ? update_->reducer_stats() : dist::ReducerStats{};
   counters.communication.seconds += stats.communication_seconds;
   counters.communication.overlapped += stats.overlapped_seconds;
   counters.communication.waited += stats.wait_seconds;
@@ -194,30 +164,31 @@ Counters Run::current_counters() const {
 }
 
 TrainingResult Run::result(bool stopped) const {
-  TrainingResult result{.stopped = stopped, .epoch = position_.epoch, .step = position_.step};
-  if (counters_.best.top1 >= 0) result.best_top1 = counters_.best.top1;
-  result.multi_label = data_.multi_label;
-  if (!counters_.history.empty() && counters_.history.back().validated)
-    result.last_top1 = counters_.history.back().val_top1;
-  result.validation_images =
-      result.best_top1 ? validated_images(counters_, data_.validation.size()) : data_.validation.size();
+  const std::vector<Metric>& metrics = objective_->metrics().each;
+  TrainingResult result{.stopped = stopped, .epoch = position_.epoch, .step = position_.step, .metrics = metrics};
+  result.validation_images = objective_->size(Split::validation);
+  if (counters_.best.score >= 0) {
+    result.validation_images = validated_images(counters_, result.validation_images);
+    result.best = Score{metrics.front(), counters_.best.score, result.validation_images};
+  }
+  if (!counters_.history.empty() && counters_.history.back().validation)
+    result.last = counters_.history.back().validation->scores.front();
   result.best_epoch = counters_.best_epoch;
-  result.tested = counters_.tested && data_.test.dataset;
-  result.test_images = tested_images(counters_, data_.test.size());
-  result.test_loss = counters_.test_loss;
-  result.test_top1 = counters_.test_top1;
-  result.test_top5 = counters_.test_top5;
+  if (const int64_t images = objective_->size(Split::test); counters_.tested && images > 0)
+    result.test = tested(counters_, images);
   result.skipped_images = counters_.skipped_images;
   result.skipped_steps = counters_.skipped_steps;
   const Counters counters = current_counters();
   result.seconds = counters.seconds;
   result.processes = group_.size();
   result.communication = counters.communication;
+  result.usage = objective_->usage();
   return result;
 }
 
 TrainingResult Run::run() {
   try {
+    if (solves_) return solve();
     while (goes_on()) {
       if (!train_epoch()) return result(true);
       finish_epoch();
@@ -226,10 +197,10 @@ TrainingResult Run::run() {
     if (counters_.tested) return result(false);
     const autograd::NoGrad no_grad;
     // The final evaluation loads the best weights into the model; the checkpoint needs the last ones.
-    const std::vector<nn::NamedTensor> parameters = prepared_.model.named_parameters();
+    const std::vector<nn::NamedTensor> parameters = objective_->model().named_parameters();
     std::vector<nn::NamedTensor> last;
     for (const nn::NamedTensor& tensor : parameters) last.push_back({tensor.name, tensor.tensor.clone()});
-    if (group_.is_rank_zero()) write_model(folder_->path() / "last", prepared_.config, last);
+    write_model("last", last);
     if (position_.epoch < recipe_.epochs)
       log(str("ended after epoch ", position_.epoch, ": no better validation loss in ",
               counted(recipe_.patience, "epoch")));
@@ -237,6 +208,7 @@ TrainingResult Run::run() {
     copy_weights(last, parameters, "weights");
     save();
   } catch (const StopRequested&) {
+    if (solves_) return {.stopped = true};
     if (goes_on()) save();  // the position is the end of the epoch, before its validation
     return result(true);
   }

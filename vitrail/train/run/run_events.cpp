@@ -2,6 +2,7 @@
 #include "vitrail/train/run/run_events_internal.h"
 
 #include <algorithm>
+#include <cstdio>
 
 #include "vitrail/base/error.h"
 
@@ -10,6 +11,8 @@ namespace {
 
 constexpr int64_t kMaxSkipsInARow = 100;  // "skip" is for rare non-finite steps; more mean that training has diverged
 constexpr int64_t kMinRows = 20;          // training rows of metrics.csv, so that a short run has curves
+
+Quality quality_of(const Evaluation& evaluation) { return {evaluation.scores.front().value, evaluation.loss}; }
 
 }  // namespace
 
@@ -42,28 +45,41 @@ void count_step(const StepResult& step, const Position& position, Counters& coun
 }
 
 Candidate candidate_of(const EpochResult& result, const optim::Ema* ema, int64_t step) {
-  const Score weights{result.val_top1, result.val_loss}, average{result.ema_top1, result.ema_loss};
-  const bool use_average = result.has_ema && ema->warmed_up(step) && better(average, weights);
-  return {use_average ? average : weights, use_average};
+  if (!result.validation) return {};
+  const Quality weights = quality_of(*result.validation);
+  if (!result.average || !ema->warmed_up(step)) return {weights};
+  const Quality average = quality_of(*result.average);
+  return better(average, weights) ? Candidate{average, true} : Candidate{weights};
 }
 
 bool out_of_patience(const Recipe& recipe, const Position& position, const Counters& counters) {
-  if (recipe.patience == 0 || counters.best.top1 < 0) return false;  // −1: nothing was validated
+  if (recipe.patience == 0 || counters.best.score < 0) return false;  // −1: nothing was validated
   return position.epoch - counters.best_epoch >= recipe.patience;
 }
 
+MetricsRow row_of(const char* event, const Evaluation& evaluation, int64_t step, int64_t epoch, double seconds) {
+  MetricsRow row{.event = event, .step = step, .epoch = static_cast<double>(epoch), .loss = evaluation.loss};
+  for (const Score& score : evaluation.scores) row.scores.push_back(score.value);
+  row.seconds = seconds;
+  return row;
+}
+
+std::string epoch_text(const Metrics& metrics, const EpochResult& result) {
+  std::string text;
+  if (result.validation) {
+    char loss[64];
+    std::snprintf(loss, sizeof loss, "  validation: loss %.4f  ", result.validation->loss);
+    text = loss + line_of(metrics.line, *result.validation);
+  }
+  return result.average ? text + "  EMA " + line_of(metrics.average_line, *result.average) : text;
+}
+
 void log_validation(const EpochResult& result, MetricsLog& log) {
-  const auto add_row = [&](const char* event, double loss, double top1, double top5) {
-    log.add({.event = event,
-             .step = result.step,
-             .epoch = static_cast<double>(result.epoch),
-             .loss = loss,
-             .top1 = top1,
-             .top5 = top5,
-             .seconds = result.seconds});
+  const auto add = [&](const char* event, const std::optional<Evaluation>& evaluation) {
+    if (evaluation) log.add(row_of(event, *evaluation, result.step, result.epoch, result.seconds));
   };
-  if (result.validated) add_row("val", result.val_loss, result.val_top1, result.val_top5);
-  if (result.has_ema) add_row("val_ema", result.ema_loss, result.ema_top1, result.ema_top5);
+  add("val", result.validation);
+  add("val_ema", result.average);
 }
 
 }  // namespace vitrail::train

@@ -6,7 +6,7 @@
 #include "vitrail/train/run/checkpoint.h"
 #include "vitrail/train/run/counters_internal.h"
 #include "vitrail/train/run/metrics_log_internal.h"
-#include "vitrail/train/run/score_internal.h"
+#include "vitrail/train/run/quality_internal.h"
 #include "vitrail/train/run/weight_update_internal.h"
 #include "vitrail/train/trainer.h"
 
@@ -30,7 +30,7 @@ void count_step(const StepResult& step, const Position& position, Counters& coun
 
 // The results that decide about the weights of an epoch.
 struct Candidate {
-  Score score;              // on the validation images; top1 −1 without any
+  Quality quality;          // on the validation images; score −1 without any
   bool is_average = false;  // whether the average is to be kept instead of the weights
 };
 
@@ -39,6 +39,12 @@ Candidate candidate_of(const EpochResult& result, const optim::Ema* ema, int64_t
 
 // Whether the recipe's patience has passed since the best epoch, without a better validation loss.
 bool out_of_patience(const Recipe& recipe, const Position& position, const Counters& counters);
+
+// A row of metrics.csv without what only training has.
+MetricsRow row_of(const char* event, const Evaluation& evaluation, int64_t step, int64_t epoch, double seconds);
+
+// EpochResult::text
+std::string epoch_text(const Metrics& metrics, const EpochResult& result);
 
 // The rows of an epoch's validation.
 void log_validation(const EpochResult& result, MetricsLog& log);

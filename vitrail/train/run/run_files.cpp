@@ -6,6 +6,7 @@
 #include "vitrail/base/error.h"
 #include "vitrail/base/read_file.h"
 #include "vitrail/models/json_fields_internal.h"
+#include "vitrail/train/recipe/recipe_inputs.h"
 
 namespace vitrail::train {
 namespace fs = std::filesystem;
@@ -28,6 +29,25 @@ bool is_of_finished_run(const fs::path& summary) {
   } catch (const Error&) {
     return false;
   }
+}
+
+// Whether the recipe in the folder is that of a run, not of a probe.
+bool has_other_objective(const fs::path& run) {
+  std::error_code unreadable;
+  if (!fs::is_regular_file(run / "recipe.json", unreadable)) return false;
+  try {
+    return recipe_objective(run / "recipe.json") != "probe";
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+// What a probe must not replace; empty if it may be computed.
+std::string obstacle_of_probe(const fs::path& run, bool resume) {
+  if (has_checkpoint(run)) return "the checkpoints of a run";
+  if (resume) return has_other_objective(run) ? find_results(run) : "";
+  const std::string found = find_run_file(run);
+  return found == "summary.json" ? "a finished run" : found;
 }
 
 }  // namespace
@@ -70,6 +90,13 @@ void require_startable(const fs::path& run, bool resume) {
   if (found.empty()) return;
   throw Error(run.string(), str("a folder without a run", results.empty() ? ", or --resume to continue its run" : ""),
               "a folder with " + found);
+}
+
+void require_solvable(const fs::path& run, bool resume) {
+  const std::string obstacle = obstacle_of_probe(run, resume);
+  if (obstacle.empty()) return;
+  throw Error(run.string(), "a folder without a run, or --resume to compute its probe again",
+              "a folder with " + obstacle);
 }
 
 }  // namespace vitrail::train

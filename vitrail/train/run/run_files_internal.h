@@ -20,4 +20,7 @@ std::string find_results(const std::filesystem::path& run);
 // with it if it has results but no checkpoint to continue from.
 void require_startable(const std::filesystem::path& run, bool resume);
 
+// Throws Error likewise if a probe must not be computed in the folder: with `resume` it replaces a finished probe.
+void require_solvable(const std::filesystem::path& run, bool resume);
+
 }  // namespace vitrail::train

@@ -122,9 +122,8 @@ void write_weights(const fs::path& path, const std::vector<nn::NamedTensor>& wei
   weights::write_safetensors(path, to_pairs(weights), {{"format", "pt"}});
 }
 
-void write_model(const fs::path& folder, const models::ModelConfig& config,
-                 const std::vector<nn::NamedTensor>& weights) {
-  weights::write_hub_folder(folder, models::write_model_config(config), to_pairs(weights));
+void write_model(const fs::path& folder, const std::string& config_json, const std::vector<nn::NamedTensor>& weights) {
+  weights::write_hub_folder(folder, config_json, to_pairs(weights));
 }
 
 }  // namespace vitrail::train

@@ -6,23 +6,32 @@
 #include "vitrail/train/run/run_internal.h"
 
 namespace vitrail::train {
+namespace {
+
+// Epochs so far, with fractions.
+double epochs_of(const Position& position, int64_t batches) {
+  return static_cast<double>(position.epoch) +
+         static_cast<double>(position.step_in_epoch) / static_cast<double>(batches);
+}
+
+}  // namespace
+
 // Trains from the current position to the end of the epoch.  Returns false if a stop was requested.
 bool Run::train_epoch() {
-  loader_.start(position_.epoch, position_.step_in_epoch);
-  while (auto batch = loader_.next()) {
+  objective_->start_epoch(position_.epoch, position_.step_in_epoch);
+  while (position_.step_in_epoch < batches_) {
     // The step accumulates the batches [first, first + count) of the epoch.
     const int64_t first = position_.step_in_epoch / recipe_.accumulate * recipe_.accumulate;
     const int64_t count = std::min(recipe_.accumulate, batches_ - first);
-    training_step_.set_epoch(static_cast<double>(position_.epoch) +
-                             static_cast<double>(position_.step_in_epoch) / static_cast<double>(batches_));
-    const BatchPosition batch_position{static_cast<uint64_t>(position_.epoch * batches_ + position_.step_in_epoch),
-                                       position_.step_in_epoch - first, count};
-    unreadable_.add(data_.train, *batch);
-    count_batch(training_step_.accumulate(*batch, batch_position), static_cast<int64_t>(batch->skipped.size()));
+    const BatchPosition batch{static_cast<uint64_t>(position_.epoch * batches_ + position_.step_in_epoch),
+                              position_.step_in_epoch - first, count, epochs_of(position_, batches_),
+                              counters_.skipped_images + skipped_locally_};
+    count_batch(objective_->train_batch(
+        batch, [&](const Tensor& loss, const BatchResult& local) { return update_->accumulate(loss, local, batch); }));
     ++position_.step_in_epoch;
     if (position_.step_in_epoch - first == count) {
       const int64_t scheduled = position_.epoch * steps_ + first / recipe_.accumulate;
-      if (!end_step(training_step_.update(position_.step++, scheduled))) return false;
+      if (!end_step(update_->apply(position_.step++, scheduled))) return false;
     }
     report_progress();
   }
@@ -48,8 +57,8 @@ bool Run::end_step(const StepResult& step) {
   return !stop;
 }
 
-void Run::count_batch(const BatchResult& batch, int64_t skipped) {
-  skipped_locally_ += skipped;
+void Run::count_batch(const BatchResult& batch) {
+  skipped_locally_ += batch.skipped;
   throughput_.add_batch(batch.images);
   if (!std::isfinite(batch.loss)) return;  // the step will be skipped
   for (RunningSums* sums : {&counters_.epoch, &counters_.interval}) {
@@ -59,20 +68,25 @@ void Run::count_batch(const BatchResult& batch, int64_t skipped) {
   }
 }
 
+std::vector<Score> Run::training_scores(const RunningSums& sums) const {
+  const Metrics& metrics = objective_->metrics();
+  if (!metrics.in_training) return {};
+  return scores_of(metrics.each, {sums.accuracy()}, sums.images);
+}
+
 void Run::log_interval(const StepResult& step) {
   const RunningSums& sums = counters_.interval;
   MetricsRow row{.event = "train", .step = position_.step};
-  row.epoch = static_cast<double>(position_.epoch) +
-              static_cast<double>(position_.step_in_epoch) / static_cast<double>(batches_);
+  row.epoch = epochs_of(position_, batches_);
   row.loss = sums.mean_loss();
-  if (!data_.multi_label) row.top1 = sums.accuracy();
+  for (const Score& score : training_scores(sums)) row.scores.push_back(score.value);
   row.learning_rate = step.learning_rate;
   if (sums.steps > 0) row.gradient_norm = sums.gradient_norm / static_cast<double>(sums.steps);
-  throughput_.fill(row, sums.images, loader_.waited_seconds());
+  throughput_.fill(row, sums.images, objective_->waited_seconds());
   row.seconds = seconds();
   if (metrics_log_) metrics_log_->add(row);
   counters_.interval = {};
-  throughput_.begin_interval(loader_.waited_seconds());
+  throughput_.begin_interval(objective_->waited_seconds());
 }
 
 void Run::report_progress() const {
@@ -80,9 +94,9 @@ void Run::report_progress() const {
   Progress progress{
       .epoch = position_.epoch + 1, .epochs = recipe_.epochs, .step = position_.step_in_epoch, .steps = batches_};
   progress.loss = counters_.epoch.mean_loss();
-  progress.accuracy = data_.multi_label ? std::nan("") : counters_.epoch.accuracy();
+  progress.scores = training_scores(counters_.epoch);
   throughput_.fill(progress, (recipe_.epochs - position_.epoch) * batches_ - position_.step_in_epoch,
-                   loader_.waited_seconds());
+                   objective_->waited_seconds());
   callbacks_.progress(progress);
 }
 

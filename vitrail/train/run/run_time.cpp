@@ -14,12 +14,12 @@ int64_t Run::epochs_that_fit() const {
   const double before = history.size() > 1 ? history[history.size() - 2].seconds : 0;
   const double epoch = std::max(history.back().seconds - before, seconds() / static_cast<double>(position_.epoch));
   // The end evaluates the best weights, as an epoch does.
-  const Subset& evaluated = data_.test.dataset ? data_.test : data_.validation;
+  const int64_t test = objective_->size(Split::test), evaluated = test > 0 ? test : objective_->size(Split::validation);
   constexpr double kForwardShare = 1 / 3.0;  // a training step has a backward pass too
   const double end =
-      epoch * kForwardShare * static_cast<double>(evaluated.size()) / static_cast<double>(data_.train.size());
+      epoch * kForwardShare * static_cast<double>(evaluated) / static_cast<double>(objective_->size(Split::training));
   const auto fit = static_cast<int64_t>(std::max(0.0, (time_limit_ - seconds() - end) / epoch));
-  return history.back().validated ? fit : std::max<int64_t>(fit, 1);  // the last epoch keeps its weights
+  return history.back().validation ? fit : std::max<int64_t>(fit, 1);  // the last epoch keeps its weights
 }
 
 // Reduces the recipe's epochs to what the time limit allows.  The clock of rank 0 decides.
@@ -33,7 +33,7 @@ void Run::keep_time_limit() {
   }
   recipe_.epochs = epochs;
   recipe_.schedule.warmup_epochs = std::min(recipe_.schedule.warmup_epochs, static_cast<double>(epochs));
-  training_step_.update_schedule(steps_);
+  update_->update_schedule(steps_);
   if (group_.is_rank_zero()) write_text(folder_->path() / "recipe.json", write_recipe(recipe_));
   save();
 }

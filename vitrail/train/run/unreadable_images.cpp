@@ -65,15 +65,4 @@ void UnreadableImages::add_left_out(const Subset& subset, int64_t count) {
            " left out of the accuracies"));
 }
 
-int64_t validated_images(const Counters& counters, int64_t all) {
-  for (auto epoch = counters.history.rbegin(); epoch != counters.history.rend(); ++epoch) {
-    if (epoch->val_images > 0) return epoch->val_images;
-  }
-  return all;
-}
-
-int64_t tested_images(const Counters& counters, int64_t all) {
-  return counters.test_images > 0 ? counters.test_images : all;
-}
-
 }  // namespace vitrail::train

@@ -6,7 +6,6 @@
 
 #include "vitrail/data/loader/loader.h"
 #include "vitrail/train/recipe/recipe.h"
-#include "vitrail/train/run/counters_internal.h"
 #include "vitrail/train/run/run_data_internal.h"
 
 namespace vitrail::train {
@@ -28,9 +27,5 @@ class UnreadableImages {
   std::set<int64_t> read_classes_;  // labels of images that were read
   std::set<std::string> told_;      // names of sets
 };
-
-// The numbers of validation and of test images that the last evaluation could read; `all` if the counters have none.
-int64_t validated_images(const Counters& counters, int64_t all);
-int64_t tested_images(const Counters& counters, int64_t all);
 
 }  // namespace vitrail::train

@@ -27,7 +27,7 @@ std::string preprocessing_text(const models::Preprocessing& of, bool exif) {
 
 void forget_best_of_other_validation(const CheckpointState& before, const std::vector<ImageSet>& image_sets,
                                      const std::string& preprocessing, Counters& counters) {
-  if (counters.best.top1 < 0) return;  // nothing was validated
+  if (counters.best.score < 0) return;  // nothing was validated
   std::string changes = change_of_images(before.image_sets, image_sets, kValidationSet);
   if (is_other_preprocessing(before, preprocessing))
     changes += str("\n  preprocessing: ", before.preprocessing, " → ", preprocessing);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "vitrail/autograd/engine.h"
 #include "vitrail/base/error.h"
 #include "vitrail/optim/gradients.h"
 #include "vitrail/train/run/non_finite_internal.h"
@@ -38,6 +39,7 @@ optim::ScheduleOptions schedule_options(const Recipe& recipe, int64_t steps_per_
 WeightUpdate::WeightUpdate(const Recipe& recipe, nn::Module& model, const std::vector<std::string>& frozen,
                            int64_t steps_per_epoch, const ProcessGroup& group)
     : recipe_(recipe),
+      group_(group),
       optimizer_(
           optim::make_optimizer(recipe.optimizer, optim::parameter_groups(model, group_options(recipe, frozen)))),
       schedule_(schedule_options(recipe, steps_per_epoch)),
@@ -47,6 +49,41 @@ WeightUpdate::WeightUpdate(const Recipe& recipe, nn::Module& model, const std::v
 
 void WeightUpdate::update_schedule(int64_t steps_per_epoch) {
   schedule_ = optim::Schedule(schedule_options(recipe_, steps_per_epoch));
+}
+
+// Combines the results of all processes.
+BatchResult WeightUpdate::combine(const BatchResult& local) const {
+  if (group_.size() == 1) return local;
+  const double loss = local.images > 0 ? local.loss * local.weight : 0;
+  std::vector<double> sums{loss, static_cast<double>(local.correct), static_cast<double>(local.images), local.weight};
+  group_.all_reduce_sum(sums);
+  BatchResult all{.correct = std::llround(sums[1]), .images = std::llround(sums[2]), .weight = sums[3]};
+  if (all.images > 0) all.loss = sums[0] / sums[3];
+  return all;
+}
+
+void WeightUpdate::run_backward(const Tensor& loss, double weight, bool last) {
+  const autograd::BackwardOptions options = last ? all_reduce_.begin() : autograd::BackwardOptions{};
+  try {
+    autograd::backward(loss, Tensor::full(loss.shape(), weight, loss.dtype()), options);
+  } catch (...) {
+    if (last) all_reduce_.finish();
+    throw;
+  }
+}
+
+BatchResult WeightUpdate::accumulate(const Tensor& loss, BatchResult local, const BatchPosition& position) {
+  if (local.images > 0) local.loss = loss.item<double>();
+  if (!std::isfinite(local.loss) && local.problem.empty()) local.problem = str("the loss is ", local.loss);
+  const BatchResult all = combine(local);
+  if (!std::isfinite(all.loss)) {
+    const std::string problem = group_.first_nonempty_text(local.problem);
+    if (problem_.empty()) problem_ = problem;
+  } else if (loss.defined() && all.images > 0) {
+    const double share = local.weight / all.weight;
+    run_backward(loss, share / static_cast<double>(position.count), position.index + 1 == position.count);
+  }
+  return all;
 }
 
 StepResult WeightUpdate::apply(int64_t step, int64_t scheduled_step) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The update of the weights after the backward passes of a step: optimiser, schedule, EMA and all-reduce of gradients.
+// The backward passes of a step and the update of the weights: optimiser, schedule, EMA and all-reduce of gradients.
 #include <memory>
 #include <string>
 #include <vector>
@@ -8,6 +8,7 @@
 #include "vitrail/optim/ema.h"
 #include "vitrail/optim/optimizer.h"
 #include "vitrail/optim/schedule.h"
+#include "vitrail/train/objectives/objective.h"
 #include "vitrail/train/recipe/recipe.h"
 #include "vitrail/train/run/gradient_all_reduce_internal.h"
 
@@ -31,10 +32,10 @@ class WeightUpdate {
   // Follows a change of the recipe's number of epochs.
   void update_schedule(int64_t steps_per_epoch);
 
-  // Notes why the next apply() must not change the weights.  The first note counts.
-  void reject(const std::string& problem) {
-    if (problem_.empty()) problem_ = problem;
-  }
+  // Backward: accumulates the gradients of the mean loss over the images of all processes, divided by the number of
+  // batches of the step.  During the step's last backward pass the gradients are all-reduced.  A loss that is not
+  // finite has no backward pass, and the next apply() does not change the weights.
+  BatchResult accumulate(const Tensor& loss, BatchResult local, const BatchPosition& position);
 
   // Updates the weights, equally in all processes, and clears the gradients.  `step`: number of optimiser steps before
   // this one.  `scheduled_step`: step of the learning rate schedule; it differs from `step` after a resume with another
@@ -49,7 +50,11 @@ class WeightUpdate {
   dist::ReducerStats reducer_stats() const { return all_reduce_.stats(); }
 
  private:
+  BatchResult combine(const BatchResult& local) const;
+  void run_backward(const Tensor& loss, double weight, bool last);
+
   const Recipe& recipe_;
+  const ProcessGroup& group_;
   std::unique_ptr<optim::Optimizer> optimizer_;
   optim::Schedule schedule_;
   std::unique_ptr<optim::Ema> ema_;

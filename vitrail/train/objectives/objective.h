@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What a training run learns.  The run has the folder, state, resumption, optimiser, time limit, patience, checkpoints,
+// metrics and processes; an objective has the data, the model, the loss of a batch, the scores, and its part of the
+// report.
+#include <any>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "vitrail/nn/module.h"
+#include "vitrail/train/run/checkpoint.h"
+#include "vitrail/train/trainer.h"
+
+namespace vitrail::analysis {
+struct StrengthSearch;
+}
+
+namespace vitrail::train {
+
+class ProcessGroup;
+struct Report;
+struct ReportInput;
+
+// What an objective is made from.  The references outlive it.
+struct ObjectiveContext {
+  const Recipe& recipe;
+  const ProcessGroup& group;
+  int threads = 1;
+  std::filesystem::path folder{};                 // of the run
+  std::function<void(const std::string&)> log{};  // a line for the user
+};
+
+enum class Split { training, validation, test };
+
+// The position of a batch in the run and among the batches that are accumulated into one step.
+struct BatchPosition {
+  uint64_t number = 0;           // index of the batch in the run: a key of the random numbers of dropout and drop path
+  int64_t index = 0, count = 1;  // batch `index` of `count` of the step
+  double epochs = 0;             // epochs so far, with fractions
+  int64_t skipped = 0;           // images that the run has skipped so far
+};
+
+// The result of one batch: of this process, and from Backward over all processes.
+struct BatchResult {
+  double loss = 0;  // mean over the images; not finite if it is not finite in any process
+  int64_t correct = 0, images = 0;
+  double weight = 0;      // what the mean loss was divided by: images, or the sum of their class weights
+  int64_t skipped = 0;    // images that this process could not read
+  std::string problem{};  // where the loss became not finite; empty: unknown
+};
+
+// Accumulates the gradients of this process's mean loss.  `local`: its images, weight and correct.  Without images the
+// loss may be undefined; other processes may have some.
+using Backward = std::function<BatchResult(const Tensor& loss, const BatchResult& local)>;
+
+// An evaluation, and what the report shows of it.
+struct Measurement : Evaluation {
+  std::any details{};
+};
+
+// The result of an objective that computes its weights at once, without steps of an optimiser.
+struct Solution {
+  int64_t iterations = 0;
+  Evaluation training{};                        // of the training images
+  std::optional<Evaluation> cross_validated{};  // of the images that each fold left out
+  int64_t skipped = 0;                          // images that could not be read
+};
+
+// An objective throws Error from its constructor for invalid data and settings, before anything is written.
+class Objective {
+ public:
+  virtual ~Objective() = default;
+
+  // The model: its parameters are trained but for those that the name patterns frozen() match, and are written with
+  // config_json(), the contents of config.json.
+  virtual nn::Module& model() = 0;
+  virtual std::vector<std::string> frozen() const { return {}; }
+  virtual std::string config_json() const = 0;
+
+  // The data.  size(): images of a split, 0 if there is none.
+  virtual int64_t size(Split split) const = 0;
+  virtual std::string name(Split split) const = 0;          // for messages: "5,000 images held out of …"
+  virtual std::vector<ImageSet> image_sets() const = 0;     // of the three splits
+  virtual std::string preprocessing() const { return {}; }  // how images become inputs, to tell a change
+  virtual std::vector<std::string> classes() const { return {}; }
+  virtual std::vector<std::string> introduction() const = 0;  // lines about the model and the training images
+
+  // The steps, unless ObjectiveRow::solves.  train_batch() computes this process's part of the next batch and, if it
+  // has images, calls `backward`.
+  virtual int64_t batches() const { return 0; }  // of an epoch
+  virtual void start_epoch(int64_t /*epoch*/, int64_t /*batch*/) {}
+  virtual BatchResult train_batch(const BatchPosition&, const Backward&) { return {}; }
+  virtual double waited_seconds() const { return 0; }  // for data, in total
+  virtual void end_epoch() {}                          // throws Error if the epoch has shown that training is in vain
+
+  // Sets the weights, if ObjectiveRow::solves.
+  using SolveProgress = std::function<void(Progress::Phase, int64_t done, int64_t total)>;
+  virtual Solution solve(const SolveProgress&) { return {}; }
+
+  // The scores.  `progress(done, total)`: after each batch; it may throw.
+  virtual const Metrics& metrics() const = 0;
+  virtual Measurement measure(Split split, const std::function<void(int64_t, int64_t)>& progress) = 0;
+  virtual bool reports_details() const { return false; }  // whether the report needs the details of the kept weights
+
+  // The report.
+  virtual std::string subject() const = 0;  // what is trained: "vit_tiny_patch16_224"
+  virtual std::string usage() const = 0;    // TrainingResult::usage
+  virtual void add_section(const Measurement&, Split, Report&) {}
+  virtual std::string model_card(const ReportInput& input) const;
+  virtual const analysis::StrengthSearch* search() const { return nullptr; }  // of a probe
+};
+
+// A row of the table of objectives.
+struct ObjectiveRow {
+  std::string name;  // Recipe::objective
+  std::function<std::unique_ptr<Objective>(const ObjectiveContext&)> make;
+  bool several_processes = true;
+  bool solves = false;  // by Objective::solve(): without steps, checkpoints and a time limit
+};
+const ObjectiveRow& find_objective(const std::string& name);
+
+// Trains a model as train() does, with this objective instead of that of the recipe.
+TrainingResult train(const ObjectiveRow& objective, const Recipe& recipe, const TrainerOptions& options,
+                     const TrainerCallbacks& callbacks = {});
+
+}  // namespace vitrail::train

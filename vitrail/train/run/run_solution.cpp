@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// A run whose objective computes its weights at once.  Nothing is written before the end.
+#include "vitrail/train/run/run_internal.h"
+
+namespace vitrail::train {
+namespace {
+
+// A row has the first score.
+MetricsRow solution_row(const char* event, const Evaluation& evaluation, int64_t iterations, double seconds) {
+  MetricsRow row = row_of(event, evaluation, iterations, 1, seconds);
+  row.scores.resize(1);
+  return row;
+}
+
+}  // namespace
+
+Solution Run::compute_solution() {
+  Clock::time_point start = Clock::now();  // of the phase
+  return objective_->solve([&](Progress::Phase phase, int64_t done, int64_t total) {
+    Progress progress{.phase = phase, .epoch = 1, .epochs = 1, .step = done, .steps = total};
+    fill(progress, start, phase == Progress::Phase::features ? objective_->size(Split::training) : 0);
+    if (callbacks_.progress) callbacks_.progress(progress);
+    if (stop_requested()) throw StopRequested{};
+    if (done == total) start = Clock::now();
+  });
+}
+
+TrainingResult Run::solve() {
+  log_setup();
+  const Solution solution = compute_solution();
+  position_ = {.step_in_epoch = 1, .step = solution.iterations};
+  counters_.skipped_images = solution.skipped;
+  const bool tests = objective_->size(Split::test) > 0;
+  Measurement validation, test;
+  if (validates()) validation = measure(Split::validation);
+  if (tests) test = measure(Split::test);
+  if (validates()) counters_.best = {validation.scores.front().value, validation.loss};
+  counters_.test = test;
+  counters_.tested = true;
+  end_seconds_ = counters_.seconds = seconds();
+  begin_files();
+  write_model("model", objective_->model().named_parameters());
+  const auto add = [&](const char* event, const Evaluation& evaluation) {
+    metrics_log_->add(solution_row(event, evaluation, solution.iterations, seconds()));
+  };
+  add("train", solution.training);
+  if (validates() || solution.cross_validated) add("val", validates() ? validation : *solution.cross_validated);
+  if (tests) add("test", test);
+  metrics_log_->flush(counters_);
+  update_report(tests ? test : validation, tests ? Split::test : Split::validation, true);
+  TrainingResult result = this->result(false);
+  result.epoch = 1;
+  result.validation_images = validation.images;
+  if (result.best) result.best->images = validation.images;
+  if (solution.cross_validated) result.cross_validated = solution.cross_validated->scores.front();
+  return result;
+}
+
+}  // namespace vitrail::train
