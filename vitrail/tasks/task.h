@@ -3,8 +3,8 @@
 // Tasks: what one wants of images and a model, such as class scores, embeddings, or masks of prompts.
 //
 // A task is a row of tasks(): a name, what it needs of a model, and a function that reads the options of a request. The
-// request then says how an image runs and what its result looks like.  The server, the C interface, Python and
-// `vitrail run` know no more of a task than this header, so that a task is a folder of its own and one row.
+// request then says how an image runs and what its result looks like.  The server, the C interface and Python
+// know no more of a task than this header, so that a task is a folder of its own and one row.
 //
 //   reading        request = task.request(model, options, setting), then request->check(images)
 //   once           request->prepare(progress): what does not depend on images, such as embeddings of labels

@@ -68,8 +68,8 @@ struct ManifestOptions {
 //     testing, also with an ending such as "_set"; or a column of 0 and 1 such as is_valid.  CIFAR and MNIST have train
 //     and test.
 //   All else is an Error that shows what was found and the option that says it.
-// Also throws Error if the format is unknown, columns are named and it has none, or the set is empty or damaged (naming
-// the line of a list).
+// Also throws Error if the format is unknown, or the set is empty or damaged (naming the line of a list).  Sets that
+// are no lists have no columns, whatever the options name.
 std::shared_ptr<const Manifest> read_manifest(const std::filesystem::path& path, const ManifestOptions& options = {});
 
 // The manifests that a command has read.  Copies share them.  Not thread-safe.

@@ -40,7 +40,7 @@ struct DefaultRecipeOptions {
 //
 // Fine-tuning: AdamW with layer-wise rate decay (Bao et al. 2022, BEiT), cosine schedule after a warm-up, label
 // smoothing, random resized crops and flips (padded crops for small inputs), and early stopping.
-// Linear probe: logistic regression on all training images (probe.h).
+// Linear probe: logistic regression on all training images.
 DefaultRecipe default_recipe(const DefaultRecipeOptions& options);
 
 }  // namespace vitrail::train

@@ -133,7 +133,8 @@ struct SegmentRecipe {
 constexpr int64_t kMaxEpochs = 1'000'000;  // the most that Recipe::epochs may be
 
 struct Recipe {
-  // "classify" and "segment" (segment_run.h) by gradient descent; "probe": logistic regression (probe.h).
+  // A row of the table in objectives/objective.cpp: "classify" and "segment" by gradient descent, "probe" by logistic
+  // regression.
   std::string objective = "classify";
   ModelRecipe model{};
   DataRecipe data{};
