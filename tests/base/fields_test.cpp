@@ -27,7 +27,7 @@ struct Options {
   std::optional<double> nested = {};
 };
 
-void describe(Fields& fields, Options& o) {
+void describe_options(Fields& fields, Options& o) {
   fields.boolean("on", o.on);
   fields.boolean({"final_norm", "Skip the norm", "no-norm"}, o.norm);
   fields.integer({"num_items", "Items"}, o.count, 1, 100);
@@ -45,7 +45,7 @@ void describe(Fields& fields, Options& o) {
 
 Options with(const std::string& option, const std::vector<std::string>& texts) {
   Options options;
-  EXPECT_TRUE(set_field(describe, options, option, texts)) << option;
+  EXPECT_TRUE(set_field(describe_options, options, option, texts)) << option;
   return options;
 }
 
@@ -55,7 +55,7 @@ TEST(TextFieldReader, OptionsHaveHyphensOrANameOfTheirOwn) {
   EXPECT_TRUE(with("no-norm", {"false"}).norm);
   Options options;
   for (const char* none : {"num_items", "final-norm", "final_norm", "nested", ""})
-    EXPECT_FALSE(set_field(describe, options, none, {"1"})) << none;
+    EXPECT_FALSE(set_field(describe_options, options, none, {"1"})) << none;
 }
 
 TEST(TextFieldReader, AFlagIsTrueWithoutAValue) {
@@ -103,7 +103,7 @@ TEST(TextFieldReader, OnlyListsAreRepeated) {
 }
 
 TEST(FieldRows, HaveWhatTheDescriptionSays) {
-  const std::vector<FieldRow> rows = rows_of(describe);
+  const std::vector<FieldRow> rows = rows_of(describe_options);
   ASSERT_EQ(rows.size(), 13u);
   EXPECT_EQ(rows[1].name, "final_norm");
   EXPECT_EQ(rows[1].option, "no-norm");

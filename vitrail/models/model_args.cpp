@@ -175,7 +175,8 @@ void read_model_args(const JsonFields& args, Config& config, const std::vector<s
 
 Json write_model_args(const Config& config, const Config& base) {
   Json result = json_of_fields(describe_model_args, config);
-  for (const auto& item : json_of_fields(describe_model_args, base).items()) {
+  const Json before = json_of_fields(describe_model_args, base);
+  for (const auto& item : before.items()) {
     if (result[item.key()] == item.value()) result.erase(item.key());
   }
   return result;
