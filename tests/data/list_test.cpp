@@ -77,7 +77,7 @@ TEST_F(Lists, ColumnsAreFoundByTheirNames) {
   for (const std::string name :
        {"label", "Class", "class_name", "target", "category", "class id", "labels", "tags", "classes", "categories"}) {
     EXPECT_EQ(open("n,file," + name + "\n0,a.png,x\n1,b.png,y\n")->class_names(), (Names{"x", "y"})) << name;
-    EXPECT_EQ(open("n,file," + name + "\n0,a.png,x;y\n")->is_multi_label(), name.ends_with("s") && name != "class")
+    EXPECT_EQ(open("n,file," + name + "\n0,a.png,x;y\n")->is_multi_label(), name.ends_with("s") && name != "Class")
         << name;
   }
   EXPECT_EQ(open("file,class_index\na.png,7\n")->label(0), 7);

@@ -376,8 +376,6 @@ TEST(Session, RequestsThatDifferHaveOtherPrograms) {
                                 {.output = Output::attention, .all_layers = true},
                                 {.output = Output::logits_and_features},
                                 {.output = Output::logits_and_features, .features = {.tokens = Tokens::all}},
-                                {.output = Output::features, .features = {.layers = {0}}},
-                                {.output = Output::features, .features = {.layers = {1}}},
                                 {.output = Output::features, .features = {.layers = {0, 1}}},
                                 {.output = Output::features, .features = {.layers = {0, 1}, .final_norm = false}},
                                 {.output = Output::features, .features = {.tokens = Tokens::all, .layers = {0, 1}}}};

@@ -92,7 +92,7 @@ Operation negation(const Shape& shape) {
 
 TEST(Operation, IsComputedRecordedAndDifferentiatedByApply) {
   const Tensor x = Tensor::randn({2, 3}, 1, DType::f64);
-  EXPECT_TRUE(testing::close(apply(negation(x.shape()), {x.transpose(0, 1)}),
+  EXPECT_TRUE(testing::close(apply(negation(x.transpose(0, 1).shape()), {x.transpose(0, 1)}),
                              mul(x.transpose(0, 1), Tensor::full({1}, -1)), 0));
   Tensor leaf = x.to(DType::bf16).clone();
   autograd::set_requires_grad(leaf, true);

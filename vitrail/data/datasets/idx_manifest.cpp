@@ -91,9 +91,9 @@ class IdxImages : public ImageSource {
   explicit IdxImages(const fs::path& images_path)
       : where_(images_path.string()),
         images_file_(images_path),
+        images_(parse(where_, images_file_.bytes(), 3)),
         labels_where_(labels_path_of(images_path).string()),
         labels_file_(labels_where_),
-        images_(parse(where_, images_file_.bytes(), 3)),
         labels_(parse(labels_where_, labels_file_.bytes(), 1)) {
     if (labels_.shape[0] != images_.shape[0])
       throw Error(labels_where_, str(images_.shape[0], " labels, one per image"), str(labels_.shape[0]));
@@ -127,9 +127,10 @@ class IdxImages : public ImageSource {
 
   std::string where_;
   Contents images_file_;
+  IdxArray images_;
   std::string labels_where_;
   Contents labels_file_;
-  IdxArray images_, labels_;
+  IdxArray labels_;
 };
 
 std::string split_of(const fs::path& file) {
