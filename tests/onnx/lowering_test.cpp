@@ -75,6 +75,7 @@ class EveryOperation : public ::testing::TestWithParam<testing::OperationCase> {
 
 TEST_P(EveryOperation, IsLoweredOrRefusedByItsName) {
   const testing::OperationCase& each = GetParam();
+  if (!each.compiled) return;  // the table of an embedding is no batch; exports of text towers have one
   std::vector<Tensor> inputs = testing::inputs_of(each);
   const Function function = [&](const Tensor& x) {
     inputs[0] = x;

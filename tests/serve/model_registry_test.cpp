@@ -181,7 +181,7 @@ TEST(ModelRegistry, RefusalsNameTheModels) {
   EXPECT_EQ(error_of([&] { registry.find("masks", tasks::find_task("embed")); }),
             "model: expected a Vision Transformer, got 'masks'");
   EXPECT_EQ(error_of([&] { registry.find(std::nullopt, tasks::find_task("embed")); }),
-            "model: expected a Vision Transformer, got only those of Segment Anything");
+            "model: expected a Vision Transformer, got none among those served");
   registry.unload("masks");
   registry.load("small");
   EXPECT_EQ(error_of([&] { registry.find("small", tasks::find_task("segment")); }),

@@ -20,7 +20,7 @@ class Pca : public Request {
     const int64_t depth = model_.config().vit.depth;
     options.integer("layer", layer_, -depth, depth - 1);
     options.number("opacity", opacity_, {0, 1});
-    final_norm_ = !options.flag("no-norm");
+    options.boolean("no-norm", final_norm_);
     raw_ = options.flag("raw");
   }
 
