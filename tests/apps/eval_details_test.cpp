@@ -148,7 +148,9 @@ TEST(EvalTable, HasAMatrixOfAtMostTwentyClasses) {
 TEST(EvalZeroShot, TakesTheNamesOfTheDatasetOrOfTheOption) {
   const fs::path root = folders_of({{"cat", 2}, {"dog", 1}}, 40), list = scratch_folder() / "list.csv";
   const std::string model = fixture("models/hf_clip");
-  std::ofstream(list) << (root / "cat/0.png").string() << ",0\n" << (root / "dog/0.png").string() << ",1\n";
+  std::ofstream(list) << "file,class_index\n"
+                      << (root / "cat/0.png").string() << ",0\n"
+                      << (root / "dog/0.png").string() << ",1\n";
   const ProgramResult none = run_program({"eval", "-m", model, list, "--zeroshot"});
   EXPECT_EQ(none.status, 1);
   EXPECT_TRUE(contains(none.err, list.string() + ": expected names of the classes, for zero-shot classification, got "

@@ -257,7 +257,7 @@ TEST_F(StreamsTest, AFileOfResultsStaysIfNoImageCanBeRead) {
   for (const auto& [command, file] : std::vector<std::pair<std::string, std::string>>{
            {"embed -o", "f.npy"}, {"embed -o", "f.npz"}, {"embed -o", "f.csv"}, {"classify --logits", "l.npy"}}) {
     std::ofstream(folder_ / file) << "of another run";
-    EXPECT_EQ(shell("$V " + command + " $D/" + file + " -m $M $D/mistyped >/dev/null 2>$D/err"), 1) << file;
+    EXPECT_EQ(shell("$V " + command + " $D/" + file + " --force -m $M $D/mistyped >/dev/null 2>$D/err"), 1) << file;
     EXPECT_TRUE(contains(content_of(folder_ / "err"), "expected an image that can be read, got none")) << file;
     EXPECT_EQ(content_of(folder_ / file), "of another run") << file;
   }

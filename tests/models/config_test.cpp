@@ -45,7 +45,7 @@ TEST(Config, ErrorsNameThePathOfTheField) {
   expect_error(R"({"architecture": "vit", "model_args": {"qkv_bias": 1}})", "true or false");
   expect_error(R"({"architecture": "vit", "model_args": {"act_layer": "mish"}})", "\"gelu_tanh\"");
   expect_error(R"({"architecture": "vit", "model_args": {"pos_interp": {"bicubic": true}}})",
-               "antialias, bilinear and offset");
+               "model_args: pos_interp.bicubic: expected one of the fields antialias offset bilinear");
   expect_error(R"({"architecture": "vit", "model_args": {"class_token": false}})", "global_pool");
   expect_error(R"({"architecture": "vit", "label_names": ["a", "b"]})", "1000 label names");
   expect_error(R"({"model_type": "bert"})", "vit, vit_mae, vit_msn, ijepa, deit, dinov2");

@@ -69,11 +69,12 @@ Json preprocessing_json(const EmbeddingPreprocessing& of) {
 std::optional<EmbeddingPreprocessing> preprocessing_in(const Json& record) {
   if (!record.contains("preprocessing")) return std::nullopt;
   const Json& json = record.at("preprocessing");
-  EmbeddingPreprocessing of{.image_size = json.at("image_size").get<std::array<int64_t, 2>>(),
-                            .mean = json.at("mean"),
-                            .std = json.at("std"),
-                            .interpolation = json.at("interpolation"),
-                            .crop_mode = json.value("crop_mode", std::string())};
+  EmbeddingPreprocessing of;
+  of.image_size = json.at("image_size").get<std::array<int64_t, 2>>();
+  of.mean = json.at("mean");
+  of.std = json.at("std");
+  of.interpolation = json.at("interpolation");
+  of.crop_mode = json.value("crop_mode", std::string());
   if (json.contains("crop_pct")) of.crop_pct = json.at("crop_pct").get<double>();
   return of;
 }
@@ -168,13 +169,13 @@ std::optional<EmbeddingInfo> read_embedding_info(const fs::path& file) {
   try {
     const Json json = Json::parse(text);
     const EmbeddingInfo defaults;
-    EmbeddingInfo info{.model = json.at("model"),
-                       .features = {},
-                       .dtype = json.value("dtype", defaults.dtype),
-                       .tome = json.value("tome", defaults.tome),
-                       .exif = json.value("exif", defaults.exif),
-                       .preprocessing = preprocessing_in(json),
-                       .probe = json.at("probe")};
+    EmbeddingInfo info;
+    info.model = json.at("model");
+    info.dtype = json.value("dtype", defaults.dtype);
+    info.tome = json.value("tome", defaults.tome);
+    info.exif = json.value("exif", defaults.exif);
+    info.preprocessing = preprocessing_in(json);
+    info.probe = json.at("probe").get<std::vector<float>>();
     for (const FieldRow& row : rows_of(pipeline::describe_features)) static_cast<void>(json.at(row.name));
     std::vector<Error> problems;
     JsonFieldReader reader(json, "", problems);

@@ -77,6 +77,8 @@ class Manifests {
  public:
   // Reads a set unless it was read before with the same columns.  Throws Error as read_manifest.
   std::shared_ptr<const Manifest> get(const std::filesystem::path& path, const ManifestOptions& options = {});
+  // Forgets the sets in all copies, so that the next get() sees files that have changed.
+  void clear() const { read_->clear(); }
 
  private:
   using Key = std::vector<std::string>;

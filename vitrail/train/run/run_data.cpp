@@ -203,6 +203,7 @@ RunData open_data(const DataRecipe& recipe, int64_t channels) {
   require_readable_images(run.train, recipe.train);
   report_untrained_classes(run);
   report_identical_images(*train, run);
+  recipe.manifests.clear();  // a later run with the recipe reads the sets as they then are
   return run;
 }
 
