@@ -29,7 +29,7 @@ TEST(Outputs, DoNotReplaceAnInput) {
   EXPECT_EQ(content_of(a), before);
 }
 
-// Which of its files a command reads is not asked: the images in a folder, the files of the model.
+// A command protects all its inputs: the images in a folder, the files of the model.
 TEST(Outputs, DoNotReplaceAFileOfAFolderThatIsRead) {
   const fs::path folder = image_folder(2), images = folder / "images", model = folder / "m";
   fs::create_directories(images);

@@ -44,9 +44,9 @@ void check_embed() {
 }
 
 void check_attention() {
-  const fs::path picture = scratch_folder() / "x.png", raw = scratch_folder() / "x.npy";
+  const fs::path map = scratch_folder() / "x.png", raw = scratch_folder() / "x.npy";
   const Arguments attention{"attention", "-m", small_model(), noise_folder() / "a.png"};
-  expect_forced(attention + Arguments{"-o", picture}, picture);
+  expect_forced(attention + Arguments{"-o", map}, map);
   expect_forced(attention + Arguments{"--raw", raw}, raw);
 }
 

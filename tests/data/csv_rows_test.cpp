@@ -47,7 +47,7 @@ TEST_F(CsvRows, AQuoteAfterBlanksBeginsAQuotedField) {
   EXPECT_EQ(open("file\tlabel\n\"a.png\"\t \"x\ty\"\n")->class_names(), (std::vector<std::string>{"x\ty"}));
 }
 
-// As folders called 007 and 7.
+// Folders called 007 and 7 are two classes, too.
 TEST_F(CsvRows, ANumberWithZerosIsAnotherName) {
   EXPECT_EQ(open("file,label\na.png,007\nb.png,7\n")->class_names().size(), 2u);
   EXPECT_TRUE(contains(refusal("a.png,1\nb.png,01\n", {.labels = {"1", "2"}}), "'01', '1'"));

@@ -20,7 +20,7 @@ struct Progress {
   int64_t epoch = 0, epochs = 0;  // current epoch, from 1, and number of epochs
   int64_t step = 0, steps = 0;    // batches done and in total, of the epoch or of the evaluated dataset
   double loss = 0;                // mean of the epoch so far
-  std::vector<Score> scores{};    // of the epoch so far, where training measures any
+  std::vector<Score> scores{};    // those of the epoch so far, where training measures any
   double images_per_second = 0;   // 0 for a phase without images of its own: search
   double data_wait = 0;           // fraction of the training time spent waiting for the data loader
   double seconds_left = 0;        // estimate: of training for the run, of another phase for its end
@@ -29,7 +29,7 @@ struct Progress {
 struct EpochResult {
   int64_t epoch = 0, step = 0;                        // epochs and optimiser steps so far
   Evaluation train{};                                 // without scores if training measures none
-  std::optional<Evaluation> validation{}, average{};  // of the weights, and of the EMA weights, if there are any
+  std::optional<Evaluation> validation{}, average{};  // for the weights, and the EMA weights if there are any
   bool best = false;                                  // the best weights of the run so far
   double seconds = 0;                                 // training time of the run, including previous resumptions
   std::string text{};  // the validation for a line: "  validation: loss 0.51  top-1 …"; empty without
@@ -67,11 +67,11 @@ struct CommunicationTimes {
 struct TrainingResult {
   bool stopped = false;           // callbacks.stop ended the run early
   int64_t epoch = 0, step = 0;    // epochs and optimiser steps so far
-  std::vector<Metric> metrics{};  // of the objective
+  std::vector<Metric> metrics{};  // those of the objective
   std::optional<Score> best{};    // first score of the kept weights on the validation images; empty without any
   std::optional<Score> last{};    // that of the weights of the last epoch, if validated
   int64_t validation_images = 0;
-  std::optional<Score> cross_validated{};  // of a probe on the images that each fold of its cross-validation left out
+  std::optional<Score> cross_validated{};  // a probe's on the images that each fold left out
   int64_t best_epoch = 0;            // epoch of the kept weights: the last one if nothing was validated; 0 for a probe
   std::optional<Evaluation> test{};  // if there are test images and the run is finished
   int64_t skipped_images = 0;        // unreadable

@@ -90,8 +90,7 @@ void add_attention(CLI::App& program, const GlobalOptions& global, Run& run) {
     if (options->output == "-") options->output = "/dev/stdout";
     std::vector<std::string> inputs = options->model.files();
     inputs.insert(inputs.end(), {options->image, options->labels});
-    check_outputs({{"-o", options->output, Kind::picture}, {"--raw", options->raw, Kind::array}}, inputs,
-                  options->force);
+    check_outputs({{"-o", options->output, Kind::png}, {"--raw", options->raw, Kind::array}}, inputs, options->force);
     if (output->empty() && raw->empty())
       throw CLI::ValidationError("-o", "expected FILE.png, or --raw FILE.npy instead, got none");
     run = [options, &global] { return visualise_attention(*options, global); };

@@ -59,7 +59,7 @@ std::vector<fs::path> outputs_of(const std::vector<std::string>& images, const P
   std::vector<fs::path> outputs;
   for (const std::string& image : images) {
     outputs.push_back(fs::path(options.output) / names.name_of(image));
-    check_output({"-o", outputs.back().string() + ".png", Kind::picture}, inputs, options.force);
+    check_output({"-o", outputs.back().string() + ".png", Kind::png}, inputs, options.force);
     if (options.raw) check_output({"--raw", outputs.back().string() + ".npy", Kind::array}, inputs, options.force);
   }
   return outputs;

@@ -29,13 +29,13 @@ enum class Kind {
   feature_table,  // CSV of embed
   predictions,    // CSV of eval
   mask_table,     // CSV of segment
-  picture,        // PNG
+  png,            // an image
   page,           // HTML
   json,
   weights,  // safetensors
   onnx,
   index,
-  record,         // of an embedding
+  record,         // the record of embeddings
   shard_records,  // JSON lines of a shard's images
   paths,          // a list beside an array or an index
 };
@@ -43,7 +43,7 @@ enum class Kind {
 struct OutputFile {
   std::string option, path;  // without a path the option was not given
   Kind kind;
-  std::vector<std::string> owners = {};  // files of which one makes a list beside it the command's own
+  std::vector<std::string> owners = {};  // one of these files makes a list beside it the command's own
 };
 
 // --force of a command that writes files.

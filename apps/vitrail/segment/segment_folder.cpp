@@ -144,7 +144,7 @@ void SegmentFolder::add(SegmentImage& image, std::span<const SegmentMask> masks)
   const fs::path base = folder_ / name;
   if (files_.masks || files_.csv) create_folder(base, "the masks of an image");
   if (files_.overlay)
-    image::write_png(file(base, ".png", Kind::picture), sam::best_masks_overlay(image.pixels(), masks, opacity_));
+    image::write_png(file(base, ".png", Kind::png), sam::best_masks_overlay(image.pixels(), masks, opacity_));
   if (files_.masks) write_masks(base, masks);
   if (files_.csv) write_csv(file(base / "metadata", ".csv", Kind::mask_table), masks, everything_);
   if (files_.sa1b) {

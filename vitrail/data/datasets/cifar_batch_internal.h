@@ -17,7 +17,7 @@ constexpr size_t kCifarPixels = 3 * kCifarSide * kCifarSide;  // planar RGB
 struct CifarFile {
   std::string path;
   std::span<const std::byte> bytes;
-  std::shared_ptr<const void> owner;
+  std::shared_ptr<const void> owner{};
 };
 
 // The files of a folder on disk, or of one in an archive.
@@ -26,7 +26,7 @@ class CifarFiles {
   virtual ~CifarFiles() = default;
   virtual bool has(const std::string& name) const = 0;  // a regular file
   virtual CifarFile open(const std::string& name) const = 0;
-  virtual std::string path() const = 0;  // of the folder, for messages
+  virtual std::string path() const = 0;  // the folder, for messages
 };
 
 // A version of the data: its files and labels.
@@ -44,7 +44,7 @@ struct CifarBatch {
   const std::byte* pixels = nullptr;  // those of the first image
   size_t stride = 0;                  // bytes from image to image
   std::vector<int64_t> labels{};      // one for each image
-  std::shared_ptr<const void> owner;
+  std::shared_ptr<const void> owner{};
 };
 
 // Throws Error naming the file if it is damaged or empty, or has a label outside the variant's classes.

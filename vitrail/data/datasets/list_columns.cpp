@@ -16,7 +16,7 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-// As comparison_key gives them.
+// Names in the form of comparison_key().
 const Names kFiles{"file",      "filename", "file name", "fname",      "filepath",   "filepaths",
                    "file path", "path",     "image",     "image path", "image name", "image id"};
 const Names kLabels{"label", "class", "class name", "target", "category"};

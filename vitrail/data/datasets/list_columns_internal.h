@@ -22,8 +22,8 @@ struct ListColumns {
   std::string separators{};  // the first one that a field has separates labels
 };
 
-// By the names in the first row, or as `columns` says.  `second`: the first row of data.  Throws Error that shows the
-// columns unless names or options tell each of them.
+// Finds columns by the names in the first row, or as `columns` says.  `second`: the first row of data.  Throws Error
+// that shows the columns unless names or options tell each of them.
 ListColumns find_list_columns(const std::string& where, const std::vector<std::string>& first,
                               const std::vector<std::string>& second, const Columns& columns);
 

@@ -265,7 +265,7 @@ class Labeller {
   bool has_comma_fields_;
   const DatasetOptions& options_;
   char separator_ = '\0';
-  std::map<std::string, size_t, NaturalLess> positions_;  // of names in the order in which they were found
+  std::map<std::string, size_t, NaturalLess> positions_;  // each name's index in the order in which they were found
 };
 
 // A list may have a row for each label of an image.

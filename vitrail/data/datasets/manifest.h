@@ -43,7 +43,7 @@ struct Columns {
 Columns parse_columns(const std::string& text);
 
 struct ManifestOptions {
-  Columns columns{};                // of a list; other formats have none
+  Columns columns{};                // those of a list; other formats have none
   int64_t max_entries = INT64_MAX;  // files and folders of a folder
 };
 

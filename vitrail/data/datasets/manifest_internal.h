@@ -17,7 +17,7 @@ struct Row {
   std::vector<int64_t> labels{};  // class indices in ascending order; one, unless Rows::is_multi_label
 };
 
-// Where the images of rows are.  Thread-safe; functions as those of Dataset.
+// The store of the images of rows.  Thread-safe; functions as those of Dataset.
 class ImageSource {
  public:
   virtual ~ImageSource() = default;

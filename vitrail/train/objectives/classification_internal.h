@@ -43,7 +43,7 @@ class Classifier : public Objective {
   RunData data_;
   Metrics metrics_;
   PreparedModel prepared_;
-  data::LoaderOptions options_;  // of the training loader
+  data::LoaderOptions options_;  // those of the training loader
   UnreadableImages unreadable_;  // that this process met
 
  private:

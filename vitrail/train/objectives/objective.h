@@ -29,7 +29,7 @@ struct ObjectiveContext {
   const Recipe& recipe;
   const ProcessGroup& group;
   int threads = 1;
-  std::filesystem::path folder{};                 // of the run
+  std::filesystem::path folder{};                 // the run's
   std::function<void(const std::string&)> log{};  // a line for the user
 };
 
@@ -64,8 +64,8 @@ struct Measurement : Evaluation {
 // The result of an objective that computes its weights at once, without steps of an optimiser.
 struct Solution {
   int64_t iterations = 0;
-  Evaluation training{};                        // of the training images
-  std::optional<Evaluation> cross_validated{};  // of the images that each fold left out
+  Evaluation training{};                        // on the training images
+  std::optional<Evaluation> cross_validated{};  // on the images that each fold left out
   int64_t skipped = 0;                          // images that could not be read
 };
 
@@ -83,14 +83,14 @@ class Objective {
   // The data.  size(): images of a split, 0 if there is none.
   virtual int64_t size(Split split) const = 0;
   virtual std::string name(Split split) const = 0;          // for messages: "5,000 images held out of …"
-  virtual std::vector<ImageSet> image_sets() const = 0;     // of the three splits
+  virtual std::vector<ImageSet> image_sets() const = 0;     // those of the three splits
   virtual std::string preprocessing() const { return {}; }  // how images become inputs, to tell a change
   virtual std::vector<std::string> classes() const { return {}; }
   virtual std::vector<std::string> introduction() const = 0;  // lines about the model and the training images
 
   // The steps, unless ObjectiveRow::solves.  train_batch() computes this process's part of the next batch and, if it
   // has images, calls `backward`.
-  virtual int64_t batches() const { return 0; }  // of an epoch
+  virtual int64_t batches() const { return 0; }  // in an epoch
   virtual void start_epoch(int64_t /*epoch*/, int64_t /*batch*/) {}
   virtual BatchResult train_batch(const BatchPosition&, const Backward&) { return {}; }
   virtual double waited_seconds() const { return 0; }  // for data, in total
@@ -110,7 +110,7 @@ class Objective {
   virtual std::string usage() const = 0;    // TrainingResult::usage
   virtual void add_section(const Measurement&, Split, Report&) {}
   virtual std::string model_card(const ReportInput& input) const;
-  virtual const analysis::StrengthSearch* search() const { return nullptr; }  // of a probe
+  virtual const analysis::StrengthSearch* search() const { return nullptr; }  // that of a probe
 };
 
 // A row of the table of objectives.

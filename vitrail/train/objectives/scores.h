@@ -9,7 +9,7 @@ namespace vitrail::train {
 
 // How messages and reports show a score.
 enum class ScoreUnit {
-  share,     // of the images: in percent, with its confidence interval
+  share,     // a share of images: in percent, with its confidence interval
   percent,   // in percent
   fraction,  // with three digits
 };
@@ -42,9 +42,9 @@ struct Metrics {
   std::string chart{};  // title of the first one's curve: "Top-1 accuracy"
   // The end of an epoch's line, for the weights and for the averaged weights.  {0}, {1}: scores; {n}: images
   std::string line{}, average_line{};
-  bool in_training = false;      // whether training counts correct images, of which the first score is the share
+  bool in_training = false;      // whether training counts correct images; the first score is their share
   size_t in_report = 2;          // how many of them are facts of the report
-  bool loss_in_summary = false;  // of the validation images
+  bool loss_in_summary = false;  // loss of the validation images
 };
 
 // Metrics::line with its values: "95.00 % (86.3 to 98.3 of 60)" for a share, else "0.8123".

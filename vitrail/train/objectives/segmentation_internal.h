@@ -53,7 +53,7 @@ class Segmentation : public Objective {
   SegmentSamples samples_;
   SegmentDraw draw_;
   SegmentStep step_;
-  std::vector<int64_t> order_;                               // of the samples in this epoch
+  std::vector<int64_t> order_;                               // indices of the samples in this epoch
   double waited_ = 0;                                        // seconds for samples
   std::optional<data::OrderedPrefetch<DrawnSample>> drawn_;  // destroyed first: its threads use the others
 };

@@ -42,7 +42,7 @@ struct DataRecipe {
   std::string val{};    // validation images, evaluated after each epoch
   std::string test{};   // test images, evaluated once at the end
   std::string train_split{}, val_split{}, test_split{};  // other splits than the defaults
-  std::string columns{};                                 // of lists: data::parse_columns
+  std::string columns{};                                 // columns of lists: data::parse_columns
   std::optional<int64_t> holdout{};                      // number of training images that are held out for validation
   int64_t folds = 0, fold = 0;  // hold out fold `fold`, from 1, of `folds` instead (data::fold_split); 0: off
   uint64_t holdout_seed = 0;    // independent of `seed`: runs of several seeds hold out the same

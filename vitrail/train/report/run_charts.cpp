@@ -12,7 +12,7 @@
 namespace vitrail::train {
 namespace {
 
-constexpr size_t kMinColumns = 9;   // of metrics.csv, with one score
+constexpr size_t kMinColumns = 9;   // columns of metrics.csv with one score
 constexpr size_t kMaxPoints = 400;  // per curve, about the resolution of a chart
 
 // The values of a row of metrics.csv that the charts show.

@@ -49,19 +49,19 @@ void write_model(const std::filesystem::path& folder, const std::string& config_
 
 // The contents of report.html, summary.json and model/README.md.
 struct ReportInput {
-  const Recipe* recipe;
-  const Counters* counters;
-  const Metrics* metrics;
-  std::string subject;  // what was trained
+  const Recipe* recipe = nullptr;
+  const Counters* counters = nullptr;
+  const Metrics* metrics = nullptr;
+  std::string subject{};  // what was trained
   struct {
-    int64_t training, validation, test;  // 0: no such images
-  } images;
-  int64_t parameters;
-  bool finished;
-  int processes;
-  std::vector<std::pair<std::string, std::string>> environment;
-  std::function<void(Report&)> add_section;
-  std::function<std::string(const ReportInput&)> model_card;
+    int64_t training = 0, validation = 0, test = 0;  // 0: no such images
+  } images{};
+  int64_t parameters = 0;
+  bool finished = false;
+  int processes = 1;
+  std::vector<std::pair<std::string, std::string>> environment{};
+  std::function<void(Report&)> add_section{};
+  std::function<std::string(const ReportInput&)> model_card{};
   const analysis::StrengthSearch* search = nullptr;  // set for a probe
 };
 void write_report(const std::filesystem::path& folder, const ReportInput& input);

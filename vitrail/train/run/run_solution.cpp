@@ -15,7 +15,7 @@ MetricsRow solution_row(const char* event, const Evaluation& evaluation, int64_t
 }  // namespace
 
 Solution Run::compute_solution() {
-  Clock::time_point start = Clock::now();  // of the phase
+  Clock::time_point start = Clock::now();  // start of the phase
   return objective_->solve([&](Progress::Phase phase, int64_t done, int64_t total) {
     Progress progress{.phase = phase, .epoch = 1, .epochs = 1, .step = done, .steps = total};
     fill(progress, start, phase == Progress::Phase::features ? objective_->size(Split::training) : 0);
