@@ -96,6 +96,14 @@ class Classifier(unittest.TestCase):
         self.assertEqual([label for label, _ in got], [label for label, _ in want])
         np.testing.assert_allclose([p for _, p in got], [p for _, p in want], rtol=1e-6)
 
+    def test_run_gives_a_task_by_its_name(self):
+        one = self.model.run("classify", PHOTO, top=3)
+        got = [(p["label"], np.float32(p["probability"])) for p in one["predictions"]]
+        self.assertEqual([label for label, _ in got], [label for label, _ in self.model.classify(PHOTO, top=3)])
+        self.assertEqual(len(self.model.run("pca", [PHOTO, PHOTO], no_norm=True)), 2)
+        with self.assertRaisesRegex(vitrail.Error, "no_such_task"):
+            self.model.run("no_such_task", PHOTO)
+
     def test_embed_is_bit_for_bit_the_programs(self):
         np.testing.assert_array_equal(self.model.embed([PHOTO]), features_of_program("-m", CLASSIFIER, PHOTO))
         patch = self.model.embed(PHOTO, tokens="patch", layer=2)
