@@ -11,7 +11,7 @@ namespace vitrail::weights {
 namespace {
 
 // Limits of the time that hostile files take.
-constexpr size_t kMaxSearched = 20, kMaxCandidates = 1000, kMaxName = 200;
+constexpr size_t kMaxSearched = 20, kMaxCompared = 1000, kMaxShown = 200;
 
 // The last words of a parameter's name, with the field of model_args that adds it.
 struct FieldOfParameter {
@@ -80,7 +80,7 @@ std::vector<std::string> describe_missing(const std::vector<NamedShape>& missing
   for (const NamedShape& tensor : missing) {
     std::vector<std::string> candidates;
     for (const NamedShape& other : extra) {
-      if (other.shape == tensor.shape && other.name.size() <= kMaxName && candidates.size() < kMaxCandidates)
+      if (other.shape == tensor.shape && other.name.size() <= kMaxShown && candidates.size() < kMaxCompared)
         candidates.push_back(other.name);
     }
     lines.push_back(
@@ -96,7 +96,7 @@ std::vector<std::string> advise_fields(const std::vector<NamedShape>& extra, con
     const auto has_words = [&](const std::string& name) { return ("." + name).find(row.words) != name.npos; };
     const auto tensor = std::ranges::find_if(extra, has_words, &NamedShape::name);
     if (tensor == extra.end() || std::ranges::any_of(expected, has_words)) continue;
-    lines.push_back(str(tensor->name.substr(0, kMaxName), ": ", row.field));
+    lines.push_back(str(tensor->name.substr(0, kMaxShown), ": ", row.field));
   }
   return lines;
 }
@@ -108,7 +108,7 @@ std::vector<std::string> advise_merging(const std::vector<std::string>& names, b
   for (const std::string& name : names) {
     const std::string_view advice = advice_for_part(name, present);
     if (advice.empty() || (!is_any_missing && advice != kLora) || !seen.insert(advice).second) continue;
-    lines.push_back(str(name.substr(0, kMaxName), ": ", advice));
+    lines.push_back(str(name.substr(0, kMaxShown), ": ", advice));
   }
   return lines;
 }

@@ -71,8 +71,8 @@ std::optional<EmbeddingPreprocessing> preprocessing_in(const Json& record) {
   const Json& json = record.at("preprocessing");
   EmbeddingPreprocessing of;
   of.image_size = json.at("image_size").get<std::array<int64_t, 2>>();
-  of.mean = json.at("mean");
-  of.std = json.at("std");
+  of.mean = json.at("mean").get<std::vector<double>>();
+  of.std = json.at("std").get<std::vector<double>>();
   of.interpolation = json.at("interpolation");
   of.crop_mode = json.value("crop_mode", std::string());
   if (json.contains("crop_pct")) of.crop_pct = json.at("crop_pct").get<double>();

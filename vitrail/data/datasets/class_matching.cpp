@@ -55,7 +55,7 @@ std::vector<Table> make_tables(const std::vector<std::string>& labels, const std
   return tables;
 }
 
-const std::vector<int64_t>& look_up(const std::vector<Table>& tables, const std::string& name) {
+const std::vector<int64_t>& classes_named(const std::vector<Table>& tables, const std::string& name) {
   static const std::vector<int64_t> none;
   const std::string exact = composed(name), key = comparison_key(name), digits = digits_of(name);
   for (size_t i = 0; i < tables.size(); ++i) {
@@ -109,7 +109,7 @@ ClassMatch match_classes(const std::string& where, const std::vector<std::string
   std::vector<std::string> problems;
   size_t unknown = 0;
   for (const std::string& name : names) {
-    const std::vector<int64_t>& classes = look_up(tables, name);
+    const std::vector<int64_t>& classes = classes_named(tables, name);
     match.indices.push_back(classes.empty() ? -1 : classes.front());
     unknown += classes.empty();
     if (classes.empty()) problems.push_back("'" + name + "'");
@@ -130,7 +130,7 @@ ClassMatch match_classes(const std::string& where, const std::vector<std::string
 
 bool names_a_class(const std::string& name, const std::vector<std::string>& labels,
                    const std::vector<std::string>& wordnet_ids, int64_t num_classes) {
-  if (!look_up(make_tables(labels, wordnet_ids), name).empty()) return true;
+  if (!classes_named(make_tables(labels, wordnet_ids), name).empty()) return true;
   return !are_numbers(labels) && num_classes < INT64_MAX && index_in(name, num_classes);
 }
 

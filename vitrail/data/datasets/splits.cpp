@@ -42,7 +42,7 @@ std::string lower_letters(std::string_view name) {
   return text;
 }
 
-std::string_view look_up(std::string_view name) {
+std::string_view split_named(std::string_view name) {
   for (const Synonym& synonym : kSynonyms) {
     if (synonym.name == name) return synonym.canonical;
   }
@@ -58,10 +58,10 @@ bool is_same_split(std::string_view a, std::string_view b) {
 std::string_view canonical_split(std::string_view name) {
   const std::string letters = lower_letters(name);
   const std::string_view text = letters;
-  if (const std::string_view found = look_up(text); !found.empty()) return found;
+  if (const std::string_view found = split_named(text); !found.empty()) return found;
   for (const std::string_view ending : kEndings) {
     if (!text.ends_with(ending)) continue;
-    if (const auto found = look_up(text.substr(0, text.size() - ending.size())); !found.empty()) return found;
+    if (const auto found = split_named(text.substr(0, text.size() - ending.size())); !found.empty()) return found;
   }
   return {};
 }
