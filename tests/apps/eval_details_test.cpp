@@ -200,7 +200,7 @@ TEST(EvalLabelsJson, HasEachNumberOfTheReport) {
   const fs::path model =
       with_config("timm_token", [](json& config) { config["problem_type"] = "multi_label_classification"; });
   const std::vector<std::vector<int64_t>> labels{{0, 3}, {1}, {}, {2, 3}};
-  std::ofstream(root / "list.csv") << "file,labels\na.png,0|3\nb.png,1\nc.png,\nd.png,2|3\n";
+  std::ofstream(root / "list.csv") << "file,class_index\na.png,0|3\nb.png,1\nc.png,\nd.png,2|3\n";
   std::vector<std::string> names;
   for (int i = 0; i < 10; ++i) names.push_back(i == 3 ? "three, 3" : "n" + std::to_string(i));
   const Arguments arguments{"eval",          "-m",

@@ -175,7 +175,7 @@ void check_key_map(const std::string& command) {
   const bool positional = command == "convert" || command == "bench";
   Arguments without{command, positional ? "" : "-m", model.string()};
   std::erase(without, "");
-  if (command == "convert" || command == "pca") without = without + Arguments{"-o", model / "out"};
+  if (command == "convert" || command == "pca") without = without + Arguments{"-o", scratch_folder() / "out"};
   if (command == "embed") without = without + Arguments{"-o", model / "out.npy"};
   if (command == "attention") without = without + Arguments{"--raw", model / "out.npy"};
   if (command == "knn") without.push_back(model);

@@ -46,11 +46,11 @@ TEST(Recipe, AllProblemsAreListedWithTheirPaths) {
   });
   EXPECT_TRUE(contains(message, "r.json")) << message;
   for (const char* path :
-       {"\"depht\"", "data.workers: expected an integer from 0", "data.colour: expected one of the fields",
-        "epochs: expected an integer", "optimizer.name: expected one of \"adamw\"",
-        "optimizer.lr: expected a number of at least 0, got -1", "augment.padded_crop.mode: expected one of",
-        "augment.erasing.ratio: expected an array of two numbers", "precision: expected one of \"fp32\"",
-        "speed: expected one of the fields"}) {
+       {"model: depht: expected one of the fields", "data.workers: expected an integer from 0",
+        "data.colour: expected one of the fields", "epochs: expected an integer",
+        "optimizer.name: expected one of \"adamw\"", "optimizer.lr: expected a number of at least 0, got -1",
+        "augment.padded_crop.mode: expected one of", "augment.erasing.ratio: expected an array of two numbers",
+        "precision: expected one of \"fp32\"", "speed: expected one of the fields"}) {
     EXPECT_TRUE(contains(message, path)) << path << "\n" << message;
   }
 }

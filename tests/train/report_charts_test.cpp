@@ -369,7 +369,7 @@ TEST(MetricCharts, AreThinnedFromFourHundredPointsOn) {
   const fs::path csv = testing::scratch_folder() / "metrics.csv";
   for (const auto& [points, kept] :
        {std::pair{399, 399}, {400, 201}, {401, 201}, {402, 202}, {799, 400}, {800, 268}, {801, 268}}) {
-    std::string rows;
+    std::string rows = "event,step,epoch,loss,top1,top5,lr,grad_norm,images_per_second,skipped,seconds\n";
     for (int i = 1; i <= points; ++i) rows += str("train,", i, ",", i, ",2.5,0.25,0.5,0.01,1,100,0,60\n");
     write_file(csv, rows);
     const Curve curve = metric_charts(csv, "F", true).at(0).curves.at(0);

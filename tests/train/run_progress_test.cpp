@@ -236,7 +236,8 @@ TEST(SegmentProgress, AndMessagesNameTheModelAndTheSets) {
   EXPECT_EQ(heard.result.last->value, last.validation->scores[0].value);
   EXPECT_EQ(heard.result.test->images, 2);
   // The images of the test are those of the validation.
-  const bool average = last.average->loss < last.validation->loss;
+  const bool average =
+      heard.result.best->value == last.average->scores[0].value && last.average->loss < last.validation->loss;
   const Evaluation& kept = average ? *last.average : *last.validation;
   EXPECT_EQ(heard.result.best->value, kept.scores[0].value);
   EXPECT_EQ(heard.result.test->loss, kept.loss);

@@ -75,10 +75,8 @@ EpochResult epoch_from_json(const Json& json, const std::vector<Metric>& metrics
   e.train.loss = values.number("train_loss");
   e.train.scores = scores_of(metrics, {values.number("train_top1", 0, 1)}, 0);
   const int64_t images = json.contains("val_images") ? values.count("val_images") : 0;  // absent in old checkpoints
-  const Evaluation validation = evaluation_from(values, "val", images, metrics),
-                   average = evaluation_from(values, "ema", images, metrics);
-  if (values.boolean("validated")) e.validation = validation;
-  if (values.boolean("has_ema")) e.average = average;
+  if (values.boolean("validated")) e.validation = evaluation_from(values, "val", images, metrics);
+  if (values.boolean("has_ema")) e.average = evaluation_from(values, "ema", images, metrics);
   e.best = values.boolean("best");
   e.seconds = values.finite("seconds", 0, kMaxSeconds);
   return e;
