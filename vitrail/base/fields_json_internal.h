@@ -74,7 +74,8 @@ class JsonFieldWriter : public Fields {
   void numbers(const Field& field, std::vector<double>& values, Range) override { json_[field.name] = values; }
   void texts(const Field& field, std::vector<std::string>& values) override { json_[field.name] = values; }
   void size(const Field& field, std::array<int64_t, 2>& values) override {
-    json_[field.name] = values[0] == values[1] ? Json(values[0]) : Json(values);
+    const bool one = values[0] == values[1] && !field.nullable;  // timm takes ref_feat_shape as a list alone
+    json_[field.name] = one ? Json(values[0]) : Json(values);
   }
   void object(const Field& field, const std::function<void(Fields&)>& describe) override;
   bool is_set(const Field& field, bool current) override;
