@@ -2,8 +2,6 @@
 # What .ci/run and scripts/nightly share: the settings of a checkout, and stages with their times.  To be sourced in the
 # repository's folder after `timings`, the file of the times, is set.
 export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1  # checkouts share compiled files, whatever their paths
-# Checkpoints and photographs for tests, where the machine has them beside the checkout.
-if [ -d ../shared/assets ]; then export VITRAIL_ASSETS=${VITRAIL_ASSETS:-$(cd ../shared/assets && pwd)}; fi
 jobs=$(nproc)
 mkdir -p build
 : >"$timings"
