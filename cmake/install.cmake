@@ -30,9 +30,10 @@ if(TARGET vitrail_serve)  # a unit of systemd
   install(FILES ${PROJECT_BINARY_DIR}/vitrail-serve.service DESTINATION ${CMAKE_INSTALL_DATADIR}/vitrail
           COMPONENT runtime)
 endif()
-# Internal headers are not installed.  tools/check_layers.py checks that no public header includes one.
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/vitrail DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-        FILES_MATCHING PATTERN "*.h" PATTERN "*-inl.h" EXCLUDE PATTERN "*_internal.h" EXCLUDE)
+# As install(DIRECTORY) does, but when it runs: which headers are public depends on what they include then.
+cmake_path(ABSOLUTE_PATH CMAKE_INSTALL_INCLUDEDIR BASE_DIRECTORY "\${CMAKE_INSTALL_PREFIX}" OUTPUT_VARIABLE include_folder)
+install(CODE "set(include_folder \"${include_folder}\")")
+install(SCRIPT ${PROJECT_SOURCE_DIR}/cmake/public_headers.cmake)
 if(SKBUILD)  # in int8, so that a wheel stays small (apps/vitrail/CMakeLists.txt)
   set(VITRAIL_MODELS ${PROJECT_BINARY_DIR}/models)
 else()

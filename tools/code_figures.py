@@ -102,10 +102,10 @@ def wording_pins(root):
 
 
 def installed_headers(root):
-    """The headers of vitrail/ but internal ones, or of the list in cmake/headers.cmake if there is one."""
-    listed = root / "cmake" / "headers.cmake"
-    if listed.is_file():
-        return len(re.findall(r"^\s*\S+\.h\b", listed.read_text(), re.M))
+    """The headers that cmake/public_headers.cmake lists; of a version without it, those of vitrail/ but internal ones."""
+    script = root / "cmake" / "public_headers.cmake"
+    if script.is_file():
+        return len(subprocess.run(["cmake", "-P", script], capture_output=True, check=True).stderr.splitlines())
     return sum(bool(INSTALLED.search(path.name)) for path in sources(root / "vitrail"))
 
 

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each struct of options with one field set: compiles without a warning under -Wall -Wextra -Werror only if every other
 // field has a default.
-#include <vitrail/analysis/knn.h>
 #include <vitrail/autograd/engine.h>
 #include <vitrail/data/loader/loader.h>
-#include <vitrail/data/loader/ordered_prefetch.h>
-#include <vitrail/dist/gradient_reducer.h>
-#include <vitrail/image/overlay.h>
 #include <vitrail/nn/attention.h>
 #include <vitrail/nn/mimetic.h>
 #include <vitrail/ops/loss.h>
@@ -25,17 +21,13 @@ auto options_with_one_field() {
       ModelOptions{.labels = "labels.txt"},
       AttentionMapOptions{.rollout = true},
       Prediction{.index = 1},
-      analysis::KnnOptions{.k = 5},
       autograd::BackwardOptions{.keep_graph = true},
       data::AugmentOptions{.flip = data::Flip::random},
       data::DatasetOptions{.num_classes = 10},
       data::LoaderOptions{.threads = 2},
       data::MixupOptions{.probability = 0.5},
-      data::PrefetchOptions{.threads = 2},
-      dist::ReducerOptions{.average = false},
       image::DecodeOptions{.apply_exif = true},
       image::EvalTransform{.crop_pct = 1},
-      image::OverlayOptions{.opacity = 0.5},
       image::ProcessorSteps{.rescale = 1},
       infer::FunctionOptions{.threads = 2},
       infer::FeatureOptions{.l2_normalize = true},
