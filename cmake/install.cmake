@@ -31,7 +31,8 @@ if(TARGET vitrail_serve)  # a unit of systemd
           COMPONENT runtime)
 endif()
 # As install(DIRECTORY) does, but when it runs: which headers are public depends on what they include then.
-cmake_path(ABSOLUTE_PATH CMAKE_INSTALL_INCLUDEDIR BASE_DIRECTORY "\${CMAKE_INSTALL_PREFIX}" OUTPUT_VARIABLE include_folder)
+set(prefix "\${CMAKE_INSTALL_PREFIX}")
+cmake_path(ABSOLUTE_PATH CMAKE_INSTALL_INCLUDEDIR BASE_DIRECTORY "${prefix}" OUTPUT_VARIABLE include_folder)
 install(CODE "set(include_folder \"${include_folder}\")")
 install(SCRIPT ${PROJECT_SOURCE_DIR}/cmake/public_headers.cmake)
 if(SKBUILD)  # in int8, so that a wheel stays small (apps/vitrail/CMakeLists.txt)

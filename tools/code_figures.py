@@ -102,7 +102,7 @@ def wording_pins(root):
 
 
 def installed_headers(root):
-    """The headers that cmake/public_headers.cmake lists; of a version without it, those of vitrail/ but internal ones."""
+    """The headers of cmake/public_headers.cmake; of a version without it, those of vitrail/ but internal ones."""
     script = root / "cmake" / "public_headers.cmake"
     if script.is_file():
         return len(subprocess.run(["cmake", "-P", script], capture_output=True, check=True).stderr.splitlines())
