@@ -2,7 +2,7 @@
 // Fuzzes the cache of a teacher's logits.  Every input must give rows that are present or absent, or a vitrail::Error.
 // If the first byte is odd, the rest follows a valid header.
 #include "fuzz/inputs.h"
-#include "vitrail/train/objectives/teacher_cache_internal.h"
+#include "vitrail/train/objectives/classification/teacher_cache_internal.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace vitrail;

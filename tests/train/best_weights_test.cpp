@@ -7,7 +7,7 @@
 #include "tests/train/training_fixture.h"
 #include "vitrail/infer/preprocess.h"
 #include "vitrail/models/load.h"
-#include "vitrail/train/objectives/evaluation_internal.h"
+#include "vitrail/train/objectives/classification/evaluation_internal.h"
 #include "vitrail/train/run/checkpoint.h"
 #include "vitrail/train/run/loader_setup_internal.h"
 #include "vitrail/train/run/quality_internal.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/train/objectives/class_weights_internal.h"
+#include "vitrail/train/objectives/classification/class_weights_internal.h"
 
 #include "tests/support/errors.h"
 #include "tests/train/training_fixture.h"

@@ -6,7 +6,7 @@
 
 #include "tests/support/full_disk.h"
 #include "tests/train/training_fixture.h"
-#include "vitrail/train/objectives/segmentation_internal.h"
+#include "vitrail/train/objectives/segmentation/segmentation_internal.h"
 #include "vitrail/train/recipe/checked_json_internal.h"
 #include "vitrail/train/run/append_only_file_internal.h"
 #include "vitrail/train/run/event_file_internal.h"

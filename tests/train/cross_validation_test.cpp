@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/train/objectives/cross_validation.h"
+#include "vitrail/train/objectives/classification/cross_validation.h"
 
 #include <cmath>
 #include <nlohmann/json.hpp>

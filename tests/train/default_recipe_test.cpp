@@ -7,7 +7,7 @@
 #include <tuple>
 
 #include "tests/train/training_fixture.h"
-#include "vitrail/train/objectives/model_setup_internal.h"
+#include "vitrail/train/objectives/classification/model_setup_internal.h"
 #include "vitrail/train/recipe/recipe_inputs.h"
 #include "vitrail/train/run/run_data_internal.h"
 #include "vitrail/train/run/run_folder_internal.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/train/objectives/evaluation_internal.h"
+#include "vitrail/train/objectives/classification/evaluation_internal.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 
 #include "tests/train/training_fixture.h"
 #include "vitrail/autograd/variable.h"
-#include "vitrail/train/objectives/model_setup_internal.h"
+#include "vitrail/train/objectives/classification/model_setup_internal.h"
 #include "vitrail/train/run/loader_setup_internal.h"
 
 namespace vitrail::train {

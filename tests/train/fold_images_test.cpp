@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/train/objectives/fold_images_internal.h"
+#include "vitrail/train/objectives/classification/fold_images_internal.h"
 
 #include "tests/support/errors.h"
 #include "tests/train/training_fixture.h"
-#include "vitrail/train/objectives/cross_validation.h"
+#include "vitrail/train/objectives/classification/cross_validation.h"
 
 namespace vitrail::train {
 namespace {

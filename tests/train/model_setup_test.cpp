@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/train/objectives/model_setup_internal.h"
+#include "vitrail/train/objectives/classification/model_setup_internal.h"
 
 #include "tests/support/errors.h"
 #include "tests/support/golden.h"

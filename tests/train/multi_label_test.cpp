@@ -5,9 +5,9 @@
 
 #include "tests/train/training_fixture.h"
 #include "vitrail/models/load.h"
-#include "vitrail/train/objectives/evaluation_internal.h"
-#include "vitrail/train/objectives/model_setup_internal.h"
-#include "vitrail/train/objectives/multi_label_internal.h"
+#include "vitrail/train/objectives/classification/evaluation_internal.h"
+#include "vitrail/train/objectives/classification/model_setup_internal.h"
+#include "vitrail/train/objectives/classification/multi_label_internal.h"
 #include "vitrail/train/recipe/default_recipe.h"
 #include "vitrail/train/run/loader_setup_internal.h"
 #include "vitrail/train/trainer.h"

@@ -5,7 +5,7 @@
 
 #include "tests/train/training_fixture.h"
 #include "vitrail/autograd/variable.h"
-#include "vitrail/train/objectives/model_setup_internal.h"
+#include "vitrail/train/objectives/classification/model_setup_internal.h"
 
 namespace vitrail::train {
 namespace {

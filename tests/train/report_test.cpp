@@ -5,7 +5,7 @@
 
 #include "tests/train/training_fixture.h"
 #include "vitrail/data/metrics/metrics.h"
-#include "vitrail/train/report/classifier_report_internal.h"
+#include "vitrail/train/objectives/classification/classifier_report_internal.h"
 #include "vitrail/train/report/evaluation_report.h"
 #include "vitrail/train/run/run_folder_internal.h"
 #include "vitrail/train/trainer.h"

@@ -5,7 +5,7 @@
 
 #include "tests/train/training_fixture.h"
 #include "vitrail/data/metrics/metrics.h"
-#include "vitrail/train/objectives/segmentation_internal.h"
+#include "vitrail/train/objectives/segmentation/segmentation_internal.h"
 
 namespace vitrail::train {
 namespace {

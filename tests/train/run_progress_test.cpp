@@ -5,7 +5,7 @@
 #include "tests/train/segment_fixture.h"
 #include "vitrail/models/load.h"
 #include "vitrail/models/sam/sam.h"
-#include "vitrail/train/objectives/model_setup_internal.h"
+#include "vitrail/train/objectives/classification/model_setup_internal.h"
 #include "vitrail/train/trainer.h"
 
 namespace vitrail::train {

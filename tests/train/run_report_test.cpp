@@ -6,7 +6,7 @@
 
 #include "tests/train/training_fixture.h"
 #include "vitrail/data/metrics/metrics.h"
-#include "vitrail/train/report/classifier_report_internal.h"
+#include "vitrail/train/objectives/classification/classifier_report_internal.h"
 
 namespace vitrail::train {
 namespace {

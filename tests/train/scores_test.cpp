@@ -2,7 +2,7 @@
 #include "vitrail/train/objectives/scores.h"
 
 #include "tests/train/training_fixture.h"
-#include "vitrail/train/objectives/segmentation_internal.h"
+#include "vitrail/train/objectives/segmentation/segmentation_internal.h"
 
 namespace vitrail::train {
 namespace {

@@ -9,8 +9,8 @@
 #include "tests/train/segment_fixture.h"
 #include "vitrail/autograd/engine.h"
 #include "vitrail/autograd/variable.h"
-#include "vitrail/train/objectives/segment_loss_internal.h"
-#include "vitrail/train/objectives/simulated_prompts_internal.h"
+#include "vitrail/train/objectives/segmentation/segment_loss_internal.h"
+#include "vitrail/train/objectives/segmentation/simulated_prompts_internal.h"
 
 namespace vitrail::train {
 namespace {

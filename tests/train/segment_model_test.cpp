@@ -8,7 +8,7 @@
 #include "vitrail/nn/positional_encoding.h"
 #include "vitrail/optim/parameter_groups.h"
 #include "vitrail/sam/predictor.h"
-#include "vitrail/train/objectives/segment_model_internal.h"
+#include "vitrail/train/objectives/segmentation/segment_model_internal.h"
 #include "vitrail/train/run/run_folder_internal.h"
 #include "vitrail/weights/hub_layout.h"
 

@@ -10,7 +10,7 @@
 #include "tests/train/training_runs.h"
 #include "vitrail/models/sam/sam.h"
 #include "vitrail/sam/mask_evaluation.h"
-#include "vitrail/train/objectives/segmentation_internal.h"
+#include "vitrail/train/objectives/segmentation/segmentation_internal.h"
 #include "vitrail/train/run/checkpoint.h"
 
 namespace vitrail::train {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/train/objectives/segment_step_internal.h"
+#include "vitrail/train/objectives/segmentation/segment_step_internal.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,7 @@
 #include "vitrail/autograd/engine.h"
 #include "vitrail/autograd/variable.h"
 #include "vitrail/optim/parameter_groups.h"
-#include "vitrail/train/objectives/segment_model_internal.h"
+#include "vitrail/train/objectives/segmentation/segment_model_internal.h"
 
 namespace vitrail::train {
 namespace {

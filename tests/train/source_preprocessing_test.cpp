@@ -2,7 +2,7 @@
 // Training images are normalised as those that the checkpoint was trained on.
 #include <gtest/gtest.h>
 
-#include "vitrail/train/objectives/model_setup_internal.h"
+#include "vitrail/train/objectives/classification/model_setup_internal.h"
 
 namespace vitrail::train {
 namespace {

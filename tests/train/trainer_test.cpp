@@ -11,7 +11,7 @@
 #include "tests/train/training_runs.h"
 #include "vitrail/kernels/gemm/linear.h"
 #include "vitrail/models/load.h"
-#include "vitrail/train/objectives/training_step_internal.h"
+#include "vitrail/train/objectives/classification/training_step_internal.h"
 #include "vitrail/train/run/checkpoint.h"
 #include "vitrail/train/run/run_folder_internal.h"
 

@@ -15,7 +15,7 @@
 #include "vitrail/base/error.h"
 #include "vitrail/base/random.h"
 #include "vitrail/image/encode.h"
-#include "vitrail/train/objectives/multi_label_internal.h"
+#include "vitrail/train/objectives/classification/multi_label_internal.h"
 #include "vitrail/train/recipe/recipe.h"
 
 namespace vitrail::train {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/train/objectives/training_step_internal.h"
+#include "vitrail/train/objectives/classification/training_step_internal.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,7 +11,7 @@
 #include "vitrail/models/load.h"
 #include "vitrail/nn/positional_encoding.h"
 #include "vitrail/ops/loss.h"
-#include "vitrail/train/objectives/model_setup_internal.h"
+#include "vitrail/train/objectives/classification/model_setup_internal.h"
 #include "vitrail/train/run/run_folder_internal.h"
 #include "vitrail/train/run/weight_update_internal.h"
 

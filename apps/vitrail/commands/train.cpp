@@ -21,7 +21,7 @@
 #include "vitrail/base/error.h"
 #include "vitrail/base/file_guard.h"
 #include "vitrail/base/parallel.h"
-#include "vitrail/train/objectives/cross_validation.h"
+#include "vitrail/train/objectives/classification/cross_validation.h"
 #include "vitrail/train/recipe/default_recipe.h"
 #include "vitrail/train/recipe/recipe_inputs.h"
 #include "vitrail/train/report/result_json.h"

@@ -2,9 +2,9 @@
 #include "vitrail/train/objectives/objective.h"
 
 #include "vitrail/base/error.h"
-#include "vitrail/train/objectives/classification_internal.h"
-#include "vitrail/train/objectives/probe_internal.h"
-#include "vitrail/train/objectives/segmentation_internal.h"
+#include "vitrail/train/objectives/classification/classification_internal.h"
+#include "vitrail/train/objectives/probe/probe_internal.h"
+#include "vitrail/train/objectives/segmentation/segmentation_internal.h"
 #include "vitrail/train/run/run_folder_internal.h"
 
 namespace vitrail::train {

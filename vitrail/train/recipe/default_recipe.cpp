@@ -9,8 +9,8 @@
 #include "vitrail/base/text.h"
 #include "vitrail/base/warning_pause_internal.h"
 #include "vitrail/models/bundled.h"
-#include "vitrail/train/objectives/class_weights_internal.h"
-#include "vitrail/train/objectives/model_setup_internal.h"
+#include "vitrail/train/objectives/classification/class_weights_internal.h"
+#include "vitrail/train/objectives/classification/model_setup_internal.h"
 #include "vitrail/train/recipe/recipe_inputs.h"
 #include "vitrail/train/run/run_data_internal.h"
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "vitrail/base/error.h"
-#include "vitrail/train/objectives/evaluation_internal.h"
+#include "vitrail/train/objectives/classification/evaluation_internal.h"
 #include "vitrail/train/report/html_internal.h"
 #include "vitrail/train/report/report_images_internal.h"
 #include "vitrail/train/report/report_internal.h"

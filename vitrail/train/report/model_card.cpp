@@ -7,7 +7,7 @@
 #include "vitrail/base/error.h"
 #include "vitrail/base/text.h"
 #include "vitrail/data/metrics/metrics.h"
-#include "vitrail/train/report/classifier_report_internal.h"
+#include "vitrail/train/objectives/classification/classifier_report_internal.h"
 #include "vitrail/train/run/run_folder_internal.h"
 
 namespace vitrail::train {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Combination of an evaluation that several processes shared.
-#include "vitrail/train/objectives/evaluation_internal.h"
+#include "vitrail/train/objectives/classification/evaluation_internal.h"
 #include "vitrail/train/run/process_group_internal.h"
 
 namespace vitrail::train {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "vitrail/train/objectives/segment_data_internal.h"
+#include "vitrail/train/objectives/segmentation/segment_data_internal.h"
 #include "vitrail/train/run/checkpoint.h"
 #include "vitrail/train/run/run_data_internal.h"
 

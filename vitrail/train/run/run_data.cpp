@@ -14,7 +14,7 @@
 #include "vitrail/data/loader/decoded_cache.h"
 #include "vitrail/data/loader/shared_images.h"
 #include "vitrail/infer/preprocess.h"
-#include "vitrail/train/objectives/class_weights_internal.h"
+#include "vitrail/train/objectives/classification/class_weights_internal.h"
 #include "vitrail/train/recipe/recipe_inputs.h"
 
 namespace vitrail::train {

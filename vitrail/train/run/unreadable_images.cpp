@@ -5,7 +5,7 @@
 
 #include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
-#include "vitrail/train/objectives/class_weights_internal.h"
+#include "vitrail/train/objectives/classification/class_weights_internal.h"
 
 namespace vitrail::train {
 namespace {

@@ -7,8 +7,8 @@
 #include "vitrail/models/sam/sam.h"
 #include "vitrail/sam/embedding_cache.h"
 #include "vitrail/train/objectives/objective.h"
-#include "vitrail/train/objectives/segment_draw_internal.h"
-#include "vitrail/train/objectives/segment_loss_internal.h"
+#include "vitrail/train/objectives/segmentation/segment_draw_internal.h"
+#include "vitrail/train/objectives/segmentation/segment_loss_internal.h"
 
 namespace vitrail::train {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/train/objectives/teacher_internal.h"
+#include "vitrail/train/objectives/classification/teacher_internal.h"
 
 #include <algorithm>
 #include <array>
@@ -12,7 +12,7 @@
 #include "vitrail/infer/preprocess.h"
 #include "vitrail/models/load.h"
 #include "vitrail/nn/positional_encoding.h"
-#include "vitrail/train/objectives/teacher_cache_internal.h"
+#include "vitrail/train/objectives/classification/teacher_cache_internal.h"
 #include "vitrail/train/recipe/recipe.h"
 
 namespace vitrail::train {

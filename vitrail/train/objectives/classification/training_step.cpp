@@ -8,7 +8,7 @@
 #include "vitrail/nn/dropout.h"
 #include "vitrail/ops/loss.h"
 #include "vitrail/ops/precision.h"
-#include "vitrail/train/objectives/training_step_internal.h"
+#include "vitrail/train/objectives/classification/training_step_internal.h"
 #include "vitrail/train/run/non_finite_internal.h"
 
 namespace vitrail::train {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/train/objectives/cross_validation.h"
+#include "vitrail/train/objectives/classification/cross_validation.h"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,7 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/file_lookup_internal.h"
-#include "vitrail/train/objectives/fold_images_internal.h"
+#include "vitrail/train/objectives/classification/fold_images_internal.h"
 #include "vitrail/train/run/run_files_internal.h"
 #include "vitrail/train/run/run_folder_internal.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/base/error.h"
-#include "vitrail/train/objectives/multi_label_internal.h"
+#include "vitrail/train/objectives/classification/multi_label_internal.h"
 
 namespace vitrail::train {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/train/objectives/teacher_cache_internal.h"
+#include "vitrail/train/objectives/classification/teacher_cache_internal.h"
 
 #include <fcntl.h>
 #include <unistd.h>

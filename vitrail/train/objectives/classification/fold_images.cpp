@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/train/objectives/fold_images_internal.h"
+#include "vitrail/train/objectives/classification/fold_images_internal.h"
 
 #include <algorithm>
 #include <string>

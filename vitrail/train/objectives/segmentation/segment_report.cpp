@@ -6,7 +6,7 @@
 #include "vitrail/image/decode.h"
 #include "vitrail/sam/mask_evaluation.h"
 #include "vitrail/sam/mask_overlay.h"
-#include "vitrail/train/objectives/segmentation_internal.h"
+#include "vitrail/train/objectives/segmentation/segmentation_internal.h"
 #include "vitrail/train/report/report_images_internal.h"
 #include "vitrail/train/run/run_folder_internal.h"
 

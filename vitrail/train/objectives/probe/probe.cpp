@@ -6,7 +6,7 @@
 #include "vitrail/data/metrics/metrics.h"
 #include "vitrail/infer/session.h"
 #include "vitrail/nn/copied_params.h"
-#include "vitrail/train/objectives/probe_internal.h"
+#include "vitrail/train/objectives/probe/probe_internal.h"
 #include "vitrail/train/run/loader_setup_internal.h"
 
 namespace vitrail::train {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/train/report/classifier_report_internal.h"
+#include "vitrail/train/objectives/classification/classifier_report_internal.h"
 
-#include "vitrail/train/objectives/class_weights_internal.h"
+#include "vitrail/train/objectives/classification/class_weights_internal.h"
 
 namespace vitrail::train {
 namespace {

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "vitrail/train/objectives/evaluation_internal.h"
-#include "vitrail/train/objectives/model_setup_internal.h"
+#include "vitrail/train/objectives/classification/evaluation_internal.h"
+#include "vitrail/train/objectives/classification/model_setup_internal.h"
+#include "vitrail/train/objectives/classification/training_step_internal.h"
 #include "vitrail/train/objectives/objective.h"
-#include "vitrail/train/objectives/training_step_internal.h"
 #include "vitrail/train/report/report_images_internal.h"
 #include "vitrail/train/run/unreadable_images_internal.h"
 

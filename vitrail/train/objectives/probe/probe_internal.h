@@ -3,7 +3,7 @@
 // The objective "probe": a logistic regression on the features of a pretrained model (Alain & Bengio 2016; Radford et
 // al. 2021, CLIP, section 3.2), for few images and little time.
 #include "vitrail/analysis/strength_search.h"
-#include "vitrail/train/objectives/classification_internal.h"
+#include "vitrail/train/objectives/classification/classification_internal.h"
 
 namespace vitrail::train {
 

@@ -6,8 +6,8 @@
 
 #include "vitrail/data/loader/loader.h"
 #include "vitrail/models/vision_transformer.h"
+#include "vitrail/train/objectives/classification/teacher_internal.h"
 #include "vitrail/train/objectives/objective.h"
-#include "vitrail/train/objectives/teacher_internal.h"
 #include "vitrail/train/recipe/recipe.h"
 #include "vitrail/train/run/process_group_internal.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What a step of segmentation training draws for an image: a flip, masks, and their first prompts.
-#include "vitrail/train/objectives/segment_samples_internal.h"
-#include "vitrail/train/objectives/simulated_prompts_internal.h"
+#include "vitrail/train/objectives/segmentation/segment_samples_internal.h"
+#include "vitrail/train/objectives/segmentation/simulated_prompts_internal.h"
 
 namespace vitrail::train {
 

@@ -10,10 +10,10 @@
 #include "vitrail/data/loader/ordered_prefetch.h"
 #include "vitrail/sam/predictor.h"
 #include "vitrail/train/objectives/objective.h"
-#include "vitrail/train/objectives/segment_data_internal.h"
-#include "vitrail/train/objectives/segment_draw_internal.h"
-#include "vitrail/train/objectives/segment_model_internal.h"
-#include "vitrail/train/objectives/segment_step_internal.h"
+#include "vitrail/train/objectives/segmentation/segment_data_internal.h"
+#include "vitrail/train/objectives/segmentation/segment_draw_internal.h"
+#include "vitrail/train/objectives/segmentation/segment_model_internal.h"
+#include "vitrail/train/objectives/segmentation/segment_step_internal.h"
 
 namespace vitrail::train {
 

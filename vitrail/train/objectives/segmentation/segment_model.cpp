@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/train/objectives/segment_model_internal.h"
+#include "vitrail/train/objectives/segmentation/segment_model_internal.h"
 
 #include <map>
 
@@ -7,7 +7,7 @@
 #include "vitrail/base/text.h"
 #include "vitrail/models/load.h"
 #include "vitrail/nn/positional_encoding.h"
-#include "vitrail/train/objectives/model_setup_internal.h"
+#include "vitrail/train/objectives/classification/model_setup_internal.h"
 
 namespace vitrail::train {
 namespace {

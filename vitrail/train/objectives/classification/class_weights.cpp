@@ -3,7 +3,7 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/text.h"
-#include "vitrail/train/objectives/class_weights_internal.h"
+#include "vitrail/train/objectives/classification/class_weights_internal.h"
 
 namespace vitrail::train {
 namespace {

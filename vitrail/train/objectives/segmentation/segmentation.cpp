@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/train/objectives/segmentation_internal.h"
+#include "vitrail/train/objectives/segmentation/segmentation_internal.h"
 
 #include <algorithm>
 #include <array>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/train/objectives/classification_internal.h"
+#include "vitrail/train/objectives/classification/classification_internal.h"
 
 #include "vitrail/base/error.h"
 #include "vitrail/infer/preprocess.h"
-#include "vitrail/train/objectives/class_weights_internal.h"
-#include "vitrail/train/objectives/multi_label_internal.h"
-#include "vitrail/train/report/classifier_report_internal.h"
+#include "vitrail/train/objectives/classification/class_weights_internal.h"
+#include "vitrail/train/objectives/classification/classifier_report_internal.h"
+#include "vitrail/train/objectives/classification/multi_label_internal.h"
 #include "vitrail/train/run/all_gather_internal.h"
 #include "vitrail/train/run/dataset_identity_internal.h"
 #include "vitrail/train/run/image_sets_internal.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/train/objectives/simulated_prompts_internal.h"
+#include "vitrail/train/objectives/segmentation/simulated_prompts_internal.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What the report of a classifier has besides that of any run.
-#include "vitrail/train/objectives/evaluation_internal.h"
+#include "vitrail/train/objectives/classification/evaluation_internal.h"
 #include "vitrail/train/report/report_images_internal.h"
 #include "vitrail/train/report/report_internal.h"
 #include "vitrail/train/run/run_folder_internal.h"
