@@ -26,8 +26,7 @@ train::Recipe recipe_of(const std::string& source, const vitrail_train_options& 
   if (std::filesystem::path(source).extension() == ".json") return train::read_recipe(source, settings);
   const train::DefaultRecipe chosen =
       train::default_recipe({.data = source, .model = options.model ? options.model : ""});
-  return train::parse_recipe(train::write_recipe(chosen.recipe), source,
-                             strings_of(options.settings, options.num_settings, "settings"));
+  return train::with_overrides(chosen.recipe, source, strings_of(options.settings, options.num_settings, "settings"));
 }
 
 // Passes events to the caller, who may ask for a stop.

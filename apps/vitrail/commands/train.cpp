@@ -218,10 +218,9 @@ train::Recipe recipe_of(const TrainCommandOptions& options, int threads,
   if (options.folds) request.cross_validated = true;
   const train::DefaultRecipe chosen = train::default_recipe(request);
   for (const std::string& reason : chosen.reasons) print("recipe: " + reason);
-  const std::string text = train::write_recipe(chosen.recipe);
-  train::Recipe recipe = train::parse_recipe(text, options.source, common_settings(options));
-  recipe.data.manifests = chosen.recipe.data.manifests;
-  for (const std::string& change : train::recipe_differences(text, train::write_recipe(recipe)))
+  const train::Recipe recipe = train::with_overrides(chosen.recipe, options.source, common_settings(options));
+  for (const std::string& change :
+       train::recipe_differences(train::write_recipe(chosen.recipe), train::write_recipe(recipe)))
     print("recipe: by option, " + change);
   return recipe;
 }

@@ -55,9 +55,9 @@ void set_data(const DefaultRecipeOptions& options, DefaultRecipe& result) {
 }
 
 // Opens the data as the run will, which warns of what is left out.
-Counts count_images(const Recipe& recipe) {
+Counts count_images(const DefaultRecipe& chosen) {
   const WarningPause pause;
-  return counts_of(open_sets(recipe.data, architecture_of(recipe.model).in_chans));
+  return counts_of(open_sets(chosen.recipe.data, chosen.architecture.in_chans));
 }
 
 // A power of two from 4 to 64, unless there are fewer images.
@@ -216,7 +216,7 @@ DefaultRecipe default_recipe(const DefaultRecipeOptions& options) {
       set_scratch(result);
   }
   result.architecture = architecture_of(result.recipe.model);
-  const Counts counts = count_images(result.recipe);
+  const Counts counts = count_images(result);
   set_classifier(result.architecture, counts.classes);
   result.training_images = counts.train, result.validation_images = counts.validation;
   if (options.preset == Preset::probe) return result;

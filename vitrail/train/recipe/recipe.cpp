@@ -409,6 +409,13 @@ Recipe read_recipe(const std::filesystem::path& file, const std::vector<std::str
   return parse_recipe(read_text_file(find_installed(file).value_or(file), kMaxRecipeBytes), file.string(), overrides);
 }
 
+Recipe with_overrides(const Recipe& recipe, const std::string& where, const std::vector<std::string>& overrides) {
+  Recipe result = parse_recipe(write_recipe(recipe), where, overrides);
+  result.data.manifests = recipe.data.manifests;
+  result.model.opened = recipe.model.opened;
+  return result;
+}
+
 std::string write_recipe(const Recipe& recipe) {
   Json model_json = json_of_fields(describe_model, recipe.model);
   model_json["model_args"] = Json::parse(recipe.model.model_args.empty() ? "{}" : recipe.model.model_args);

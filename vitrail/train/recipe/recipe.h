@@ -2,8 +2,11 @@
 #pragma once
 // Recipes: all settings that determine the result of a training run, as a struct and as JSON.  The members have the
 // names of the JSON fields, which docs/training.md lists.
+#include <array>
 #include <cstdint>
 #include <filesystem>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,7 +14,7 @@
 #include "vitrail/data/augment/augment.h"
 #include "vitrail/data/datasets/manifest.h"
 #include "vitrail/data/loader/loader.h"
-#include "vitrail/models/model_config.h"
+#include "vitrail/models/load.h"
 #include "vitrail/nn/mimetic.h"
 #include "vitrail/optim/ema.h"
 #include "vitrail/optim/optimizer.h"
@@ -19,6 +22,9 @@
 #include "vitrail/optim/schedule.h"
 
 namespace vitrail::train {
+
+// The checkpoints that models start from, by ModelRecipe::init, config and key_map.
+using OpenedModels = std::map<std::array<std::string, 3>, std::shared_ptr<const models::OpenedModel>>;
 
 // "model": the model to train.  In JSON, a registered name, or an object that mixes these fields with those of
 // model_args.
@@ -34,6 +40,8 @@ struct ModelRecipe {
   std::vector<std::string> freeze{};            // name patterns of parameters that are not trained (optim::matches)
   bool linear_probe = false;                    // train only the head
   bool activation_checkpointing = false;        // recompute activations in the backward pass
+  // No setting: what was opened already, for whoever gets the recipe, until the model is prepared.
+  std::shared_ptr<OpenedModels> opened = std::make_shared<OpenedModels>();
 };
 
 // "data": datasets.  Paths are as for `vitrail eval`, or those of distributed datasets (find_dataset).
@@ -171,6 +179,9 @@ struct Recipe {
 Recipe parse_recipe(const std::string& json, const std::string& where, const std::vector<std::string>& overrides = {});
 // `file`: a path, or one that is distributed with vitrail: "recipes/digits.json".
 Recipe read_recipe(const std::filesystem::path& file, const std::vector<std::string>& overrides = {});
+
+// Returns the recipe with overrides, and with what was opened for it.  Throws Error as parse_recipe.
+Recipe with_overrides(const Recipe& recipe, const std::string& where, const std::vector<std::string>& overrides);
 
 // Returns the recipe as indented JSON with every field.  parse_recipe reads it back to the same recipe.
 std::string write_recipe(const Recipe& recipe);

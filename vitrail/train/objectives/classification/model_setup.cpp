@@ -230,6 +230,13 @@ models::VisionTransformer random_model(const ModelConfig& config, RandomParams& 
   return in_recipe([&] { return models::VisionTransformer(config.vit, ParamSource(params)); });
 }
 
+// The checkpoint `recipe.init`, opened once.
+std::shared_ptr<const models::OpenedModel> source_of(const ModelRecipe& recipe) {
+  std::shared_ptr<const models::OpenedModel>& opened = (*recipe.opened)[{recipe.init, recipe.config, recipe.key_map}];
+  if (!opened) opened = std::make_shared<const models::OpenedModel>(open_source(recipe, recipe.init));
+  return opened;
+}
+
 }  // namespace
 
 void set_classifier(VisionTransformerConfig& config, int64_t classes) {
@@ -261,18 +268,18 @@ ModelConfig model_config(const ModelRecipe& recipe, const std::vector<std::strin
   return config;
 }
 
-models::OpenedModel open_source(const ModelRecipe& recipe) {
+models::OpenedModel open_source(const ModelRecipe& recipe, const models::ModelFiles& files) {
   models::LoadOptions load;
   if (!recipe.config.empty()) load.config = recipe.config;
   if (!recipe.key_map.empty()) load.key_map = recipe.key_map;
-  models::OpenedModel opened = models::open_model(recipe.init, load);
+  models::OpenedModel opened = models::open_model(files, load);
   models::refuse_regression(opened.config, recipe.init);
   return opened;
 }
 
 VisionTransformerConfig architecture_of(const ModelRecipe& recipe) {
   VisionTransformerConfig config;
-  if (!recipe.init.empty()) config = open_source(recipe).config.vit;
+  if (!recipe.init.empty()) config = source_of(recipe)->config.vit;
   if (!recipe.architecture.empty()) config = models::find_architecture(recipe.architecture)->config;
   read_args(recipe, config);
   return config;
@@ -348,12 +355,13 @@ PreparedModel prepare_model(const ModelRecipe& recipe, const std::vector<std::st
     if (recipe.mimetic) init_mimetic(model, *recipe.mimetic, seed);
     return {std::move(config), std::move(model), {}};
   }
-  const models::OpenedModel opened = open_source(recipe);
-  const models::VisionTransformer source = models::build_model(opened);
-  ModelConfig config = model_config(recipe, classes, &opened.config);
+  const std::shared_ptr<const models::OpenedModel> opened = source_of(recipe);
+  recipe.opened->clear();  // a later run with the recipe reads the files as they then are
+  const models::VisionTransformer source = models::build_model(*opened);
+  ModelConfig config = model_config(recipe, classes, &opened->config);
   set_problem_type(config, multi_label);
   models::VisionTransformer model = random_model(config, random);
-  WeightTransfer transfer(opened.config, source, config, classes);
+  WeightTransfer transfer(opened->config, source, config, classes);
   for (const nn::NamedTensor& parameter : model.named_parameters()) transfer.initialize(parameter);
   std::vector<std::string> notes = transfer.finish(recipe.init);
   return {std::move(config), std::move(model), std::move(notes)};

@@ -27,8 +27,8 @@ void set_classifier(models::VisionTransformerConfig& config, int64_t classes);
 models::ModelConfig model_config(const ModelRecipe& recipe, const std::vector<std::string>& classes,
                                  const models::ModelConfig* source);
 
-// Opens the checkpoint `recipe.init`.
-models::OpenedModel open_source(const ModelRecipe& recipe);
+// Opens the checkpoint of `files`, those of `recipe.init`.
+models::OpenedModel open_source(const ModelRecipe& recipe, const models::ModelFiles& files);
 
 // Returns the configuration of the recipe's model but for its classes.
 models::VisionTransformerConfig architecture_of(const ModelRecipe& recipe);

@@ -183,11 +183,11 @@ models::Sam with_decoder(const models::Sam& encoder, const Recipe& recipe) {
   return model;
 }
 
-PreparedSam fine_tuned(const Recipe& recipe, std::vector<std::string> frozen) {
+PreparedSam fine_tuned(const Recipe& recipe, const models::ModelFiles& files, std::vector<std::string> frozen) {
   for (const auto& [field, value] :
        {std::pair("model.config", recipe.model.config), {"model.key_map", recipe.model.key_map}})
     if (!value.empty()) throw Error(field, "none for a checkpoint of Segment Anything in model.init", value);
-  models::Sam model = models::load_sam(recipe.model.init);
+  models::Sam model = models::load_sam(files);
   std::vector<std::string> notes;
   if (!model.config().has_decoder) {
     model = with_decoder(model, recipe);
@@ -241,15 +241,15 @@ models::SamConfig segment_config(const VisionTransformerConfig& vit, const Segme
 
 PreparedSam prepare_sam(const Recipe& recipe) {
   std::vector<std::string> frozen = frozen_of(recipe);
-  const std::string& init = recipe.model.init;
-  if (!init.empty() && models::is_segment_anything(init)) return fine_tuned(recipe, std::move(frozen));
   RandomParams random(recipe.seed);
-  if (init.empty()) {
+  if (recipe.model.init.empty()) {
     return {models::Sam(segment_config(architecture_of(recipe.model), *recipe.segment), ParamSource(random)),
             {},
             std::move(frozen)};
   }
-  const models::OpenedModel opened = open_source(recipe.model);
+  const models::ModelFiles files(recipe.model.init);
+  if (models::is_segment_anything(files)) return fine_tuned(recipe, files, std::move(frozen));
+  const models::OpenedModel opened = open_source(recipe.model, files);
   const models::VisionTransformer source = models::build_model(opened);
   const models::SamConfig config = segment_config(opened.config.vit, *recipe.segment);
   models::Sam model(config, ParamSource(random));
