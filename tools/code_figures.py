@@ -129,7 +129,7 @@ def opens(program, root):
             arguments = command.format(inputs=inputs, model=model).split()
             called = ["strace", "-f", "-qq", "-e", "trace=open,openat", "-o", trace, program, *arguments]
             subprocess.run([str(part) for part in called], check=True, capture_output=True)
-            paths = rf'"({re.escape(str(inputs))}/(?:model|set)[^"]*)".*= \d'
+            paths = rf'"({re.escape(str(inputs))}/(?:model|set)[^"]*)".*(?:= \d|unfinished)'
             opened = collections.Counter(re.findall(paths, trace.read_text()))
             counts[name] = {
                 kind: max((count for path, count in opened.items() if re.search(pattern, path)), default=0)
