@@ -24,6 +24,7 @@ TABLE = """
 | `apps/vitrail/` | the program | everything | fmt |
 | `tests/` | tests | everything | gtest |
 | `fuzz/` | fuzzing | everything | – |
+| `examples/` | examples | everything | – |
 """
 
 
@@ -110,6 +111,7 @@ class Includes(unittest.TestCase):
     def test_library_does_not_include_program_or_tests(self):
         self.assert_caught("vitrail/nn/a.cpp", '#include "apps/vitrail/options.h"', "not part of the library")
         self.assert_fine("fuzz/fuzz_a.cpp", '#include "tests/support/paths.h"')
+        self.assert_fine("examples/a.cpp", '#include "apps/vitrail/program.h"')
 
 
 class Silence(unittest.TestCase):

@@ -3,8 +3,8 @@
 // Tasks: what one wants of images and a model, such as class scores, embeddings, or masks of prompts.
 //
 // A task is a row of tasks(): a name, what it needs of a model, and a function that reads the options of a request. The
-// request then says how an image runs and what its result looks like.  The server, the C interface and Python
-// know no more of a task than this header, so that a task is a folder of its own and one row.
+// request then says how an image runs and what its result looks like.  The command line, the server, the C interface
+// and Python know no more of a task than this header, so that a task is a folder of its own and one row.
 //
 //   reading        request = task.request(model, options, setting), then request->check(images)
 //   once           request->prepare(progress): what does not depend on images, such as embeddings of labels
@@ -54,7 +54,7 @@ struct Item {
 // What a request comes with beside its options.
 struct Setting {
   std::string model;               // the model's name, for errors
-  bool render = false;             // render() is called for the only image
+  bool render = false;             // render() is called
   int64_t max_pixels = INT64_MAX;  // the limit of an image among the options
 };
 
@@ -88,6 +88,7 @@ class Request {
   virtual bool is_long() const { return false; }      // compute() calls `progress` from time to time
   // encoding: LoadedModel::encode() of the image; null if the model gives none.  Throws Error.
   virtual void compute(Item& /*item*/, const ImageEncoding* /*encoding*/, const ProgressCallback& /*progress*/) const {}
+  virtual bool needs_all() const { return false; }  // finish() uses the results of all images
   virtual void finish(const std::vector<Item*>& /*items*/) const {}
 
   // A JSON object in one line.  Throws Error for a result that it cannot hold.
@@ -99,14 +100,24 @@ class Request {
 };
 
 struct Task {
-  std::string name;   // that of the route: "classify"
-  std::string model;  // what it needs: "a Vision Transformer"
+  std::string name;       // that of the route and of the command: "classify"
+  std::string model;      // what it needs: "a Vision Transformer"
+  std::string help = {};  // the command in one line
+  // The options with their defaults, as request() reads them, for a task without a command of its own.
+  void (*describe)(Fields& fields) = nullptr;
   bool can_render = false;
   bool (*fits)(const LoadedModel& model) = nullptr;
   // Takes the options of the request.  Throws Error for values out of range.
   std::unique_ptr<Request> (*request)(const LoadedModel& model, RequestOptions& options,
                                       const Setting& setting) = nullptr;
 };
+
+// For a row's `describe`: the fields of a struct with the values of its members' initialisers.
+template <class Options, void (*describe)(Fields&, Options&)>
+void describe_defaults(Fields& fields) {
+  Options options;
+  describe(fields, options);
+}
 
 // All tasks; those of add_task() are the last.
 const std::vector<Task>& tasks();

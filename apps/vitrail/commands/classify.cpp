@@ -27,7 +27,7 @@ int classify(const ClassifyCommandOptions& options, const GlobalOptions& global)
   models::require_classifier(model.config(), options.model.model);
   const int64_t classes = model.config().vit.num_classes;
   const PredictionPrinter printer(format, models::activation_of(model.config()));
-  const ImageSource source = image_source(options.images, model);
+  const ImageSource source = image_source(options.images, model.color_mode());
   std::optional<NpyWriter> logits;
   if (!options.logits.empty()) {
     logits.emplace(options.logits, DType::f32, std::span(&classes, 1), -1);
@@ -38,23 +38,23 @@ int classify(const ClassifyCommandOptions& options, const GlobalOptions& global)
   bool any_logits = false;
   failures += run_images(source, model, {}, options.images.batch, global, [&](const Outcome& outcome) {
     if (!outcome.error.empty()) {
-      printer.print_failure(outcome.path, outcome.error);
+      printer.print_failure(outcome.path(), outcome.error);
       if (logits) logits->write_rows(nan_row.data(), 1);
       return;
     }
-    const float* row = outcome.result.data<float>();
+    const float* row = outcome.result().data<float>();
     if (logits) logits->write_rows(row, 1);
     any_logits = true;
     std::vector<Prediction> predictions;
     try {
       const std::span logits_row(row, static_cast<size_t>(classes));
-      predictions = model.predictions(logits_row, options.predictions.top, outcome.path);
+      predictions = model.predictions(logits_row, options.predictions.top, outcome.path());
     } catch (const Error& error) {
       ++failures;
-      print_error(with_path(outcome.path, error.what()));
-      return printer.print_failure(outcome.path, error.what());
+      print_error(with_path(outcome.path(), error.what()));
+      return printer.print_failure(outcome.path(), error.what());
     }
-    printer.print(outcome.path, predictions);
+    printer.print(outcome.path(), predictions);
   });
   // Rows of NaN alone replace no old file.
   if (logits && failures > 0 && !any_logits && replaces_file(options.logits))

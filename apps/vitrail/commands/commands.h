@@ -5,7 +5,8 @@
 
 namespace vitrail::app {
 
-// The commands, in the order of the help text: add_NAME() is defined in NAME.cpp.
+// The commands, in the order of the help text: add_NAME() is defined in NAME.cpp.  That of tasks has those of all tasks
+// without a command of their own.
 #define VITRAIL_COMMANDS(COMMAND) \
   COMMAND(classify)               \
   COMMAND(zeroshot)               \
@@ -13,6 +14,7 @@ namespace vitrail::app {
   COMMAND(attention)              \
   COMMAND(pca)                    \
   COMMAND(segment)                \
+  COMMAND(tasks)                  \
   COMMAND(eval)                   \
   COMMAND(inspect)                \
   COMMAND(bench)                  \

@@ -56,8 +56,9 @@ class Digests {
 
 Images read_images(const Model& model, const DuplicatesCommandOptions& options, const GlobalOptions& global) {
   Digests digests;
-  const ImageSource source = image_source(
-      options.images, model, [&](size_t i, std::span<const std::byte> bytes) { digests.set(i, sha256(bytes)); });
+  const ImageSource source =
+      image_source(options.images, model.color_mode(),
+                   [&](size_t i, std::span<const std::byte> bytes) { digests.set(i, sha256(bytes)); });
   Images images;
   FileSet files;
   std::vector<float> values;
@@ -66,14 +67,14 @@ Images read_images(const Model& model, const DuplicatesCommandOptions& options, 
                  [&](const Outcome& outcome) {
                    if (!outcome.error.empty()) return;
                    std::string digest = digests.take(outcome.index);
-                   if (files.contains(outcome.path)) {  // who deletes the duplicates would delete the only copy
+                   if (files.contains(outcome.path())) {  // who deletes the duplicates would delete the only copy
                      ++images.repeated;
                      return;
                    }
-                   files.add(outcome.path);
-                   images.paths.push_back(outcome.path);
+                   files.add(outcome.path());
+                   images.paths.push_back(outcome.path());
                    images.digests.push_back(std::move(digest));
-                   const Tensor row = outcome.result.contiguous();
+                   const Tensor row = outcome.result().contiguous();
                    values.insert(values.end(), row.data<float>(), row.data<float>() + row.numel());
                  });
   const auto count = std::ssize(images.paths);

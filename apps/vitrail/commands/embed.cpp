@@ -79,16 +79,16 @@ size_t embed_images(const ImageSource& source, const Model& model, const EmbedCo
   const infer::Request request = model.request_of(options.features);
   size_t failures = 0;
   failures += run_images(source, model, request, options.images.batch, global, [&](const Outcome& outcome) {
-    if (!outcome.error.empty()) return rows.add_failure(outcome.path, outcome.error);
-    const Tensor& row = outcome.result;
+    if (!outcome.error.empty()) return rows.add_failure(outcome.path(), outcome.error);
+    const Tensor& row = outcome.result();
     try {
       rows.check(row);
     } catch (const Error& error) {
       ++failures;
-      print_error(with_path(outcome.path, error.what()));
-      return rows.add_failure(outcome.path, error.what());
+      print_error(with_path(outcome.path(), error.what()));
+      return rows.add_failure(outcome.path(), error.what());
     }
-    rows.add(outcome.path, row);
+    rows.add(outcome.path(), row);
   });
   const auto shape_without_features = [&] {
     // Rows of NaN alone replace no old file.  The record of a shard says which of its images failed.
@@ -172,7 +172,8 @@ int embed(const EmbedCommandOptions& options, const GlobalOptions& global) {
   if (options.images.inputs.empty()) throw CLI::ValidationError("INPUT", "images, or --text");
   const Model model = load_model(options.model, global);
   const EmbeddingInfo info = info_of(model, options);
-  return embed_images(image_source(options.images, model), model, options, global, *rows, info) == 0 ? 0 : 1;
+  return embed_images(image_source(options.images, model.color_mode()), model, options, global, *rows, info) == 0 ? 0
+                                                                                                                  : 1;
 }
 
 }  // namespace

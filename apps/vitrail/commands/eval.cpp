@@ -57,17 +57,17 @@ class Evaluation {
   void add(const Outcome& outcome) {
     if (!outcome.error.empty()) return fail(outcome, outcome.error);
     any_logits_ = true;
-    const std::span<const float> row(outcome.result.data<float>(), nan_row_.size());
+    const std::span<const float> row(outcome.result().data<float>(), nan_row_.size());
     const int64_t label = dataset_.label(static_cast<int64_t>(outcome.index));
     try {
-      const data::Prediction prediction = report_.add(row, label, outcome.path);
+      const data::Prediction prediction = report_.add(row, label, outcome.path());
       if (prediction.index != label) add_wrong(outcome, label, prediction, row);
     } catch (const Error& error) {
-      print_error(with_path(outcome.path, error.what()));
+      print_error(with_path(outcome.path(), error.what()));
       return fail(outcome, error.what(), row.data());
     }
     if (logits_) logits_->write_rows(row.data(), 1);
-    if (predictions_) predictions_->add(outcome.path, label, row);
+    if (predictions_) predictions_->add(outcome.path(), label, row);
   }
 
   // Writes the files and prints the results.  Without any image that could be read there are none, and old files stay.
@@ -92,8 +92,8 @@ class Evaluation {
  private:
   void add_wrong(const Outcome& outcome, int64_t label, const data::Prediction& prediction,
                  std::span<const float> row) {
-    const std::vector<float> probabilities = data::softmax(row, outcome.path);
-    output_.wrong.push_back({outcome.path,
+    const std::vector<float> probabilities = data::softmax(row, outcome.path());
+    output_.wrong.push_back({outcome.path(),
                              {.sample = static_cast<int64_t>(outcome.index),
                               .label = label,
                               .prediction = prediction.index,
@@ -117,7 +117,7 @@ class Evaluation {
     ++failures_;
     if (logits_) logits_->write_rows(row != nullptr ? row : nan_row_.data(), 1);
     if (predictions_)
-      predictions_->add_failure(outcome.path, dataset_.label(static_cast<int64_t>(outcome.index)), error);
+      predictions_->add_failure(outcome.path(), dataset_.label(static_cast<int64_t>(outcome.index)), error);
   }
 
   const EvalCommandOptions& options_;
@@ -150,7 +150,7 @@ int collect(Results& results, const data::Dataset& dataset, const Classifier& cl
                            [&](size_t i) { return dataset.image(static_cast<int64_t>(i)); }};
   const auto start = std::chrono::steady_clock::now();
   run_images(source, classifier.model, classifier.request, options.batch, global, [&](Outcome outcome) {
-    if (outcome.error.empty()) outcome.result = classifier.logits_of(outcome.result);
+    if (outcome.error.empty()) outcome.item.results[0][0] = classifier.logits_of(outcome.result());
     results.add(outcome);
   });
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

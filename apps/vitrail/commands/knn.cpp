@@ -67,7 +67,7 @@ LabelledFeatures features_of(const data::Dataset& dataset, const Model& model, c
   const infer::Request request{.output = infer::Output::features, .features = {.l2_normalize = true}};
   result.failures = run_images(source, model, request, options.batch, global, [&](const Outcome& outcome) {
     if (!outcome.error.empty()) return;
-    const Tensor row = outcome.result.contiguous();
+    const Tensor row = outcome.result().contiguous();
     values.insert(values.end(), row.data<float>(), row.data<float>() + row.numel());
     result.labels.push_back(dataset.label(static_cast<int64_t>(outcome.index)));
   });

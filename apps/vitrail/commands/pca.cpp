@@ -69,7 +69,7 @@ int pca(const PcaCommandOptions& options, const analysis::Foreground& foreground
   check_output_folder(options.output, options.images.inputs);
   create_output_folder(options.output, "the overlays");
   const Model model = load_model(options.model, global);
-  const ImageSource source = image_source(options.images, model);
+  const ImageSource source = image_source(options.images, model.color_mode());
   const infer::Request request{
       .output = infer::Output::features,
       .features = {.tokens = infer::Tokens::grid, .layers = {options.layer}, .final_norm = !options.no_norm}};
@@ -77,8 +77,8 @@ int pca(const PcaCommandOptions& options, const analysis::Foreground& foreground
   const size_t failures = run_images(source, model, request, options.images.batch, global, [&](const Outcome& outcome) {
     if (!outcome.error.empty()) return;
     features.index.push_back(outcome.index);
-    features.paths.push_back(outcome.path);
-    features.grids.push_back(outcome.result);
+    features.paths.push_back(outcome.path());
+    features.grids.push_back(outcome.result());
   });
   if (features.grids.empty())
     throw Error("pca", "at least one image", failures == 0 ? "none" : "none that is readable");

@@ -142,10 +142,10 @@ size_t search_images(const Model& model, const OpenIndex& index, const SearchCom
   features.l2_normalize = true;
   const infer::Request request = model.request_of(features);
   std::vector<Query> queries;
-  return run_images(image_source(options.images, model), model, request, options.images.batch, global,
+  return run_images(image_source(options.images, model.color_mode()), model, request, options.images.batch, global,
                     [&](const Outcome& outcome) {
-                      queries.push_back({.is_text = false, .name = outcome.path, .error = outcome.error});
-                      if (outcome.error.empty()) queries.back().vector = outcome.result;
+                      queries.push_back({.is_text = false, .name = outcome.path(), .error = outcome.error});
+                      if (outcome.error.empty()) queries.back().vector = outcome.result();
                       if (!outcome.ends_batch) return;
                       print_nearest(queries, index, options, model.session().threads());
                       queries.clear();

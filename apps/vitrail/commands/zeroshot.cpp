@@ -26,13 +26,13 @@ int zeroshot(const ZeroShotCommandOptions& options, const GlobalOptions& global)
     warn("--labels: one label: its probability among all labels is always 100 %");
   const PredictionPrinter printer(format_from_name(options.predictions.format),
                                   model.independent_scores() ? "sigmoid" : "softmax");
-  const ImageSource source = image_source(options.images, model.images());
+  const ImageSource source = image_source(options.images, model.images().color_mode());
   const infer::Request request = model.images().request_of({});
   const size_t failures =
       run_images(source, model.images(), request, options.images.batch, global, [&](const Outcome& outcome) {
-        if (!outcome.error.empty()) return printer.print_failure(outcome.path, outcome.error);
-        const Tensor logits = model.logits(outcome.result.unsqueeze(0), texts);
-        printer.print(outcome.path,
+        if (!outcome.error.empty()) return printer.print_failure(outcome.path(), outcome.error);
+        const Tensor logits = model.logits(outcome.result().unsqueeze(0), texts);
+        printer.print(outcome.path(),
                       pipeline::best_labels(model.probabilities(logits), labels, options.predictions.top));
       });
   return failures == 0 ? 0 : 1;

@@ -61,16 +61,16 @@ std::string LabelEvaluation::joined(const std::vector<int64_t>& labels) const {
 void LabelEvaluation::add(const Outcome& outcome) {
   if (!outcome.error.empty()) return fail(outcome, outcome.error);
   any_logits_ = true;
-  const std::span<const float> row(outcome.result.data<float>(), nan_row_.size());
+  const std::span<const float> row(outcome.result().data<float>(), nan_row_.size());
   const std::vector<int64_t> labels = dataset_.labels(static_cast<int64_t>(outcome.index));
   try {
-    report_.add(row, labels, outcome.path);
+    report_.add(row, labels, outcome.path());
   } catch (const Error& error) {
-    print_error(with_path(outcome.path, error.what()));
+    print_error(with_path(outcome.path(), error.what()));
     return fail(outcome, error.what(), row.data());
   }
   if (logits_) logits_->write_rows(row.data(), 1);
-  if (predictions_) add_prediction(outcome.path, labels, row);
+  if (predictions_) add_prediction(outcome.path(), labels, row);
 }
 
 void LabelEvaluation::add_prediction(const std::string& path, const std::vector<int64_t>& labels,
@@ -89,7 +89,7 @@ void LabelEvaluation::fail(const Outcome& outcome, const std::string& error, con
   if (logits_) logits_->write_rows(row != nullptr ? row : nan_row_.data(), 1);
   if (!predictions_) return;
   const std::vector<int64_t> labels = dataset_.labels(static_cast<int64_t>(outcome.index));
-  predictions_->write(fmt::format("{},{},,{}{}\n", csv_field(outcome.path), joined(labels),
+  predictions_->write(fmt::format("{},{},,{}{}\n", csv_field(outcome.path()), joined(labels),
                                   std::string(nan_row_.size(), ','), csv_field(error)));
 }
 

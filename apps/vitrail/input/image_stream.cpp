@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "apps/vitrail/output/output.h"
 #include "apps/vitrail/output/progress.h"
 #include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/file_guard.h"
+#include "vitrail/base/parallel.h"
 #include "vitrail/data/loader/ordered_prefetch.h"
 #include "vitrail/image/decode.h"
 #include "vitrail/image/decode_memory.h"
@@ -16,99 +18,114 @@
 namespace vitrail::app {
 namespace {
 
-// Collects preprocessed images of one shape and runs them as a batch.
+// An image that is ready to run.
+struct ReadImage {
+  tasks::Item item;
+  Tensor input = {};  // for passes
+};
+
+// Collects images with inputs of one shape and runs them as a batch.
 class Batcher {
  public:
-  Batcher(const Model& model, const infer::Request& request, int64_t size,
-          const std::function<void(const Outcome&)>& on_outcome)
-      : model_(model), request_(request), size_(size), on_outcome_(on_outcome) {}
+  Batcher(const ImageRun& run, int64_t size, const std::function<void(Outcome&)>& on_outcome)
+      : run_(run), size_(size), on_outcome_(on_outcome) {}
 
-  void add(size_t index, std::string path, const Tensor& image) {
-    if (!pending_.empty() && !(image.shape() == images_.front().shape())) flush();
-    images_.push_back(image);
-    pending_.push_back({.index = index, .path = std::move(path), .error = {}, .result = {}});
-    if (static_cast<int64_t>(images_.size()) == size_) flush();
+  void add(size_t index, ReadImage image) {
+    if (!pending_.empty() && !(image.input.shape() == inputs_.front().shape())) flush();
+    inputs_.push_back(image.input);
+    pending_.push_back({.index = index, .item = std::move(image.item)});
+    if (static_cast<int64_t>(inputs_.size()) == size_) flush();
   }
 
   // Delivers pending results first, so that the failure keeps its place in the order.
   void fail(size_t index, const std::string& path, const std::string& message) {
     flush();
     check_mapped_files();  // the image may be part of an archive that was cut short
-    deliver_failure(
-        {.index = index, .path = path, .error = with_path(path, message), .result = {}, .ends_batch = true});
+    Outcome outcome{.index = index, .item = {.name = path}, .error = with_path(path, message), .ends_batch = true};
+    deliver(outcome);
     flush_output();
   }
 
   void flush() {
-    if (images_.empty()) return;
-    const Tensor& first = images_.front();
-    const auto count = static_cast<int64_t>(images_.size());
-    const Tensor batch = Tensor::empty({count, first.size(0), first.size(1), first.size(2)});
-    for (int64_t i = 0; i < count; ++i) batch.select(0, i).copy_(images_[static_cast<size_t>(i)]);
-    images_.clear();
-    std::vector<Outcome> outcomes = std::move(pending_);
-    pending_.clear();
+    if (pending_.empty()) return;
+    std::vector<Outcome> outcomes = std::exchange(pending_, {});
+    std::vector<Tensor> inputs = std::exchange(inputs_, {});
     try {
-      const Tensor results = model_.session().run(batch, request_)[0];
+      run_.passes.empty() ? run_.compute(outcomes.front().item) : run_passes(std::move(inputs), outcomes);
       check_mapped_files();
-      for (size_t i = 0; i < outcomes.size(); ++i) outcomes[i].result = results.select(0, static_cast<int64_t>(i));
     } catch (const Error& error) {
       check_mapped_files();
-      for (Outcome& outcome : outcomes) outcome.error = with_path(outcome.path, error.what());
+      for (Outcome& outcome : outcomes) outcome.error = with_path(outcome.path(), error.what());
     }
     outcomes.back().ends_batch = true;
-    for (const Outcome& outcome : outcomes) outcome.error.empty() ? on_outcome_(outcome) : deliver_failure(outcome);
+    for (Outcome& outcome : outcomes) deliver(outcome);
     flush_output();
   }
 
   size_t failures() const { return failures_; }
 
  private:
-  void deliver_failure(const Outcome& outcome) {
-    ++failures_;
-    print_error(outcome.error);
+  void run_passes(std::vector<Tensor> inputs, std::vector<Outcome>& outcomes) const {
+    const Shape shape = inputs.front().shape();
+    const auto count = static_cast<int64_t>(inputs.size());
+    const Tensor batch = Tensor::empty({count, shape[0], shape[1], shape[2]});
+    for (int64_t i = 0; i < count; ++i) batch.select(0, i).copy_(inputs[static_cast<size_t>(i)]);
+    inputs.clear();
+    for (const infer::Request& pass : run_.passes) {
+      const std::vector<Tensor> results = run_.run(batch, pass);
+      for (int64_t i = 0; i < count; ++i) {
+        std::vector<Tensor>& rows = outcomes[static_cast<size_t>(i)].item.results.emplace_back();
+        for (const Tensor& result : results) rows.push_back(result.select(0, i));
+      }
+    }
+  }
+
+  void deliver(Outcome& outcome) {
+    if (!outcome.error.empty()) {
+      ++failures_;
+      print_error(outcome.error);
+    }
     on_outcome_(outcome);
   }
 
-  const Model& model_;
-  const infer::Request& request_;
+  const ImageRun& run_;
   int64_t size_;
-  const std::function<void(const Outcome&)>& on_outcome_;
-  std::vector<Tensor> images_;
+  const std::function<void(Outcome&)>& on_outcome_;
+  std::vector<Tensor> inputs_;
   std::vector<Outcome> pending_;
   size_t failures_ = 0;
 };
 
-// Compiles the first batch's program: what the model does not have, such as a block or a class token, is one error
-// instead of one for each image.
-void check_request(const Model& model, const infer::Request& request, int64_t batch) {
-  const auto& vit = model.config().vit;
-  model.session().images_per_pass({batch, vit.in_chans, vit.img_size[0], vit.img_size[1]}, request);
+std::optional<ReadImage> read_image(const ImageSource& source, const ImageRun& run, size_t i) {
+  const std::optional<std::string> path = source.path(i);
+  if (!path) return std::nullopt;
+  const image::DecodeMemoryScope memory;
+  image::Image photo = source.read(i);
+  ReadImage image{.item = {.name = *path, .width = photo.width, .height = photo.height}};
+  if (!run.passes.empty()) image.input = run.input_of(photo);
+  if (run.passes.empty() || run.keeps_photo) image.item.photo = std::move(photo);
+  return image;
 }
 
 }  // namespace
 
-size_t run_images(const ImageSource& source, const Model& model, const infer::Request& request, int64_t batch,
-                  const GlobalOptions& global, const std::function<void(const Outcome&)>& on_outcome) {
+size_t run_images(const ImageSource& source, const ImageRun& run, int64_t batch, const GlobalOptions& global,
+                  const std::function<void(Outcome&)>& on_outcome) {
   constexpr std::chrono::milliseconds kPatience{20};
-  const int threads = model.session().threads();
-  if (source.count != 0) check_request(model, request, std::min(batch, static_cast<int64_t>(source.count.value_or(1))));
-  Batcher batcher(model, request, batch, on_outcome);
+  if (run.passes.empty()) batch = 1;
+  Batcher batcher(run, batch, on_outcome);
   Progress progress("images", source.count, global.quiet);
-  auto preprocess = [&](size_t i) -> std::optional<Tensor> {
-    if (!source.path(i)) return std::nullopt;
-    const image::DecodeMemoryScope memory;
-    return image::apply(source.read(i), model.transform());
-  };
   // Two batches in flight: one is decoded while the other runs.
+  const int threads = num_threads();
   const data::PrefetchOptions prefetch{.threads = threads, .in_flight = static_cast<size_t>(2 * batch + threads)};
-  data::OrderedPrefetch<std::optional<Tensor>> images(source.count.value_or(SIZE_MAX), preprocess, prefetch);
+  data::OrderedPrefetch<std::optional<ReadImage>> images(
+      source.count.value_or(SIZE_MAX), [&](size_t i) { return read_image(source, run, i); }, prefetch);
   size_t i = 0;
   for (;; ++i) {
     while (source.waiting && !images.ready_within(kPatience)) {
       if (source.waiting()) batcher.flush();
     }
-    std::optional<Tensor> image;
+    std::optional<ReadImage> image;
     std::string error;
     try {
       auto next = images.next();
@@ -118,7 +135,7 @@ size_t run_images(const ImageSource& source, const Model& model, const infer::Re
       error = failure.what();
     }
     if (image) {
-      batcher.add(i, *source.path(i), *image);
+      batcher.add(i, std::move(*image));
     } else {
       batcher.fail(i, *source.path(i), error);
     }
@@ -127,6 +144,22 @@ size_t run_images(const ImageSource& source, const Model& model, const infer::Re
   batcher.flush();
   if (i == 0) warn("no images");
   return batcher.failures();
+}
+
+size_t run_images(const ImageSource& source, const Model& model, const infer::Request& request, int64_t batch,
+                  const GlobalOptions& global, const std::function<void(Outcome&)>& on_outcome) {
+  // The first batch's program is compiled: what the model does not have, such as a block or a class token, is one error
+  // instead of one for each image.
+  if (source.count != 0) {
+    const auto& vit = model.config().vit;
+    const int64_t first = std::min(batch, static_cast<int64_t>(source.count.value_or(1)));
+    model.session().images_per_pass({first, vit.in_chans, vit.img_size[0], vit.img_size[1]}, request);
+  }
+  const ImageRun run{
+      .passes = {request},
+      .input_of = [&](const image::Image& photo) { return image::apply(photo, model.transform()); },
+      .run = [&](const Tensor& inputs, const infer::Request& pass) { return model.session().run(inputs, pass); }};
+  return run_images(source, run, batch, global, on_outcome);
 }
 
 CLI::Option* StreamOptions::add_inputs_to(CLI::App& command) {
@@ -138,9 +171,9 @@ void StreamOptions::add_to(CLI::App& command) {
   command.add_flag("--exif", exif, "Apply the EXIF orientation");
 }
 
-ImageSource image_source(const StreamOptions& options, const Model& model, const OnBytes& on_bytes) {
+ImageSource image_source(const StreamOptions& options, image::ColorMode mode, const OnBytes& on_bytes) {
   const auto list = std::make_shared<ImageInputs>(options.inputs);
-  const image::DecodeOptions decode{.mode = model.color_mode(), .apply_exif = options.exif};
+  const image::DecodeOptions decode{.mode = mode, .apply_exif = options.exif};
   return {.count = list->count(),
           .path =
               [list](size_t i) {

@@ -7,6 +7,7 @@
 
 #include "apps/vitrail/input/image_inputs.h"
 #include "apps/vitrail/shell/common.h"
+#include "vitrail/tasks/task.h"
 
 namespace vitrail::app {
 
@@ -18,20 +19,36 @@ struct ImageSource {
   std::function<bool()> waiting = {};                      // whether path() waits for another program
 };
 
+// What runs on each image.
+struct ImageRun {
+  std::vector<infer::Request> passes = {};                   // in batches; none: compute() on one image at a time
+  std::function<Tensor(const image::Image&)> input_of = {};  // called from several threads
+  std::function<std::vector<Tensor>(const Tensor& inputs, const infer::Request& pass)> run = {};
+  std::function<void(tasks::Item&)> compute = {};
+  bool keeps_photo = false;  // items of passes have their photo
+};
+
 // The result for one image.
 struct Outcome {
   size_t index;
-  std::string path, error;  // error empty: success
-  Tensor result;            // without the batch axis; undefined on error
+  tasks::Item item;         // without results on error
+  std::string error = {};   // empty: success
   bool ends_batch = false;  // the next outcome may take long
+
+  const std::string& path() const { return item.name; }
+  const Tensor& result() const { return item.results[0][0]; }  // for one pass
 };
 
-// Runs `request` on every image and calls on_outcome in source order.  A bounded number of images is in memory.  Failed
+// Runs images and calls on_outcome in source order.  A bounded number of images is in memory.  Failed
 // images are also reported on standard error.  Standard output is flushed after each batch, and a batch does not wait
-// for images that another program has yet to name.  Returns how many failed.  Throws Error for a request that
-// does not fit the model, if a mapped file of weights or images has changed, and what on_outcome throws.
+// for images that another program has yet to name.  Returns how many failed.  Throws Error if a mapped file of weights
+// or images has changed, and what on_outcome throws.
+size_t run_images(const ImageSource& source, const ImageRun& run, int64_t batch, const GlobalOptions& global,
+                  const std::function<void(Outcome&)>& on_outcome);
+
+// The same for one pass of a model.  Throws Error also for a request that does not fit the model.
 size_t run_images(const ImageSource& source, const Model& model, const infer::Request& request, int64_t batch,
-                  const GlobalOptions& global, const std::function<void(const Outcome&)>& on_outcome);
+                  const GlobalOptions& global, const std::function<void(Outcome&)>& on_outcome);
 
 // The options of commands that run a model over a stream of images.
 struct StreamOptions {
@@ -44,6 +61,6 @@ struct StreamOptions {
 };
 
 // The images that the inputs name.  on_bytes is called from several threads.
-ImageSource image_source(const StreamOptions& options, const Model& model, const OnBytes& on_bytes = {});
+ImageSource image_source(const StreamOptions& options, image::ColorMode mode, const OnBytes& on_bytes = {});
 
 }  // namespace vitrail::app

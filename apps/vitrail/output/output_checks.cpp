@@ -158,9 +158,9 @@ void check_outputs(const std::vector<OutputFile>& outputs, const std::vector<std
   }
 }
 
-void check_output_folder(const std::string& folder, const std::vector<std::string>& inputs) {
+void check_output_folder(const std::string& folder, const std::vector<std::string>& inputs, const std::string& option) {
   if (const std::string around = folder_around(folder, inputs); !around.empty())
-    throw CLI::ValidationError("-o", "expected a folder outside of the input " + around + ", got " + folder);
+    throw CLI::ValidationError(option, "expected a folder outside of the input " + around + ", got " + folder);
 }
 
 bool replaces_file(const std::string& output) {

@@ -59,8 +59,10 @@ void check_outputs(const std::vector<OutputFile>& outputs, const std::vector<std
 // The same for an output that is known when its image is.
 void check_output(const OutputFile& output, const FileSet& inputs, bool force);
 
-// Throws CLI::ValidationError if the folder of -o is in a folder of inputs: it would be read with them next time.
-void check_output_folder(const std::string& folder, const std::vector<std::string>& inputs);
+// Throws CLI::ValidationError if the folder of an option is in a folder of inputs: it would be read with them next
+// time.
+void check_output_folder(const std::string& folder, const std::vector<std::string>& inputs,
+                         const std::string& option = "-o");
 
 // Whether an output at this path would replace a regular file.
 bool replaces_file(const std::string& output);

@@ -17,12 +17,12 @@ void create_folder(const fs::path& folder, const std::string& purpose) {
   if (error) throw Error(folder.string(), "a folder for " + purpose, error.message());
 }
 
-void create_output_folder(const fs::path& folder, const std::string& purpose) {
+void create_output_folder(const fs::path& folder, const std::string& purpose, const std::string& option) {
   const std::set<std::string> of_files{".bmp", ".csv", ".gif",     ".jpeg", ".jpg",  ".json", ".npy",
                                        ".npz", ".png", ".parquet", ".tif",  ".tiff", ".txt",  ".webp"};
   const bool is_file = of_files.contains(lower_case(folder.extension().string())) && !is_folder(folder);
   if (folder == "-" || is_file) {
-    throw CLI::ValidationError("-o", "expected a folder for " + purpose + ", got " + folder.string());
+    throw CLI::ValidationError(option, "expected a folder for " + purpose + ", got " + folder.string());
   }
   create_folder(folder, purpose);
 }

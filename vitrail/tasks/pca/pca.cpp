@@ -30,6 +30,7 @@ class Pca : public Request {
   }
   bool keeps_photo() const override { return render_; }
 
+  bool needs_all() const override { return true; }
   void finish(const std::vector<Item*>& items) const override {
     std::vector<Tensor> grids;
     for (const Item* item : items) grids.push_back(item->results[0][0]);

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// The commands of tasks that have none of their own: JSON lines, arrays and rendered images.
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <utility>
+
+#include "apps/vitrail/commands/commands.h"
+#include "apps/vitrail/input/image_stream.h"
+#include "apps/vitrail/output/output.h"
+#include "apps/vitrail/output/output_checks.h"
+#include "apps/vitrail/output/output_folder.h"
+#include "apps/vitrail/shell/field_options.h"
+#include "vitrail/base/error.h"
+#include "vitrail/base/npy.h"
+#include "vitrail/image/encode.h"
+#include "vitrail/tasks/loaded_model.h"
+
+namespace vitrail::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct TaskOptions {
+  const tasks::Task& task;
+  ModelOptions model = {};
+  StreamOptions images = {};
+  tasks::RequestOptions request = {};
+  std::string arrays = {}, render = {};
+  bool force = false;
+};
+
+void create_folder_of(const char* option, const std::string& folder, const std::vector<std::string>& inputs) {
+  if (folder.empty()) return;
+  check_output_folder(folder, inputs, option);
+  create_output_folder(folder, "the results", option);
+}
+
+std::unique_ptr<tasks::LoadedModel> open(const TaskOptions& options, const GlobalOptions& global) {
+  create_folder_of("--arrays", options.arrays, options.images.inputs);
+  create_folder_of("--render", options.render, options.images.inputs);
+  auto model = tasks::open_model(options.model.path(), {.model = session_options_of(options.model, global)});
+  if (!options.task.fits(*model)) throw Error("--model", options.task.model, model->family());
+  return model;
+}
+
+class TaskRun {
+ public:
+  TaskRun(TaskOptions& options, const GlobalOptions& global)
+      : options_(options),
+        global_(global),
+        model_(open(options, global)),
+        source_(image_source(options.images, model_->color_mode())) {
+    make_request();
+    if (!options_.arrays.empty() && request_->outputs().empty())
+      throw CLI::ValidationError("--arrays", "does not apply to " + options_.task.name + ", which has no arrays");
+  }
+
+  int run();
+
+ private:
+  void make_request();
+  void print(const Outcome& outcome);
+  void write_files(const tasks::Item& item);
+
+  TaskOptions& options_;
+  const GlobalOptions& global_;
+  std::unique_ptr<tasks::LoadedModel> model_;
+  ImageSource source_;
+  std::unique_ptr<tasks::Request> request_;
+  FileSet images_read_;  // no output replaces one of these
+  UniqueNames names_;
+  size_t failures_ = 0;
+};
+
+// The library's error names an option without its hyphens.
+void TaskRun::make_request() {
+  const tasks::Task& task = options_.task;
+  try {
+    request_ =
+        task.request(*model_, options_.request, {.model = options_.model.path(), .render = !options_.render.empty()});
+    request_->check(request_->needs_all() ? static_cast<int64_t>(source_.count.value_or(1)) : 1);
+  } catch (const Error& error) {
+    const auto names_error = [&](const FieldRow& row) { return error.parts() && row.option == error.parts()->where; };
+    if (!task.describe || std::ranges::none_of(rows_of(task.describe), names_error)) throw;
+    throw Error("--" + error.parts()->where, error.parts()->expected, error.parts()->got);
+  }
+  if (request_->texts() > 0) request_->prepare({});
+}
+
+int TaskRun::run() {
+  const ImageRun run{
+      .passes = request_->passes(),
+      .input_of = [&](const image::Image& photo) { return model_->input_of(photo); },
+      .run = [&](const Tensor& inputs, const infer::Request& pass) { return model_->run(inputs, pass); },
+      .compute = [&](tasks::Item& item) { request_->compute(item, model_->encode(item.photo).get(), {}); },
+      .keeps_photo = request_->keeps_photo() && !request_->needs_all()};
+  std::vector<Outcome> all;
+  failures_ += run_images(source_, run, options_.images.batch, global_, [&](Outcome& outcome) {
+    if (!request_->needs_all()) return print(outcome);
+    outcome.item.photo = {};
+    all.push_back(std::move(outcome));
+  });
+  std::vector<tasks::Item*> items;
+  for (Outcome& outcome : all) {
+    if (outcome.error.empty()) items.push_back(&outcome.item);
+  }
+  request_->finish(items);
+  for (Outcome& outcome : all) {
+    if (outcome.error.empty() && request_->keeps_photo()) outcome.item.photo = source_.read(outcome.index);
+    print(outcome);
+    outcome.item = {};
+  }
+  return failures_ == 0 ? 0 : 1;
+}
+
+void TaskRun::print(const Outcome& outcome) {
+  std::string line;
+  if (outcome.error.empty()) {
+    try {
+      line = request_->json(outcome.item);
+      write_files(outcome.item);
+    } catch (const Error& error) {
+      ++failures_;
+      print_error(with_path(outcome.path(), error.what()));
+      line = request_->failure_json(outcome.path(), error.what());
+    }
+  } else {
+    line = request_->failure_json(outcome.path(), outcome.error);
+  }
+  write_output(line + "\n");
+}
+
+void TaskRun::write_files(const tasks::Item& item) {
+  images_read_.add(item.name);
+  const std::string name = names_.name_of(item.name);
+  const auto file = [&](const char* option, const std::string& folder, const std::string& extension, Kind kind) {
+    const fs::path path = fs::path(folder) / (name + extension);
+    check_output({option, path.string(), kind}, images_read_, options_.force);
+    return path;
+  };
+  const std::vector<tasks::Output> outputs = request_->outputs();
+  for (size_t i = 0; i < outputs.size() && !options_.arrays.empty(); ++i) {
+    const std::string extension = (outputs.size() > 1 ? "." + outputs[i].name : "") + ".npy";
+    const Tensor array = request_->array(item, i);
+    const Shape shape = array.shape();
+    write_npy(file("--arrays", options_.arrays, extension, Kind::array),
+              std::span(shape.begin(), static_cast<size_t>(shape.rank())), array.data<float>());
+  }
+  if (!options_.render.empty())
+    image::write_png(file("--render", options_.render, ".png", Kind::png), request_->render(item));
+}
+
+// Adds the options that the task describes.  A text that is not as described is an error of usage.
+void add_described(CLI::App& command, const std::shared_ptr<TaskOptions>& options) {
+  const auto set = [options](const std::string& option, const std::vector<std::string>& texts) {
+    tasks::RequestOptions given;
+    for (const std::string& text : texts) {
+      given.add(option, text);
+      options->request.add(option, text);
+    }
+    options->task.describe(given);
+  };
+  if (options->task.describe) add_field_options(command, options->task.describe, set, {}, {});
+}
+
+void add_task(CLI::App& program, const tasks::Task& task, const GlobalOptions& global, Run& run) {
+  const auto options = std::make_shared<TaskOptions>(TaskOptions{.task = task});
+  CLI::App* command = program.add_subcommand(task.name, task.help);
+  command->footer("Example: vitrail " + task.name + " -m MODEL photo.jpg > results.jsonl");
+  options->images.add_inputs_to(*command)->required();
+  options->model.add_to(*command);
+  add_described(*command, options);
+  command->add_option("--arrays", options->arrays,
+                      "Folder for NAME.npy of each image, or for NAME.OUTPUT.npy if the task has several outputs");
+  if (task.can_render) command->add_option("--render", options->render, "Folder for NAME.png of each image");
+  add_force_to(*command, options->force);
+  options->images.add_to(*command);
+  command->callback([options, &global, &run] { run = [options, &global] { return TaskRun(*options, global).run(); }; });
+}
+
+}  // namespace
+
+void add_tasks(CLI::App& program, const GlobalOptions& global, Run& run) {
+  for (const tasks::Task& task : tasks::tasks()) {
+    const auto has_name = [&](const CLI::App* command) { return command->get_name() == task.name; };
+    if (std::as_const(program).get_subcommands(has_name).empty()) add_task(program, task, global, run);
+  }
+}
+
+}  // namespace vitrail::app
