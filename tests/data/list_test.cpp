@@ -118,6 +118,18 @@ TEST_F(Lists, ColumnsMayBeSaid) {
   EXPECT_EQ(open("file,tags\na.png,haze primary\nb.png,clear\n", {}, "separator=blank")->labels(0), (Labels{1, 2}));
 }
 
+TEST(Columns, AreOfListsAlone) {
+  const fs::path root = testing::scratch_folder(), idx = root / "images-idx3";
+  place_images(root, {"cat/0.png"});
+  write_file(idx, "x");
+  const auto refusal = [](const fs::path& path) {
+    return error_of([&] { read_manifest(path, {.columns = {.label = "breed"}}); });
+  };
+  const std::string expected = ": expected a .csv or .tsv, because columns are named, got a ";
+  EXPECT_EQ(refusal(root), root.string() + expected + "folder");
+  EXPECT_EQ(refusal(idx), idx.string() + expected + "file named otherwise");
+}
+
 // Folders called so would be as many classes.
 TEST_F(Lists, NumbersAreNamesOfClasses) {
   const auto ids = open("file,label\na.png,20000\nb.png,40000\n");

@@ -32,13 +32,14 @@ class FolderFiles : public CifarFiles {
     return fs::is_regular_file(folder_ / name, ignored);
   }
   CifarFile open(const std::string& name) const override {
-    auto file = std::make_shared<MappedFile>(folder_ / name);
+    const auto file = files_.get(folder_ / name);
     return {(folder_ / name).string(), file->bytes(), file};
   }
   std::string path() const override { return folder_.string(); }
 
  private:
   fs::path folder_;
+  ReadOnce<MappedFile> files_;
 };
 
 }  // namespace
@@ -46,9 +47,5 @@ class FolderFiles : public CifarFiles {
 ImageSourcePtr images_below(const fs::path& folder) { return std::make_shared<FolderImages>(folder); }
 
 CifarFilesPtr files_of(const fs::path& folder) { return std::make_shared<FolderFiles>(folder); }
-
-ManifestPtr read_folder(const fs::path& folder, int64_t max_entries) {
-  return class_folder_manifest(folder.string(), walk_folder(folder, max_entries), images_below(folder));
-}
 
 }  // namespace vitrail::data

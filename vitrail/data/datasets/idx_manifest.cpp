@@ -139,22 +139,6 @@ std::string split_of(const fs::path& file) {
   return name.find("train") != name.npos ? "train" : "";
 }
 
-// The images files of a folder, sorted.  If a file exists with and without .gz, only the latter is listed.
-std::vector<fs::path> images_files(const fs::path& folder) {
-  std::vector<fs::path> files;
-  std::error_code error, dangling;
-  fs::directory_iterator entries(folder, error);
-  for (; !error && entries != fs::directory_iterator(); entries.increment(error)) {
-    if (is_idx_images(entries->path()) && !entries->is_other(dangling)) files.push_back(entries->path());
-  }
-  if (error) throw Error(str(folder.string(), ": cannot be read: ", error.message()));
-  std::sort(files.begin(), files.end());
-  std::erase_if(files, [&](const fs::path& file) {
-    return file.extension() == ".gz" && is_present(fs::path(file).replace_extension());
-  });
-  return files;
-}
-
 class IdxManifest : public Manifest {
  public:
   IdxManifest(std::string where, std::vector<fs::path> files) : where_(std::move(where)), files_(std::move(files)) {}
@@ -180,7 +164,7 @@ class IdxManifest : public Manifest {
       };
       throw Error(where_, "one images file of the split " + split, join(files_, ", ", described));
     }
-    const auto images = std::make_shared<const IdxImages>(matches.front());
+    const auto images = images_.get(matches.front());
     Rows rows{.where = where_, .split = split, .items = images->rows(class_limit(options)), .images = images};
     int64_t classes = 0;
     for (const Row& row : rows.items) classes = std::max(classes, row.labels.front() + 1);
@@ -190,6 +174,7 @@ class IdxManifest : public Manifest {
 
   std::string where_;
   std::vector<fs::path> files_;  // images files
+  ReadOnce<IdxImages> images_;
 };
 
 }  // namespace
@@ -200,11 +185,22 @@ bool is_idx_images(const fs::path& file) {
   return images != name.npos && idx3 != name.npos && images < idx3;
 }
 
-bool is_idx_folder(const fs::path& folder) { return !images_files(folder).empty(); }
+ManifestPtr read_idx_file(const fs::path& images) {
+  return std::make_shared<IdxManifest>(images.string(), std::vector<fs::path>{images});
+}
 
-ManifestPtr read_idx(const fs::path& path) {
-  return std::make_shared<IdxManifest>(path.string(),
-                                       is_folder(path) ? images_files(path) : std::vector<fs::path>{path});
+// If a file exists with and without .gz, only the latter is read.
+ManifestPtr read_idx_folder(const fs::path& folder, const FolderListing& listing) {
+  std::vector<fs::path> files;
+  for (const std::string& name : listing.others) {
+    std::error_code dangling;
+    const bool is_top = name.find('/') == name.npos;
+    if (is_top && is_idx_images(name) && !fs::is_other(folder / name, dangling)) files.push_back(folder / name);
+  }
+  std::erase_if(files, [&](const fs::path& file) {
+    return file.extension() == ".gz" && is_present(fs::path(file).replace_extension());
+  });
+  return files.empty() ? nullptr : std::make_shared<const IdxManifest>(folder.string(), std::move(files));
 }
 
 }  // namespace vitrail::data

@@ -65,6 +65,13 @@ CifarFilesPtr cifar_files(const fs::path& path) {
   return found.empty() ? nullptr : files_of(path / found.front());
 }
 
+ManifestPtr read_folder(const fs::path& path, int64_t max_entries) {
+  if (CifarFilesPtr cifar = cifar_files(path)) return read_cifar(std::move(cifar));
+  FolderListing listing = walk_folder(path, max_entries);
+  if (ManifestPtr idx = read_idx_folder(path, listing)) return idx;
+  return class_folder_manifest(path.string(), std::move(listing), images_below(path));
+}
+
 char separator_named(const std::string& name) {
   if (name == "blank") return ' ';
   if (name == "comma") return ',';
@@ -119,8 +126,7 @@ std::vector<std::string> default_class_names(int64_t classes, const DatasetOptio
 }
 
 ManifestPtr Manifests::get(const fs::path& path, const ManifestOptions& options) {
-  const Columns& columns = options.columns;
-  ManifestPtr& manifest = (*read_)[{path.string(), columns.file, columns.label, columns.split, columns.separator}];
+  ManifestPtr& manifest = (*read_)[{path, options.columns}];
   if (!manifest) manifest = read_manifest(path, options);
   return manifest;
 }
@@ -128,16 +134,18 @@ ManifestPtr Manifests::get(const fs::path& path, const ManifestOptions& options)
 ManifestPtr read_manifest(const fs::path& path, const ManifestOptions& options) {
   const PathKind kind = look_up(path);
   if (kind == PathKind::missing) throw Error(path.string(), "a dataset", "nothing at this path");
-  if (kind == PathKind::folder) {
-    if (CifarFilesPtr cifar = cifar_files(path)) return read_cifar(std::move(cifar));
-    return is_idx_folder(path) ? read_idx(path) : read_folder(path, options.max_entries);
-  }
   const std::string extension = lower_extension(path);
-  if (extension == ".csv" || extension == ".tsv") return read_list(path, options.columns);
+  const bool is_list = kind == PathKind::other && (extension == ".csv" || extension == ".tsv");
+  if (is_list) return read_list(path, options.columns);
+  if (options.columns != Columns()) {
+    throw Error(path.string(), "a .csv or .tsv, because columns are named",
+                kind == PathKind::folder ? "a folder" : "a file named otherwise");
+  }
+  if (kind == PathKind::folder) return read_folder(path, options.max_entries);
   if (extension == ".zip") return read_zip(path);
   if (is_tar_name(path)) return read_tar_archive(path);
   if (extension == ".bin" || is_cifar_pickle(path)) return read_cifar_file(path);
-  if (is_idx_images(path)) return read_idx(path);
+  if (is_idx_images(path)) return read_idx_file(path);
   throw Error(path.string(),
               "a folder, a .zip, a .tar, a .tar.gz, a .csv, CIFAR's .bin or MNIST's idx3-ubyte[.gz] of images",
               "a file named otherwise");

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Labelled sets: which images, labels and splits there are, read once, whatever is asked of them afterwards.
+#include <compare>
 #include <cstdint>
 #include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "vitrail/data/datasets/dataset.h"
@@ -36,6 +38,7 @@ struct Columns {
   std::string file{}, label{};
   std::string split{};      // ".": none
   std::string separator{};  // between several labels of an image: one character
+  auto operator<=>(const Columns&) const = default;
 };
 
 // Columns from "file=photo,label=species,split=use,separator=blank"; any may be absent.  Separators are one character,
@@ -43,7 +46,7 @@ struct Columns {
 Columns parse_columns(const std::string& text);
 
 struct ManifestOptions {
-  Columns columns{};                // those of a list; other formats have none
+  Columns columns{};                // those of a list
   int64_t max_entries = INT64_MAX;  // files and folders of a folder
 };
 
@@ -68,8 +71,8 @@ struct ManifestOptions {
 //     testing, also with an ending such as "_set"; or a column of 0 and 1 such as is_valid.  CIFAR and MNIST have train
 //     and test.
 //   All else is an Error that shows what was found and the option that says it.
-// Also throws Error if the format is unknown, or the set is empty or damaged (naming the line of a list).  Sets that
-// are no lists have no columns, whatever the options name.
+// Also throws Error if the format is unknown, the set is empty or damaged (naming the line of a list), or the options
+// name columns of a set that is no list.
 std::shared_ptr<const Manifest> read_manifest(const std::filesystem::path& path, const ManifestOptions& options = {});
 
 // The manifests that a command has read.  Copies share them.  Not thread-safe.
@@ -81,7 +84,7 @@ class Manifests {
   void clear() const { read_->clear(); }
 
  private:
-  using Key = std::vector<std::string>;
+  using Key = std::pair<std::filesystem::path, Columns>;
   std::shared_ptr<std::map<Key, std::shared_ptr<const Manifest>>> read_ =
       std::make_shared<std::map<Key, std::shared_ptr<const Manifest>>>();
 };

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The rows of a manifest, where their images are, and the readers of each format.
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -40,17 +42,33 @@ struct Rows {
   ImageSourcePtr images{};
 };
 
+// Values that are read when they are first asked for.  Thread-safe.
+template <class Value>
+class ReadOnce {
+ public:
+  std::shared_ptr<const Value> get(const std::filesystem::path& file) const {
+    const std::scoped_lock lock(mutex_);
+    std::shared_ptr<const Value>& value = values_[file];
+    if (!value) value = std::make_shared<const Value>(file);
+    return value;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::map<std::filesystem::path, std::shared_ptr<const Value>> values_;
+};
+
 class CifarFiles;
 using CifarFilesPtr = std::shared_ptr<const CifarFiles>;
 
 using ManifestPtr = std::shared_ptr<const Manifest>;
 ManifestPtr class_folder_manifest(const std::string& where, FolderListing listing, ImageSourcePtr images);
-ManifestPtr read_folder(const std::filesystem::path& folder, int64_t max_entries);
 ManifestPtr read_zip(const std::filesystem::path& zip);
 ManifestPtr read_tar_archive(const std::filesystem::path& tar);
 ManifestPtr read_list(const std::filesystem::path& list, const Columns& columns);
-// `path`: one images file, or a folder.
-ManifestPtr read_idx(const std::filesystem::path& path);
+ManifestPtr read_idx_file(const std::filesystem::path& images);
+// Null if none of the files directly in the folder has IDX images.
+ManifestPtr read_idx_folder(const std::filesystem::path& folder, const FolderListing& listing);
 ManifestPtr read_cifar(CifarFilesPtr files);
 ManifestPtr read_cifar_file(const std::filesystem::path& file);
 
@@ -59,8 +77,7 @@ CifarFilesPtr files_of(const std::filesystem::path& folder);
 
 bool has_cifar(const CifarFiles& files);
 bool is_cifar_pickle(const std::filesystem::path& file);  // by its name
-bool is_idx_folder(const std::filesystem::path& folder);
-bool is_idx_images(const std::filesystem::path& file);  // by its name
+bool is_idx_images(const std::filesystem::path& file);    // by its name
 
 // The exclusive upper limit of labels: options.num_classes, else the number of labels, else no limit.
 int64_t class_limit(const DatasetOptions& options);

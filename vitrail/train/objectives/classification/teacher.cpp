@@ -78,6 +78,7 @@ std::string describe_views(const Recipe& recipe) {
   Recipe views;
   views.data.train = recipe.data.train;
   views.data.train_split = recipe.data.train_split;
+  views.data.columns = recipe.data.columns;
   views.data.exif = recipe.data.exif;
   views.seed = recipe.seed;
   views.augment = recipe.augment;
