@@ -31,7 +31,7 @@ TEST(OpenedOnce, TheStartOfSegmentAnything) {
   fs::copy(testing::sam_fixture("windows").model, folder / "sam.pth");
   fs::copy(testing::fixture("models/timm_token"), folder / "vit");
   for (const auto& [start, weights] : {std::pair{"sam.pth", "sam.pth"}, {"vit", "vit/model.safetensors"}}) {
-    Recipe recipe{.objective = "segment", .segment = SegmentRecipe{}};
+    Recipe recipe{.objective = "segment", .section = SegmentRecipe{}};
     recipe.model.init = (folder / start).string();
     const auto opens = testing::count_opens(folder, [&] { prepare_sam(recipe); });
     EXPECT_EQ(opens.at(folder / weights), 1) << start;

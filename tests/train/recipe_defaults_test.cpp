@@ -96,7 +96,7 @@ TEST(RecipeDefaults, OfARecipeWithoutFieldsAreNone) {
   const Recipe recipe;
   EXPECT_EQ(recipe.objective, "classify");
   EXPECT_EQ(recipe.epochs, 0);
-  EXPECT_FALSE(recipe.segment.has_value());
+  EXPECT_FALSE(recipe.section.has_value());
 }
 
 // Every name of a choice, and that it is written as it was read.

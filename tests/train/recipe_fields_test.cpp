@@ -184,22 +184,22 @@ TEST(RecipeFields, OfRandomResizedCropsSetTheirMembers) {
 
 TEST(RecipeFields, OfSegmentationSetTheMembersOfTheirNames) {
   const std::vector<RecipeField> fields{
-      {"segment.image_size=64", [](auto& r) { return r.segment->image_size == 64; }},
-      {"segment.train_encoder=false", [](auto& r) { return !r.segment->train_encoder; }},
-      {"segment.window=1", [](auto& r) { return r.segment->window == 1; }},
-      {"segment.global_every=5", [](auto& r) { return r.segment->global_every == 5; }},
-      {"segment.decoder_dim=48", [](auto& r) { return r.segment->decoder_dim == 48; }},
-      {"segment.decoder_depth=3", [](auto& r) { return r.segment->decoder_depth == 3; }},
-      {"segment.decoder_mlp=65", [](auto& r) { return r.segment->decoder_mlp == 65; }},
-      {"segment.prompts=6", [](auto& r) { return r.segment->prompts == 6; }},
-      {"segment.rounds=7", [](auto& r) { return r.segment->rounds == 7; }},
-      {"segment.box_share=0.1", [](auto& r) { return r.segment->box_share == 0.1; }},
-      {"segment.focal_weight=0.2", [](auto& r) { return r.segment->focal_weight == 0.2; }},
-      {"segment.dice_weight=0.3", [](auto& r) { return r.segment->dice_weight == 0.3; }},
-      {"segment.iou_weight=0.4", [](auto& r) { return r.segment->iou_weight == 0.4; }},
-      {"segment.focal_alpha=0.5", [](auto& r) { return r.segment->focal_alpha == 0.5; }},
-      {"segment.focal_gamma=1.5", [](auto& r) { return r.segment->focal_gamma == 1.5; }},
-      {"segment.cache=c", [](auto& r) { return r.segment->cache == "c"; }}};
+      {"segment.image_size=64", [](auto& r) { return segment_of(r).image_size == 64; }},
+      {"segment.train_encoder=false", [](auto& r) { return !segment_of(r).train_encoder; }},
+      {"segment.window=1", [](auto& r) { return segment_of(r).window == 1; }},
+      {"segment.global_every=5", [](auto& r) { return segment_of(r).global_every == 5; }},
+      {"segment.decoder_dim=48", [](auto& r) { return segment_of(r).decoder_dim == 48; }},
+      {"segment.decoder_depth=3", [](auto& r) { return segment_of(r).decoder_depth == 3; }},
+      {"segment.decoder_mlp=65", [](auto& r) { return segment_of(r).decoder_mlp == 65; }},
+      {"segment.prompts=6", [](auto& r) { return segment_of(r).prompts == 6; }},
+      {"segment.rounds=7", [](auto& r) { return segment_of(r).rounds == 7; }},
+      {"segment.box_share=0.1", [](auto& r) { return segment_of(r).box_share == 0.1; }},
+      {"segment.focal_weight=0.2", [](auto& r) { return segment_of(r).focal_weight == 0.2; }},
+      {"segment.dice_weight=0.3", [](auto& r) { return segment_of(r).dice_weight == 0.3; }},
+      {"segment.iou_weight=0.4", [](auto& r) { return segment_of(r).iou_weight == 0.4; }},
+      {"segment.focal_alpha=0.5", [](auto& r) { return segment_of(r).focal_alpha == 0.5; }},
+      {"segment.focal_gamma=1.5", [](auto& r) { return segment_of(r).focal_gamma == 1.5; }},
+      {"segment.cache=c", [](auto& r) { return segment_of(r).cache == "c"; }}};
   for (const auto& [setting, is_set] : fields) {
     const Recipe recipe = recipe_of_setting(setting, true);
     EXPECT_TRUE(is_set(recipe)) << setting;

@@ -97,14 +97,14 @@ TEST(ModelCard, ItsFrontMatterIsYaml) {
   counters.seconds = 7.5;
   const ReportInput input{
       .recipe = &recipe, .counters = &counters, .subject = "vit", .images = {.training = 3}, .finished = true};
-  const std::string card = classifier_card(input, classes);
+  const std::string card = classifier_card(input, classes, training_texts(recipe, 1));
   EXPECT_TRUE(contains(card, "base_model: \"a \\\"quoted\\\"\\\\path \"\n---\n# vit\n")) << card;
   EXPECT_TRUE(contains(card, "on 3 images of 51 classes: c0, c1, ")) << card;
   EXPECT_TRUE(contains(card, ", c49, ….\n")) << card;
   EXPECT_TRUE(contains(card, "the accuracy on new images is unknown")) << card;
   EXPECT_TRUE(contains(card, "1 epoch of `x` in 8 s.")) << card;
   classes.resize(50);
-  EXPECT_TRUE(contains(classifier_card(input, classes), ", c48, c49.\n"));
+  EXPECT_TRUE(contains(classifier_card(input, classes, training_texts(recipe, 1)), ", c48, c49.\n"));
 }
 
 TEST(EvaluationPage, TheWorstImagesAreFirst) {

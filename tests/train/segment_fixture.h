@@ -2,6 +2,7 @@
 #pragma once
 // Images with masks of generated objects, and a recipe that trains Segment Anything on them in about a second.
 #include "tests/train/training_fixture.h"
+#include "vitrail/train/objectives/segmentation/segment_recipe_internal.h"
 
 namespace vitrail::train {
 

@@ -119,15 +119,15 @@ TEST_F(SegmentStepTest, TheResultCountsImagesAndPrompts) {
   const BatchResult result = result_with({});
   EXPECT_EQ(result.images, 2);
   EXPECT_EQ(result.weight, 4);
-  recipe_.segment->rounds = 1;
+  segment_of(recipe_).rounds = 1;
   const BatchResult first = result_with({});
   EXPECT_NE(first.loss, result.loss) << "the loss is the mean of the rounds";
 }
 
 // The outputs of a frozen encoder are found by the key of an image, so that its pixels are not looked at again.
 TEST_F(SegmentStepTest, TheOutputsOfAFrozenEncoderAreKept) {
-  recipe_.segment->train_encoder = false;
-  recipe_.segment->rounds = 1;
+  segment_of(recipe_).train_encoder = false;
+  segment_of(recipe_).rounds = 1;
   PreparedSam prepared = prepare_sam(recipe_);
   optim::parameter_groups(prepared.model, {.frozen = prepared.frozen});
   const fs::path folder = testing::scratch_folder();

@@ -53,7 +53,7 @@ TrainingResult train(const ObjectiveRow& objective, const Recipe& recipe, const 
 }
 
 TrainingResult train(const Recipe& recipe, const TrainerOptions& options, const TrainerCallbacks& callbacks) {
-  return train(find_objective(recipe.objective), recipe, options, callbacks);
+  return train(objective_of(recipe), recipe, options, callbacks);
 }
 
 }  // namespace vitrail::train

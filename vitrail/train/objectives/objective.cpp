@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/train/objectives/objective.h"
 
+#include <algorithm>
+
 #include "vitrail/base/error.h"
 #include "vitrail/train/objectives/classification/classification_internal.h"
 #include "vitrail/train/objectives/probe/probe_internal.h"
+#include "vitrail/train/objectives/segmentation/segment_recipe_internal.h"
 #include "vitrail/train/objectives/segmentation/segmentation_internal.h"
 #include "vitrail/train/run/run_folder_internal.h"
 
@@ -15,18 +18,41 @@ std::unique_ptr<Objective> make(const ObjectiveContext& context) {
   return std::make_unique<Made>(context);
 }
 
+std::vector<ObjectiveRow>& table() {
+  static std::vector<ObjectiveRow> rows{
+      {.name = "classify", .make = make<Classification>, .check = check_classifier_recipe},
+      {.name = "probe", .make = make<Probe>, .check = check_probe_recipe, .several_processes = false, .solves = true},
+      {.name = "segment",
+       .make = make<Segmentation>,
+       .describe = describe_segment_recipe,
+       .check = check_segment_recipe,
+       .splits = segment_splits,
+       .several_processes = false},
+  };
+  return rows;
+}
+
 }  // namespace
 
-const ObjectiveRow& find_objective(const std::string& name) {
-  static const ObjectiveRow kObjectives[] = {
-      {.name = "classify", .make = make<Classification>},
-      {.name = "probe", .make = make<Probe>, .several_processes = false, .solves = true},
-      {.name = "segment", .make = make<Segmentation>, .several_processes = false},
-  };
-  for (const ObjectiveRow& row : kObjectives) {
-    if (row.name == name) return row;
-  }
-  throw Error("objective", "a name of the table", "\"" + name + "\"");
+const ObjectiveRow* find_objective(const std::string& name) {
+  const auto row = std::ranges::find(table(), name, &ObjectiveRow::name);
+  return row == table().end() ? nullptr : &*row;
+}
+
+const ObjectiveRow& objective_of(const Recipe& recipe) {
+  if (const ObjectiveRow* row = find_objective(recipe.objective)) return *row;
+  throw Error("objective", "a name of the table", "\"" + recipe.objective + "\"");
+}
+
+std::vector<std::string> objective_names() {
+  std::vector<std::string> names;
+  for (const ObjectiveRow& row : table()) names.push_back(row.name);
+  return names;
+}
+
+void add_objective(ObjectiveRow row) {
+  if (find_objective(row.name)) throw Error("objective", "a name of its own", "'" + row.name + "'");
+  table().push_back(std::move(row));
 }
 
 std::string Objective::model_card(const ReportInput& input) const {

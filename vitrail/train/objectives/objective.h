@@ -10,13 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "vitrail/base/fields.h"
 #include "vitrail/nn/module.h"
 #include "vitrail/train/run/checkpoint.h"
 #include "vitrail/train/trainer.h"
-
-namespace vitrail::analysis {
-struct StrengthSearch;
-}
 
 namespace vitrail::train {
 
@@ -108,19 +105,34 @@ class Objective {
   // The report.
   virtual std::string subject() const = 0;  // what is trained: "vit_tiny_patch16_224"
   virtual std::string usage() const = 0;    // TrainingResult::usage
+  // Adds to the facts, charts, images, classes and summary; without charts of its own, those of the metrics are shown.
   virtual void add_section(const Measurement&, Split, Report&) {}
   virtual std::string model_card(const ReportInput& input) const;
-  virtual const analysis::StrengthSearch* search() const { return nullptr; }  // that of a probe
 };
 
 // A row of the table of objectives.
 struct ObjectiveRow {
   std::string name;  // Recipe::objective
   std::function<std::unique_ptr<Objective>(const ObjectiveContext&)> make;
+  std::function<void(Fields&, Recipe&)> describe{};  // its section of the recipe: describe_section()
+  // Adds a line for each setting that does not go with the objective.
+  std::function<void(const Recipe&, std::vector<std::string>& problems)> check{};
+  // The splits train, val and test of a dataset that is no data::Manifest.
+  std::function<std::vector<std::string>(const std::filesystem::path&)> splits{};
   bool several_processes = true;
   bool solves = false;  // by Objective::solve(): without steps, checkpoints and a time limit
 };
-const ObjectiveRow& find_objective(const std::string& name);
+const ObjectiveRow* find_objective(const std::string& name);  // null if there is none
+const ObjectiveRow& objective_of(const Recipe& recipe);       // throws Error if there is none
+std::vector<std::string> objective_names();
+void add_objective(ObjectiveRow row);  // throws Error for a name that the table has
+
+// Describes the section `name` of a recipe, whose values Recipe::section has.
+template <class Section>
+void describe_section(const char* name, Fields& fields, Recipe& recipe, void (*describe)(Fields&, Section&)) {
+  if (!recipe.section.has_value()) recipe.section = Section{};
+  fields.object(name, [&](Fields& inner) { describe(inner, std::any_cast<Section&>(recipe.section)); });
+}
 
 // Trains a model as train() does, with this objective instead of that of the recipe.
 TrainingResult train(const ObjectiveRow& objective, const Recipe& recipe, const TrainerOptions& options,

@@ -10,8 +10,8 @@
 #include "vitrail/base/read_file.h"
 #include "vitrail/models/config_formats_internal.h"
 #include "vitrail/models/model_args_internal.h"
+#include "vitrail/train/objectives/objective.h"
 #include "vitrail/train/recipe/recipe_overrides_internal.h"
-#include "vitrail/train/recipe/segment_recipe_internal.h"
 
 namespace vitrail::train {
 namespace {
@@ -210,33 +210,11 @@ void describe_ema(Fields& fields, optim::EmaOptions& ema) {
   fields.integer("after_step", ema.after_step, 0, kMaxSteps);
 }
 
-void describe_segment(Fields& fields, SegmentRecipe& segment) {
-  fields.integer("image_size", segment.image_size, 0, 1 << 14);
-  fields.boolean("train_encoder", segment.train_encoder);
-  fields.integer("window", segment.window, 0, 1 << 10);
-  fields.integer("global_every", segment.global_every, 1, 1 << 10);
-  fields.integer("decoder_dim", segment.decoder_dim, 16, 1 << 12);
-  fields.integer("decoder_depth", segment.decoder_depth, 1, 64);
-  fields.integer("decoder_mlp", segment.decoder_mlp, 1, 1 << 16);
-  fields.integer("prompts", segment.prompts, 1, 1024);
-  fields.integer("rounds", segment.rounds, 1, 32);
-  fields.number("box_share", segment.box_share, kFraction);
-  fields.number("focal_weight", segment.focal_weight, kNonNegative);
-  fields.number("dice_weight", segment.dice_weight, kNonNegative);
-  fields.number("iou_weight", segment.iou_weight, kNonNegative);
-  fields.number("focal_alpha", segment.focal_alpha, kFraction);
-  fields.number("focal_gamma", segment.focal_gamma, kNonNegative);
-  fields.text(Field("cache").without_effect(), segment.cache);
-}
-
 }  // namespace
 
 void describe_recipe(Fields& fields, Recipe& recipe) {
-  fields.choice("objective", recipe.objective, {"classify", "probe", "segment"});
-  if (recipe.objective == "segment") {
-    if (!recipe.segment) recipe.segment.emplace();
-    fields.object("segment", [&](Fields& inner) { describe_segment(inner, *recipe.segment); });
-  }
+  fields.choice("objective", recipe.objective, objective_names());
+  if (const auto& describe = objective_of(recipe).describe) describe(fields, recipe);
   fields.object("data", [&](Fields& inner) { describe_data(inner, recipe.data); });
   fields.integer("epochs", recipe.epochs, 1, kMaxEpochs);
   fields.integer("batch_size", recipe.batch_size, 1, 1'000'000);
@@ -320,60 +298,23 @@ void expand_short_forms(Json& json) {
   if (json.contains("ema") && json["ema"].is_number()) json["ema"] = Json{{"decay", json["ema"]}};
 }
 
-void check_class_weights(const Recipe& recipe, std::vector<std::string>& problems) {
-  const LossRecipe& loss = recipe.loss;
-  const bool given = !loss.class_weights.empty(), weighted = given || loss.class_weighting != "none";
-  const char* const field = given ? "loss.class_weights" : "loss.class_weighting";
-  if (given && loss.class_weighting != "none")
-    problems.push_back("loss.class_weighting: expected \"none\" together with class_weights, got another one");
-  if (!weighted) return;
-  if (loss.name != "cross_entropy")
-    problems.push_back(str(field, ": expected loss.name \"cross_entropy\", got \"", loss.name, "\""));
-  if (loss.distillation) problems.push_back(str(field, ": expected no distillation, got a teacher"));
-  if (recipe.data.balance)
-    problems.push_back(str(field, ": expected data.balance false, which weights the classes too, got true"));
-  if (recipe.objective == "probe") problems.push_back(str(field, ": expected no weights for a probe, got some"));
-}
-
 // Checks conditions on several fields.
 void check_consistency(const Recipe& recipe, std::vector<std::string>& problems) {
   auto require = [&](bool condition, const std::string& problem) {
     if (!condition) problems.push_back(problem);
   };
+  const DataRecipe& data = recipe.data;
   require(recipe.epochs > 0, "epochs: expected an integer of at least 1, got nothing");
-  require(!recipe.data.train.empty(), "data.train: expected the path of a dataset, here or after --data, got nothing");
-  require(recipe.objective != "probe" || !recipe.model.init.empty(),
-          "model.init: expected the pretrained model of the probe, here or after -m, got none");
-  require(!recipe.augment.padded_crop || !recipe.augment.random_resized_crop,
-          "augment: expected one of padded_crop and random_resized_crop, got both");
-  require(!recipe.loss.distillation || !recipe.loss.distillation->teacher.empty(),
-          "loss.distillation.teacher: expected a model, got nothing");
-  require(!recipe.model.linear_probe || !recipe.model.init.empty(),
-          "model.linear_probe: expected a model to start from in model.init or after -m, got none");
+  require(!data.train.empty(), "data.train: expected the path of a dataset, here or after --data, got nothing");
   require(recipe.model.init.empty() || (recipe.model.positions == "drawn" && !recipe.model.mimetic),
           "model.init: expected none together with positions or mimetic, which need a model from scratch, got a model");
-  require(!recipe.loss.distillation || recipe.loss.distillation->views == 0 ||
-              (recipe.repeats == 1 && recipe.data.unreadable != data::Unreadable::replace),
-          "loss.distillation.views: expected augment.repeats 1 and data.unreadable not \"skip\", because a view must "
-          "always show the same image, got other settings");
-  require(!recipe.loss.distillation || !recipe.loss.distillation->view_epochs ||
-              (recipe.loss.distillation->views > 0 && !recipe.mix.any()),
-          "loss.distillation.view_epochs: expected views above 0 and neither mixup nor cutmix, got other settings");
-  require(!recipe.data.balance || !recipe.loss.distillation || recipe.loss.distillation->views == 0,
-          "data.balance: expected false together with loss.distillation.views, because an image may be shown several "
-          "times, got true");
-  require(recipe.data.unreadable != data::Unreadable::leave_out || !recipe.mix.any(),
-          "data.unreadable: expected \"error\" or \"skip\" together with mixup or cutmix, got \"leave_out\"");
-  require(recipe.data.train_split.empty() || recipe.data.train_split != recipe.data.val_split ||
-              recipe.data.train != recipe.data.val,
+  require(data.train_split.empty() || data.train_split != data.val_split || data.train != data.val,
           "data.val_split: expected another split than data.train_split, got the same");
-  require(
-      recipe.data.folds == 0 ? recipe.data.fold == 0 : recipe.data.fold >= 1 && recipe.data.fold <= recipe.data.folds,
-      str("data.fold: expected 1 to data.folds, or 0 without folds, got ", recipe.data.fold));
-  require(recipe.data.folds == 0 || (!recipe.data.holdout && recipe.data.val.empty()),
+  require(data.folds == 0 ? data.fold == 0 : data.fold >= 1 && data.fold <= data.folds,
+          str("data.fold: expected 1 to data.folds, or 0 without folds, got ", data.fold));
+  require(data.folds == 0 || (!data.holdout && data.val.empty()),
           "data.folds: expected neither data.holdout nor data.val, got one");
-  check_class_weights(recipe, problems);
-  check_segment_recipe(recipe, problems);
+  if (const auto& check = objective_of(recipe).check) check(recipe, problems);
 }
 
 }  // namespace
@@ -397,7 +338,7 @@ Recipe parse_recipe(const std::string& text, const std::string& where, const std
   describe_recipe(reader, recipe);
   reader.finish();
   for (const Error& error : wrong) problems.push_back(error.what());
-  if (recipe.objective == "probe" && recipe.epochs == 0) recipe.epochs = 1;  // it reads the images once
+  if (objective_of(recipe).solves && recipe.epochs == 0) recipe.epochs = 1;  // it reads the images once
   if (problems.empty()) check_consistency(recipe, problems);
   if (problems.empty()) return recipe;
   std::string message = where + ": invalid recipe:";

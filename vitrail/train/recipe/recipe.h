@@ -2,6 +2,7 @@
 #pragma once
 // Recipes: all settings that determine the result of a training run, as a struct and as JSON.  The members have the
 // names of the JSON fields, which docs/training.md lists.
+#include <any>
 #include <array>
 #include <cstdint>
 #include <filesystem>
@@ -120,29 +121,10 @@ struct CheckpointRecipe {
   double every_minutes = 10;  // 0: off
 };
 
-// "segment": training of Segment Anything (Kirillov et al. 2023), for the objective "segment".
-struct SegmentRecipe {
-  int64_t image_size = 0;      // sides of the model's input in pixels; 0: those of model.init, or of the architecture
-  bool train_encoder = false;  // else the image encoder's blocks are frozen, and what they compute is cached
-  // These shape a new model; a model.init with a mask decoder keeps its own.
-  int64_t window = 0;        // attention in windows of window × window patches; 0: of all patches
-  int64_t global_every = 3;  // with windows: every how many blocks one attends to all patches
-  int64_t decoder_dim = 256, decoder_depth = 2, decoder_mlp = 2048;
-
-  int64_t prompts = 4;     // masks of an image that a batch has prompts of
-  int64_t rounds = 3;      // prompts of a mask: the first one, and others with a correction click more
-  double box_share = 0.5;  // share of boxes among first prompts; the others are clicks
-  double focal_weight = 20, dice_weight = 1, iou_weight = 1;  // weights of the losses
-  double focal_alpha = 0.25, focal_gamma = 2;                 // ops::FocalOptions
-  // Folder of the frozen blocks' outputs, which several runs may share; empty: in the run's folder.
-  std::string cache{};
-};
-
 constexpr int64_t kMaxEpochs = 1'000'000;  // the most that Recipe::epochs may be
 
 struct Recipe {
-  // A row of the table in objectives/objective.cpp: "classify" and "segment" by gradient descent, "probe" by logistic
-  // regression.
+  // The name of an ObjectiveRow: "classify" and "segment" by gradient descent, "probe" by logistic regression.
   std::string objective = "classify";
   ModelRecipe model{};
   DataRecipe data{};
@@ -164,7 +146,7 @@ struct Recipe {
   double plain_epochs = 0;    // number of last epochs without affine, policy, colour jitter and erasing
   double unmixed_epochs = 0;  // number of last epochs without mixup and cutmix
   LossRecipe loss{};
-  std::optional<SegmentRecipe> segment{};  // set for the objective "segment"
+  std::any section{};  // settings of the objective alone: ObjectiveRow::describe
   std::optional<optim::EmaOptions> ema{};
   CheckpointRecipe checkpoint{};
   std::string non_finite = "stop";  // on a non-finite loss or gradient: throw, or "skip" the step

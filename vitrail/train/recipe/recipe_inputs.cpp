@@ -10,6 +10,7 @@
 #include "vitrail/base/read_file.h"
 #include "vitrail/base/utf8_internal.h"
 #include "vitrail/models/json_fields_internal.h"
+#include "vitrail/train/objectives/objective.h"
 
 namespace vitrail::train {
 namespace {
@@ -18,16 +19,6 @@ namespace {
 std::string setting(const std::string& key, const std::string& text) {
   if (!is_utf8(text)) throw Error(key, "a path in UTF-8 (rename the file)", "'" + escape_non_utf8(text) + "'");
   return key + "=" + nlohmann::json(text).dump();
-}
-
-// The splits of a dataset of instance masks.
-std::vector<std::string> split_folders(const std::filesystem::path& path) {
-  std::vector<std::string> splits;
-  std::error_code error;
-  for (const char* split : {"train", "val", "test"}) {
-    if (std::filesystem::is_directory(path / split, error)) splits.emplace_back(split);
-  }
-  return splits;
 }
 
 }  // namespace
@@ -41,9 +32,10 @@ std::string recipe_objective(const std::filesystem::path& file) {
 std::vector<std::string> dataset_settings(const std::string& path, const std::string& objective,
                                           const std::string& columns, data::Manifests manifests) {
   const std::filesystem::path found = find_dataset(path);
+  const ObjectiveRow* const row = find_objective(objective);
   const std::vector<std::string> splits =
-      objective == "segment" ? split_folders(found)
-                             : manifests.get(found, {.columns = data::parse_columns(columns)})->splits();
+      row && row->splits ? row->splits(found)
+                         : manifests.get(found, {.columns = data::parse_columns(columns)})->splits();
   const auto path_of = [&](const char* split) {
     return std::find(splits.begin(), splits.end(), split) == splits.end() ? "" : path;
   };

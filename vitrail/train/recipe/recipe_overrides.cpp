@@ -7,6 +7,7 @@
 #include "vitrail/base/error.h"
 #include "vitrail/base/utf8_internal.h"
 #include "vitrail/models/json_fields_internal.h"
+#include "vitrail/train/objectives/objective.h"
 #include "vitrail/train/recipe/recipe.h"
 #include "vitrail/train/recipe/recipe_overrides_internal.h"
 
@@ -28,9 +29,12 @@ void flatten(const Json& json, const std::string& path, std::map<std::string, st
 }
 
 bool changes_results(const std::string& path) {
-  static const std::vector<FieldRow> rows = rows_of(describe_recipe, Recipe{.objective = "segment"});
-  const auto row = std::ranges::find(rows, path, &FieldRow::name);
-  return row == rows.end() || row->changes_results;
+  for (const std::string& objective : objective_names()) {
+    const std::vector<FieldRow> rows = rows_of(describe_recipe, Recipe{.objective = objective});
+    const auto row = std::ranges::find(rows, path, &FieldRow::name);
+    if (row != rows.end()) return row->changes_results;
+  }
+  return true;
 }
 
 }  // namespace

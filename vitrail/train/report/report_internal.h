@@ -2,6 +2,7 @@
 #pragma once
 // The HTML report of a run: one self-contained file.
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <utility>
@@ -52,6 +53,7 @@ struct Report {
   std::string confusion_of;                       // what was evaluated: "10,000 test images"
   std::vector<MisclassifiedImage> misclassified;  // worst first
   std::string recipe;                             // JSON, collapsed by default
+  nlohmann::ordered_json summary;                 // what summary.json has beside the entries of any run, or null
   // "command" → "vitrail train …", "processor" → …
   std::vector<std::pair<std::string, std::string>> environment;
 };

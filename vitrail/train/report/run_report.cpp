@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Contents of report.html and summary.json, from the counters of a run, its metrics.csv and an evaluation.
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -14,30 +13,6 @@
 
 namespace vitrail::train {
 namespace {
-
-// 0.046415… → "0.0464"
-std::string short_decimal(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3g", value);
-  return text;
-}
-
-// The curves of a probe: how well held-out images are classified with each strength of the penalty.
-std::vector<Chart> charts_of(const analysis::StrengthSearch& search) {
-  Curve loss{"cross-validation", {}, {}}, top1 = loss;
-  for (size_t i = 0; i < search.held_out.size(); ++i) {
-    for (Curve* curve : {&loss, &top1}) curve->x.push_back(std::log10(search.c[i]));
-    loss.y.push_back(search.held_out[i].loss);
-    top1.y.push_back(search.held_out[i].top1);
-  }
-  return {{"Held-out loss", "log10 C", false, {loss}}, {"Held-out top-1 accuracy", "log10 C", true, {top1}}};
-}
-
-// ", 95 % interval 86.3 to 98.3 %, 60 images"
-std::string interval_text(double share, int64_t images) {
-  const data::Interval interval = data::wilson_interval(share, images);
-  return str(", 95 % interval ", percent(interval.low), " to ", percent(interval.high), ", ", images, " images");
-}
 
 std::pair<std::string, std::string> fact_of(const std::string& name, const Score& score) {
   switch (score.unit) {
@@ -62,16 +37,10 @@ Score best_of(const ReportInput& input) {
 
 bool is_tested(const ReportInput& input) { return input.counters->tested && input.images.test > 0; }
 
-std::vector<std::pair<std::string, std::string>> facts_of(const ReportInput& input) {
+// Without the scores.
+std::vector<std::pair<std::string, std::string>> run_facts(const ReportInput& input) {
   const Counters& counters = *input.counters;
-  std::vector<std::pair<std::string, std::string>> facts = score_facts(input);
-  if (input.search && input.search->folds > 0) {
-    const double top1 = input.search->held_out_fit().top1;
-    facts.push_back(
-        {str("top-1 in ", input.search->folds, "-fold cross-validation", interval_text(top1, input.search->samples)),
-         percent(top1, 2)});
-    facts.push_back({"C, the inverse strength of the L2 penalty", short_decimal(input.search->best)});
-  }
+  std::vector<std::pair<std::string, std::string>> facts;
   if (!counters.history.empty())
     facts.push_back(
         {"epochs", str(counters.history.back().epoch, input.finished ? "" : str(" of ", input.recipe->epochs))});
@@ -85,21 +54,16 @@ std::vector<std::pair<std::string, std::string>> facts_of(const ReportInput& inp
   return facts;
 }
 
-// A probe passes over the images once.
-int64_t summary_epochs(const ReportInput& input) {
-  if (input.search) return 1;
-  return input.counters->history.empty() ? 0 : input.counters->history.back().epoch;
-}
-
 void add_score(nlohmann::ordered_json& json, const Score& score) {
   json[score.name] = score.value;
   if (score.unit == ScoreUnit::share) json[score.name + "_interval"] = data::interval_json(score.value, score.images);
 }
 
-void write_summary(const std::filesystem::path& path, const ReportInput& input) {
+void write_summary(const std::filesystem::path& path, const ReportInput& input, const nlohmann::ordered_json& more) {
   const Counters& counters = *input.counters;
+  // A solution passes over the images once.
   nlohmann::ordered_json json{{"finished", input.finished},
-                              {"epochs", summary_epochs(input)},
+                              {"epochs", counters.history.empty() ? 1 : counters.history.back().epoch},
                               {"parameters", input.parameters},
                               {"training_images", input.images.training},
                               {"seconds", counters.seconds},
@@ -110,7 +74,7 @@ void write_summary(const std::filesystem::path& path, const ReportInput& input) 
     json["held_out"] = {{"images", best.images}};
     add_score(json["held_out"], best);
     if (input.metrics->loss_in_summary) json["held_out"]["loss"] = counters.best.loss;
-    if (!input.search) {
+    if (counters.best_epoch > 0) {
       json["held_out"]["epoch"] = counters.best_epoch;
       json["held_out"]["averaged_weights"] = counters.best_is_average;
     }
@@ -121,16 +85,7 @@ void write_summary(const std::filesystem::path& path, const ReportInput& input) 
     for (const Score& score : test.scores) add_score(json["test"], score);
     json["test"]["loss"] = test.loss;
   }
-  if (input.search) {
-    json["probe"] = {{"c", input.search->best}, {"folds", input.search->folds}};
-    if (input.search->folds > 0) {
-      const double top1 = input.search->held_out_fit().top1;
-      json["probe"]["cross_validated_top1"] = top1;
-      json["probe"]["cross_validated_top1_interval"] = data::interval_json(top1, input.search->samples);
-      json["probe"]["cross_validated_images"] = input.search->samples;
-      json["probe"]["cross_validated_loss"] = input.search->held_out_fit().loss;
-    }
-  }
+  if (!more.is_null()) json.update(more);
   if (input.processes > 1) {
     json["exchange"] = {{"processes", input.processes},
                         {"seconds", counters.communication.seconds},
@@ -141,6 +96,11 @@ void write_summary(const std::filesystem::path& path, const ReportInput& input) 
 }
 
 }  // namespace
+
+std::string interval_text(double share, int64_t images) {
+  const data::Interval interval = data::wilson_interval(share, images);
+  return str(", 95 % interval ", percent(interval.low), " to ", percent(interval.high), ", ", images, " images");
+}
 
 std::vector<std::pair<std::string, std::string>> environment_of(const TrainerOptions& options, int threads) {
   auto environment = options.environment;
@@ -159,9 +119,9 @@ std::vector<std::pair<std::string, std::string>> score_facts(const ReportInput& 
   }
   if (counters.best.score < 0 || input.images.validation == 0) return facts;
   const std::string& title = input.metrics->each.front().title;
-  facts.push_back(fact_of(input.search ? title + " on the validation images"
-                                       : str("best validation ", title, ", epoch ", counters.best_epoch,
-                                             counters.best_is_average ? ", EMA weights" : ""),
+  facts.push_back(fact_of(counters.best_epoch > 0 ? str("best validation ", title, ", epoch ", counters.best_epoch,
+                                                        counters.best_is_average ? ", EMA weights" : "")
+                                                  : title + " on the validation images",
                           best_of(input)));
   return facts;
 }
@@ -171,16 +131,17 @@ void write_report(const std::filesystem::path& folder, const ReportInput& input)
   std::filesystem::path name = folder.filename().empty() ? folder.parent_path().filename() : folder.filename();
   report.title = name.string().empty() || name == "." ? "Training run" : name.string();
   report.subtitle = str(input.subject, " on ", input.recipe->data.train, input.finished ? "" : " — still running");
-  report.facts = facts_of(input);
-  report.charts = input.search
-                      ? charts_of(*input.search)
-                      : metric_charts(folder / "metrics.csv", input.metrics->chart, input.metrics->in_training);
-  remove_empty(report.charts);
+  report.facts = score_facts(input);
   if (input.add_section) input.add_section(report);
+  const auto facts = run_facts(input);
+  report.facts.insert(report.facts.end(), facts.begin(), facts.end());
+  if (report.charts.empty())
+    report.charts = metric_charts(folder / "metrics.csv", input.metrics->chart, input.metrics->in_training);
+  remove_empty(report.charts);
   report.recipe = write_recipe(*input.recipe);
   report.environment = input.environment;
   write_text(folder / "report.html", render_report(report));
-  write_summary(folder / "summary.json", input);
+  write_summary(folder / "summary.json", input, report.summary);
   std::error_code error;
   if (std::filesystem::is_directory(folder / "model", error))
     write_text(folder / "model/README.md", input.model_card(input));

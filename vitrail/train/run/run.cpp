@@ -24,18 +24,13 @@ Run::Run(const ObjectiveRow& objective, const Recipe& recipe, const TrainerOptio
       time_limit_(options.time_limit),
       solves_(objective.solves),
       folder_(group_.is_rank_zero() ? std::make_unique<RunFolder>(options.folder) : nullptr),
-      state_(group_.is_rank_zero() && !solves_
-                 ? load_resumable_state(*folder_, recipe, options, fingerprint(threads, group_.size()))
-                 : std::nullopt),
+      state_(group_.is_rank_zero() ? find_state(objective, options) : std::nullopt),
       objective_(
           objective.make({recipe_, group_, threads, options.folder, [this](const std::string& line) { log(line); }})),
       batches_(objective_->batches()),
       steps_(ceil_div(batches_, recipe.accumulate)),
       environment_(environment_of(options, threads)) {
-  if (solves_) {
-    require_solvable(options.folder, options.resume);
-    return;
-  }
+  if (solves_) return;
   update_ = std::make_unique<WeightUpdate>(recipe_, objective_->model(), objective_->frozen(), steps_, group_);
   if (state_) check_class_names(state_->class_names, objective_->classes(), options.folder.string());
   if (group_.is_rank_zero()) image_sets_ = objective_->image_sets();
@@ -43,6 +38,13 @@ Run::Run(const ObjectiveRow& objective, const Recipe& recipe, const TrainerOptio
   if (!group_.is_rank_zero()) return;
   begin_files();
   log_setup();
+}
+
+// The state to resume, if there is one.  Throws Error if the folder has what the run would replace.
+std::optional<CheckpointState> Run::find_state(const ObjectiveRow& objective, const TrainerOptions& options) const {
+  if (!solves_) return load_resumable_state(*folder_, recipe_, options, fingerprint(threads_, group_.size()));
+  require_solvable(options.folder, objective.name, options.resume);
+  return std::nullopt;
 }
 
 void Run::begin_files() {

@@ -117,8 +117,7 @@ void Run::update_report(const Measurement& measurement, Split split, bool finish
                 .processes = group_.size(),
                 .environment = environment_,
                 .add_section = [&](Report& report) { objective_->add_section(measurement, split, report); },
-                .model_card = [&](const ReportInput& input) { return objective_->model_card(input); },
-                .search = objective_->search()});
+                .model_card = [&](const ReportInput& input) { return objective_->model_card(input); }});
 }
 
 }  // namespace vitrail::train

@@ -31,21 +31,21 @@ bool is_of_finished_run(const fs::path& summary) {
   }
 }
 
-// Whether the recipe in the folder is that of a run, not of a probe.
-bool has_other_objective(const fs::path& run) {
+// Whether the recipe in the folder is that of a run with another objective.
+bool has_other_objective(const fs::path& run, const std::string& objective) {
   std::error_code unreadable;
   if (!fs::is_regular_file(run / "recipe.json", unreadable)) return false;
   try {
-    return recipe_objective(run / "recipe.json") != "probe";
+    return recipe_objective(run / "recipe.json") != objective;
   } catch (const Error&) {
     return false;
   }
 }
 
-// What a probe must not replace; empty if it may be computed.
-std::string obstacle_of_probe(const fs::path& run, bool resume) {
+// What a solution must not replace; empty if it may be computed.
+std::string obstacle_of_solution(const fs::path& run, const std::string& objective, bool resume) {
   if (has_checkpoint(run)) return "the checkpoints of a run";
-  if (resume) return has_other_objective(run) ? find_results(run) : "";
+  if (resume) return has_other_objective(run, objective) ? find_results(run) : "";
   const std::string found = find_run_file(run);
   return found == "summary.json" ? "a finished run" : found;
 }
@@ -92,10 +92,10 @@ void require_startable(const fs::path& run, bool resume) {
               "a folder with " + found);
 }
 
-void require_solvable(const fs::path& run, bool resume) {
-  const std::string obstacle = obstacle_of_probe(run, resume);
+void require_solvable(const fs::path& run, const std::string& objective, bool resume) {
+  const std::string obstacle = obstacle_of_solution(run, objective, resume);
   if (obstacle.empty()) return;
-  throw Error(run.string(), "a folder without a run, or --resume to compute its probe again",
+  throw Error(run.string(), "a folder without a run, or --resume to compute its " + objective + " again",
               "a folder with " + obstacle);
 }
 

@@ -20,7 +20,8 @@ std::string find_results(const std::filesystem::path& run);
 // with it if it has results but no checkpoint to continue from.
 void require_startable(const std::filesystem::path& run, bool resume);
 
-// Throws Error likewise if a probe must not be computed in the folder: with `resume` it replaces a finished probe.
-void require_solvable(const std::filesystem::path& run, bool resume);
+// Throws Error likewise if an objective must not be solved in the folder: with `resume` it replaces a finished run of
+// the same objective.
+void require_solvable(const std::filesystem::path& run, const std::string& objective, bool resume);
 
 }  // namespace vitrail::train

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "vitrail/analysis/strength_search.h"
 #include "vitrail/nn/module.h"
 #include "vitrail/train/report/report_internal.h"
 #include "vitrail/train/run/metrics_log_internal.h"
@@ -62,12 +61,14 @@ struct ReportInput {
   std::vector<std::pair<std::string, std::string>> environment{};
   std::function<void(Report&)> add_section{};
   std::function<std::string(const ReportInput&)> model_card{};
-  const analysis::StrengthSearch* search = nullptr;  // set for a probe
 };
 void write_report(const std::filesystem::path& folder, const ReportInput& input);
 
 // "top-1 on the test images, 95 % interval …" → "88.10 %", and of the validation images.
 std::vector<std::pair<std::string, std::string>> score_facts(const ReportInput& input);
+
+// ", 95 % interval 86.3 to 98.3 %, 60 images"
+std::string interval_text(double share, int64_t images);
 
 // The environment that the options give, and this machine's processor.
 std::vector<std::pair<std::string, std::string>> environment_of(const TrainerOptions& options, int threads);

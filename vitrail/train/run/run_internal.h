@@ -29,6 +29,7 @@ class Run {
 
  private:
   // run.cpp
+  std::optional<CheckpointState> find_state(const ObjectiveRow& objective, const TrainerOptions& options) const;
   void begin_files();
   void log_setup() const;
   void log_resumption() const;

@@ -72,8 +72,6 @@ void Classifier::add_section(const Measurement& measurement, Split split, Report
   add_classes(data_, evaluation ? *evaluation : ClassEvaluation{}, subset(split), *images_, report);
 }
 
-std::string Classifier::model_card(const ReportInput& input) const { return classifier_card(input, data_.classes); }
-
 Classification::Classification(const ObjectiveContext& context)
     : Classifier(context, context.recipe.data),
       loader_(checked_train_set().dataset, options_),
@@ -115,6 +113,10 @@ std::vector<std::string> Classification::introduction() const {
   for (std::string& note : notes) note = "from " + context_.recipe.model.init + ": " + note;
   lines.insert(lines.begin() + 1, notes.begin(), notes.end());
   return lines;
+}
+
+std::string Classification::model_card(const ReportInput& input) const {
+  return classifier_card(input, data_.classes, training_texts(context_.recipe, std::ssize(input.counters->history)));
 }
 
 BatchResult Classification::train_batch(const BatchPosition& position, const Backward& backward) {

@@ -14,6 +14,9 @@
 
 namespace vitrail::train {
 
+// Adds a line for each setting of a classifier's recipe that does not go with another one.
+void check_classifier_recipe(const Recipe& recipe, std::vector<std::string>& problems);
+
 // What learning a classifier has in common: labelled images, a model for their classes, accuracies and the report.
 class Classifier : public Objective {
  public:
@@ -33,7 +36,6 @@ class Classifier : public Objective {
   std::string subject() const override { return prepared_.config.architecture; }
   std::string usage() const override { return "classify -m {} IMAGE"; }
   void add_section(const Measurement& measurement, Split split, Report& report) override;
-  std::string model_card(const ReportInput& input) const override;
 
  protected:
   const Subset& subset(Split split) const;
@@ -63,6 +65,7 @@ class Classification : public Classifier {
   int64_t batches() const override { return loader_.steps_per_epoch(); }
   void start_epoch(int64_t epoch, int64_t batch) override { loader_.start(epoch, batch); }
   BatchResult train_batch(const BatchPosition& position, const Backward& backward) override;
+  std::string model_card(const ReportInput& input) const override;
   double waited_seconds() const override { return loader_.waited_seconds(); }
   void end_epoch() override { unreadable_.require_classes(data_, context_.recipe.data); }
 

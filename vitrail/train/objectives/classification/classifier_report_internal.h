@@ -13,7 +13,16 @@ namespace vitrail::train {
 void add_classes(const RunData& data, const ClassEvaluation& evaluation, const Subset& subset,
                  const ReportImages& images, Report& report);
 
+// How a model was trained, for its card.
+struct TrainingTexts {
+  std::string origin;     // "Fine-tuned from `init`"
+  std::string training;   // "12 epochs of `photos`"
+  std::string results{};  // lines of the results
+};
+TrainingTexts training_texts(const Recipe& recipe, int64_t epochs);
+
 // model/README.md
-std::string classifier_card(const ReportInput& input, const std::vector<std::string>& classes);
+std::string classifier_card(const ReportInput& input, const std::vector<std::string>& classes,
+                            const TrainingTexts& texts);
 
 }  // namespace vitrail::train

@@ -20,6 +20,16 @@ DataRecipe without_default_holdout(DataRecipe recipe) {
 
 }  // namespace
 
+void check_probe_recipe(const Recipe& recipe, std::vector<std::string>& problems) {
+  if (recipe.model.init.empty())
+    problems.emplace_back("model.init: expected the pretrained model of the probe, here or after -m, got none");
+  check_classifier_recipe(recipe, problems);
+  const bool given = !recipe.loss.class_weights.empty();
+  if (given || recipe.loss.class_weighting != "none")
+    problems.push_back(
+        str(given ? "loss.class_weights" : "loss.class_weighting", ": expected no weights for a probe, got some"));
+}
+
 Probe::Probe(const ObjectiveContext& context) : Classifier(context, without_default_holdout(context.recipe.data)) {
   options_ = data::evaluation_options(options_);
   if (!data_.validation.dataset) data::warn_of_repeated_images({*data_.train.dataset, data_.train.samples, "training"});

@@ -4,8 +4,18 @@
 // al. 2021, CLIP, section 3.2), for few images and little time.
 #include "vitrail/analysis/strength_search.h"
 #include "vitrail/train/objectives/classification/classification_internal.h"
+#include "vitrail/train/objectives/classification/classifier_report_internal.h"
 
 namespace vitrail::train {
+
+// Adds a line for each setting that does not go with a probe.
+void check_probe_recipe(const Recipe& recipe, std::vector<std::string>& problems);
+
+// Adds the choice of the penalty to the facts, charts and summary.
+void add_search(const analysis::StrengthSearch& search, Report& report);
+
+// For the model card.
+TrainingTexts probe_texts(const Recipe& recipe, const analysis::StrengthSearch& search);
 
 // Replaces the head of the model `recipe.model.init` by a logistic regression on the head's input.  It computes the
 // features of the training images once, without augmentation, and chooses the L2 penalty by cross-validation
@@ -16,7 +26,13 @@ class Probe : public Classifier {
 
   std::vector<std::string> introduction() const override;
   Solution solve(const SolveProgress& progress) override;
-  const analysis::StrengthSearch* search() const override { return &search_; }
+  void add_section(const Measurement& measurement, Split split, Report& report) override {
+    Classifier::add_section(measurement, split, report);
+    add_search(search_, report);
+  }
+  std::string model_card(const ReportInput& input) const override {
+    return classifier_card(input, data_.classes, probe_texts(context_.recipe, search_));
+  }
 
  private:
   struct Features {

@@ -6,6 +6,7 @@
 
 #include "vitrail/data/augment/random_draws_internal.h"
 #include "vitrail/image/resize_internal.h"
+#include "vitrail/train/objectives/segmentation/segment_recipe_internal.h"
 
 namespace vitrail::train {
 namespace {
@@ -42,7 +43,7 @@ std::vector<size_t> drawn_indices(size_t size, size_t count, RandomStream& rando
 
 std::optional<DrawnPrompt> SegmentDraw::draw_prompt(const sam::BinaryMask& mask, RandomStream& random) const {
   DrawnPrompt prompt{.target = downscaled(mask, mask_size_)};
-  const bool is_box = random.uniform() < recipe_.segment->box_share;
+  const bool is_box = random.uniform() < segment_of(recipe_).box_share;
   if (is_box) {
     prompt.box = jittered_box(mask, random);
   } else {
@@ -62,7 +63,7 @@ DrawnSample SegmentDraw::draw(int64_t image, int64_t epoch, int64_t position) co
   const int64_t width = drawn.image.width;
   for (int64_t y = 0; flip && y < drawn.image.height; ++y) mirror(drawn.image.row(y), width, 3);
   if (sample->masks.empty()) return drawn;
-  const auto count = static_cast<size_t>(recipe_.segment->prompts);
+  const auto count = static_cast<size_t>(segment_of(recipe_).prompts);
   for (const size_t index : drawn_indices(sample->masks.size(), count, random)) {
     sam::BinaryMask mask = sam::decode(sample->masks[index]);
     for (int64_t y = 0; flip && y < image_size_; ++y) mirror(mask.row(y), width, 1);

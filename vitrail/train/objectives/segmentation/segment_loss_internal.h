@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "vitrail/models/sam/mask_decoder.h"
-#include "vitrail/train/recipe/recipe.h"
+#include "vitrail/train/objectives/segmentation/segment_recipe_internal.h"
 
 namespace vitrail::train {
 

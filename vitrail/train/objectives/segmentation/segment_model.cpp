@@ -118,7 +118,7 @@ class EncoderTransfer {
 std::vector<std::string> frozen_of(const Recipe& recipe) {
   std::vector<std::string> frozen = recipe.model.freeze;
   frozen.push_back("prompt_encoder.pe_layer.*");  // drawn once
-  if (!recipe.segment->train_encoder) {
+  if (!segment_of(recipe).train_encoder) {
     frozen.push_back("regex:image_encoder\\.(?!neck\\.).*");
   }
   return frozen;
@@ -175,7 +175,7 @@ models::Sam resized(const models::Sam& source, int64_t size) {
 models::Sam with_decoder(const models::Sam& encoder, const Recipe& recipe) {
   models::SamConfig config = encoder.config();
   config.has_decoder = true;
-  config.decoder = decoder_config(*recipe.segment, config.encoder.out_chans);
+  config.decoder = decoder_config(segment_of(recipe), config.encoder.out_chans);
   RandomParams random(recipe.seed);
   models::Sam model(config, ParamSource(random));
   for (const nn::NamedTensor& parameter : encoder.named_parameters())
@@ -196,11 +196,11 @@ PreparedSam fine_tuned(const Recipe& recipe, const models::ModelFiles& files, st
   if (model.config().decoder.high_quality) {
     throw Error(recipe.model.init, "a checkpoint of Segment Anything or MobileSAM to train", "HQ-SAM");
   }
-  if (recipe.segment->train_encoder && !model.config().encoder.stages.empty()) {
+  if (segment_of(recipe).train_encoder && !model.config().encoder.stages.empty()) {
     throw Error("segment.train_encoder", "false for MobileSAM, whose encoder has batch normalisation", "true");
   }
   if (model.config().encoder.in_chans != 3) throw Error(recipe.model.init, "a model of RGB images", "another one");
-  const int64_t size = model.config().encoder.image_size(), asked = recipe.segment->image_size;
+  const int64_t size = model.config().encoder.image_size(), asked = segment_of(recipe).image_size;
   if (asked == 0 || asked == size) return {std::move(model), std::move(notes), std::move(frozen)};
   notes.push_back(str("positions: interpolated from ", size, "×", size, " to ", asked, "×", asked, " pixels"));
   return {resized(model, asked), std::move(notes), std::move(frozen)};
@@ -243,7 +243,7 @@ PreparedSam prepare_sam(const Recipe& recipe) {
   std::vector<std::string> frozen = frozen_of(recipe);
   RandomParams random(recipe.seed);
   if (recipe.model.init.empty()) {
-    return {models::Sam(segment_config(architecture_of(recipe.model), *recipe.segment), ParamSource(random)),
+    return {models::Sam(segment_config(architecture_of(recipe.model), segment_of(recipe)), ParamSource(random)),
             {},
             std::move(frozen)};
   }
@@ -251,7 +251,7 @@ PreparedSam prepare_sam(const Recipe& recipe) {
   if (models::is_segment_anything(files)) return fine_tuned(recipe, files, std::move(frozen));
   const models::OpenedModel opened = open_source(recipe.model, files);
   const models::VisionTransformer source = models::build_model(opened);
-  const models::SamConfig config = segment_config(opened.config.vit, *recipe.segment);
+  const models::SamConfig config = segment_config(opened.config.vit, segment_of(recipe));
   models::Sam model(config, ParamSource(random));
   EncoderTransfer transfer(source, opened.config.preprocessing);
   for (const nn::NamedTensor& parameter : model.named_parameters()) transfer.initialize(parameter);

@@ -6,7 +6,7 @@
 
 #include "vitrail/models/sam/sam.h"
 #include "vitrail/models/vision_transformer_config.h"
-#include "vitrail/train/recipe/recipe.h"
+#include "vitrail/train/objectives/segmentation/segment_recipe_internal.h"
 
 namespace vitrail::train {
 

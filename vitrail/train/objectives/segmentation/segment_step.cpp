@@ -64,7 +64,7 @@ int64_t preferred(const float* iou, int64_t masks) { return std::max_element(iou
 SegmentStep::SegmentStep(const Recipe& recipe, const models::Sam& model, const std::filesystem::path& cache)
     : recipe_(recipe), model_(model), positions_(model.prompt_encoder().grid_positions()) {
   // The prefix keeps these files from being taken for the embeddings of `vitrail segment --cache`.
-  if (!recipe.segment->train_encoder) cache_.emplace(cache, "trunk-" + models::sam_trunk_digest(model));
+  if (!segment_of(recipe).train_encoder) cache_.emplace(cache, "trunk-" + models::sam_trunk_digest(model));
 }
 
 // What the frozen blocks compute for one image, [1, h, w, C], rounded to f16.  One image at a time, so that the values
@@ -152,11 +152,11 @@ BatchResult SegmentStep::accumulate(std::vector<DrawnSample> batch, const Backwa
   const Tensor images = ops::embedding(Tensor::from<int64_t>({prompts.size()}, prompts.image),
                                        ops::contiguous(maps).view({maps.size(0), cells}))
                             .view({prompts.size(), maps.size(1), maps.size(2), dim});
-  const int64_t rounds = recipe_.segment->rounds;
+  const int64_t rounds = segment_of(recipe_).rounds;
   std::vector<Tensor> losses;
   for (int64_t round = 0; round < rounds; ++round) {
     const models::SamMasks masks = predict(images, prompts);
-    losses.push_back(segment_loss(masks, prompts.targets, *recipe_.segment).loss);
+    losses.push_back(segment_loss(masks, prompts.targets, segment_of(recipe_)).loss);
     if (round + 1 < rounds) correct(masks, prompts);
   }
   const std::vector<double> weights(losses.size(), 1 / static_cast<double>(rounds));

@@ -18,7 +18,7 @@ namespace vitrail::train {
 namespace {
 
 std::filesystem::path cache_of(const ObjectiveContext& context) {
-  const std::string& shared = context.recipe.segment->cache;
+  const std::string& shared = segment_of(context.recipe).cache;
   return shared.empty() ? context.folder / "embeddings" : std::filesystem::path(shared);
 }
 

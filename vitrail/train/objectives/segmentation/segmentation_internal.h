@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The objective "segment": Segment Anything on images with instance masks (Kirillov et al. 2023).  It trains the prompt
-// encoder and the mask decoder, and with recipe.segment->train_encoder the image encoder, with simulated clicks, boxes
+// encoder and the mask decoder, and with train_encoder the image encoder, with simulated clicks, boxes
 // and corrections.
 #include <optional>
 #include <string>

@@ -6,7 +6,6 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/text.h"
-#include "vitrail/data/metrics/metrics.h"
 #include "vitrail/train/objectives/classification/classifier_report_internal.h"
 #include "vitrail/train/run/run_folder_internal.h"
 
@@ -30,19 +29,17 @@ std::string class_list(const std::vector<std::string>& classes) {
   return classes.size() > kMaxListedClasses ? list + ", …" : list;
 }
 
-std::string results_of(const ReportInput& input) {
+std::string results_of(const ReportInput& input, const std::string& more) {
   const Counters& counters = *input.counters;
   std::string text;
   if (counters.best.score >= 0 && input.images.validation > 0) {
     const Score best{input.metrics->each.front(), counters.best.score,
                      validated_images(counters, input.images.validation)};
     text += "- Held-out images: " + text_of(best);
-    text += input.search ? ".\n" : str(", epoch ", counters.best_epoch, ". These images chose the weights.\n");
+    if (counters.best_epoch > 0) text += str(", epoch ", counters.best_epoch, ". These images chose the weights");
+    text += ".\n";
   }
-  if (input.search && input.search->folds > 0) {
-    text += str("- ", input.search->folds, "-fold cross-validation, which chose the L2 penalty: top-1 ",
-                data::accuracy_text(input.search->held_out_fit().top1, input.search->samples), ".\n");
-  }
+  text += more;
   if (counters.tested && input.images.test > 0)
     text += "- Test images: " + text_of(tested(counters, input.images.test).scores.front()) + ".\n";
   for (const auto& [name, value] : input.environment) {
@@ -51,33 +48,25 @@ std::string results_of(const ReportInput& input) {
   return text.empty() ? "No images were held out, so the accuracy on new images is unknown.\n" : text;
 }
 
-// "Fine-tuned from `init`"
-std::string origin_of(const ReportInput& input) {
-  const std::string& init = input.recipe->model.init;
-  if (init.empty()) return "Trained from scratch";
-  return (input.search ? "A linear probe of `" : "Fine-tuned from `") + init + "`";
-}
-
-// "12 epochs of `photos`"
-std::string training_of(const ReportInput& input) {
-  if (input.search)
-    return str("Logistic regression on features of `", input.recipe->data.train, "`, with C ", input.search->best,
-               " (the inverse strength of the L2 penalty)");
-  const size_t epochs = input.counters->history.size();
-  return str(epochs, epochs == 1 ? " epoch of `" : " epochs of `", input.recipe->data.train, "`");
-}
-
 }  // namespace
 
-std::string classifier_card(const ReportInput& input, const std::vector<std::string>& classes) {
+TrainingTexts training_texts(const Recipe& recipe, int64_t epochs) {
+  const std::string& init = recipe.model.init;
+  return {.origin = init.empty() ? "Trained from scratch" : "Fine-tuned from `" + init + "`",
+          .training = str(counted(epochs, "epoch"), " of `", recipe.data.train, "`")};
+}
+
+std::string classifier_card(const ReportInput& input, const std::vector<std::string>& classes,
+                            const TrainingTexts& texts) {
   const std::string& init = input.recipe->model.init;
   return str(
       "---\nlibrary_name: vitrail\npipeline_tag: image-classification\n",
       "tags: [vision-transformer, image-classification]\n", init.empty() ? "" : "base_model: " + quoted(init) + "\n",
-      "---\n# ", input.subject, "\n\n", origin_of(input), " on ", input.images.training, " images of ", classes.size(),
+      "---\n# ", input.subject, "\n\n", texts.origin, " on ", input.images.training, " images of ", classes.size(),
       " classes: ", class_list(classes), ".\n\n",
       "```sh\nvitrail classify -m FOLDER IMAGE    # FOLDER: the folder of this file\n```\n\n## Results\n\n",
-      results_of(input), "\n## Training\n\n", training_of(input), " in ", std::llround(input.counters->seconds),
+      results_of(input, texts.results), "\n## Training\n\n", texts.training, " in ",
+      std::llround(input.counters->seconds),
       " s. The run's `recipe.json` has all settings, `report.html` the curves, metrics by class and mistakes.\n");
 }
 

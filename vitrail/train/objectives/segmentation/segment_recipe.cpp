@@ -1,12 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/train/recipe/segment_recipe_internal.h"
+#include "vitrail/train/objectives/segmentation/segment_recipe_internal.h"
 
 #include <functional>
+#include <limits>
 
 #include "vitrail/base/error.h"
+#include "vitrail/train/objectives/objective.h"
 
 namespace vitrail::train {
 namespace {
+
+constexpr Range kNonNegative{0, std::numeric_limits<double>::max()}, kFraction{0, 1};
+
+void describe_segment(Fields& fields, SegmentRecipe& segment) {
+  fields.integer("image_size", segment.image_size, 0, 1 << 14);
+  fields.boolean("train_encoder", segment.train_encoder);
+  fields.integer("window", segment.window, 0, 1 << 10);
+  fields.integer("global_every", segment.global_every, 1, 1 << 10);
+  fields.integer("decoder_dim", segment.decoder_dim, 16, 1 << 12);
+  fields.integer("decoder_depth", segment.decoder_depth, 1, 64);
+  fields.integer("decoder_mlp", segment.decoder_mlp, 1, 1 << 16);
+  fields.integer("prompts", segment.prompts, 1, 1024);
+  fields.integer("rounds", segment.rounds, 1, 32);
+  fields.number("box_share", segment.box_share, kFraction);
+  fields.number("focal_weight", segment.focal_weight, kNonNegative);
+  fields.number("dice_weight", segment.dice_weight, kNonNegative);
+  fields.number("iou_weight", segment.iou_weight, kNonNegative);
+  fields.number("focal_alpha", segment.focal_alpha, kFraction);
+  fields.number("focal_gamma", segment.focal_gamma, kNonNegative);
+  fields.text(Field("cache").without_effect(), segment.cache);
+}
 
 // Settings of the classification trainer that masks have no use for.
 void check_unused(const Recipe& recipe, const std::function<void(bool, const std::string&)>& require) {
@@ -36,8 +59,20 @@ void check_data(const DataRecipe& data, const std::function<void(bool, const std
 
 }  // namespace
 
+void describe_segment_recipe(Fields& fields, Recipe& recipe) {
+  describe_section("segment", fields, recipe, describe_segment);
+}
+
+std::vector<std::string> segment_splits(const std::filesystem::path& path) {
+  std::vector<std::string> splits;
+  std::error_code error;
+  for (const char* split : {"train", "val", "test"}) {
+    if (std::filesystem::is_directory(path / split, error)) splits.emplace_back(split);
+  }
+  return splits;
+}
+
 void check_segment_recipe(const Recipe& recipe, std::vector<std::string>& problems) {
-  if (recipe.objective != "segment") return;
   const auto require = [&](bool condition, const std::string& problem) {
     if (!condition) problems.push_back(problem);
   };
@@ -47,7 +82,7 @@ void check_segment_recipe(const Recipe& recipe, std::vector<std::string>& proble
       !recipe.model.architecture.empty() || (!recipe.model.model_args.empty() && recipe.model.model_args != "{}");
   require(recipe.model.init.empty() || !changes_model,
           "model: expected only init, freeze, config and key_map together with init, got an architecture");
-  const SegmentRecipe& segment = *recipe.segment;
+  const SegmentRecipe& segment = segment_of(recipe);
   require(segment.focal_gamma == 0 || segment.focal_gamma >= 1,
           str("segment.focal_gamma: expected 0 or at least 1, got ", segment.focal_gamma));
   require(segment.decoder_dim % 16 == 0,
