@@ -56,7 +56,7 @@ TEST(TaskCommand, HasTheOptionsThatTheTaskDescribes) {
   EXPECT_EQ(wrong.status, 2);
   EXPECT_NE(wrong.err.find("--grid: expected an integer from 1 to 64, got '65'"), std::string::npos) << wrong.err;
   const std::string help = extended({"mean-color", "--help"}).out;
-  EXPECT_NE(help.find("--grid INT:INT in [1 - 64] [2]"), std::string::npos) << help;
+  EXPECT_NE(help.find("--grid INT:INT in [1 - 64]=2"), std::string::npos) << help;
   EXPECT_NE(extended({"completion", "bash"}).out.find("mean-color"), std::string::npos);
   EXPECT_NE(extended({"completion", "man"}).out.find("Show the mean colours of cells"), std::string::npos);
 }

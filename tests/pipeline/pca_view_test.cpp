@@ -16,20 +16,20 @@ using testing::error_of;
 
 TEST(PcaForeground, IsNoneTheFirstComponentOrAThresholdAndItsOtherSide) {
   for (const bool invert : {false, true}) {
-    const analysis::Foreground first = foreground_from_name("first", invert);
+    const analysis::Foreground first = foreground_of({.foreground = "first", .invert = invert});
     EXPECT_EQ(first.kind, Kind::first);
     EXPECT_EQ(first.invert, invert);
     for (const auto& [name, threshold] : {std::pair("0", 0.0), std::pair("0.3", 0.3), std::pair("0.999", 0.999)}) {
-      const analysis::Foreground number = foreground_from_name(name, invert);
+      const analysis::Foreground number = foreground_of({.foreground = name, .invert = invert});
       EXPECT_EQ(number.kind, Kind::threshold) << name;
       EXPECT_EQ(number.threshold, threshold);
       EXPECT_EQ(number.invert, invert) << name;
     }
   }
-  EXPECT_EQ(foreground_from_name("none", false).kind, Kind::all);
-  EXPECT_TRUE(contains(error_of([] { foreground_from_name("none", true); }), "invert: expected foreground first"));
+  EXPECT_EQ(foreground_of({}).kind, Kind::all);
+  EXPECT_TRUE(contains(error_of([] { foreground_of({.invert = true}); }), "invert: expected foreground first"));
   for (const char* name : {"", "1", "1.5", "-0.1", "0.5x", "x", "nan", "all"}) {
-    const std::string message = error_of([&] { foreground_from_name(name, false); });
+    const std::string message = error_of([&] { foreground_of({.foreground = name}); });
     EXPECT_TRUE(contains(message, "foreground: expected none, first or a number from 0 to 1")) << message;
   }
 }

@@ -3,14 +3,27 @@
 
 #include <charconv>
 #include <cmath>
+#include <tuple>
 
 #include "vitrail/base/error.h"
 #include "vitrail/image/overlay.h"
 
 namespace vitrail::pipeline {
 
-analysis::Foreground foreground_from_name(const std::string& name, bool invert) {
+void describe_pca(Fields& fields, PcaOptions& options) {
+  fields.integer({"layer", "Index of the block; negative counts from the end"}, options.features.layers.front());
+  fields.boolean({"final_norm", "Skip the final norm", "no-norm"}, options.features.final_norm);
+  fields.text({"foreground",
+               "none: all patches; first: those on the side of the first component that has fewer patches at the "
+               "images' borders; a number: those whose first component, scaled to 0 to 1, is above it"},
+              options.foreground);
+  fields.boolean({"invert", "Take the other side of the first component as foreground"}, options.invert);
+  fields.number({"opacity", "Opacity of the colours over the image"}, options.opacity, {0, 1});
+}
+
+analysis::Foreground foreground_of(const PcaOptions& options) {
   using Kind = analysis::Foreground::Kind;
+  const auto& [name, invert] = std::tie(options.foreground, options.invert);
   if (name == "none" && invert) throw Error("invert", "foreground first or a number beside it", "none");
   if (name == "none") return {};
   if (name == "first") return {.kind = Kind::first, .invert = invert};

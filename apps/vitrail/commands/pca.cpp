@@ -7,7 +7,7 @@
 #include "apps/vitrail/output/output.h"
 #include "apps/vitrail/output/output_checks.h"
 #include "apps/vitrail/output/output_folder.h"
-#include "apps/vitrail/shell/usage_errors.h"
+#include "apps/vitrail/shell/field_options.h"
 #include "vitrail/analysis/pca.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/npy.h"
@@ -22,18 +22,17 @@ namespace fs = std::filesystem;
 struct PcaCommandOptions {
   ModelOptions model;
   StreamOptions images;
-  std::string output, foreground = "none";
-  int64_t layer = -1;
-  double opacity = 0.75;
-  bool no_norm = false, invert = false, raw = false, force = false;
+  pipeline::PcaOptions pca;
+  std::string output;
+  bool raw = false, force = false;
 };
 
 // A wrong option is a usage error.
 analysis::Foreground foreground_of(const PcaCommandOptions& options) {
-  if (options.invert && options.foreground == "none")
+  if (options.pca.invert && options.pca.foreground == "none")
     throw CLI::ValidationError("--invert", "expected --foreground first or a number beside it, got none");
   try {
-    return pipeline::foreground_from_name(options.foreground, options.invert);
+    return pipeline::foreground_of(options.pca);
   } catch (const Error& error) {
     throw CLI::ValidationError("--" + error.parts()->where,
                                "expected " + error.parts()->expected + ", got " + error.parts()->got);
@@ -70,9 +69,7 @@ int pca(const PcaCommandOptions& options, const analysis::Foreground& foreground
   create_output_folder(options.output, "the overlays");
   const Model model = load_model(options.model, global);
   const ImageSource source = image_source(options.images, model.color_mode());
-  const infer::Request request{
-      .output = infer::Output::features,
-      .features = {.tokens = infer::Tokens::grid, .layers = {options.layer}, .final_norm = !options.no_norm}};
+  const infer::Request request{.output = infer::Output::features, .features = options.pca.features};
   GridFeatures features;
   const size_t failures = run_images(source, model, request, options.images.batch, global, [&](const Outcome& outcome) {
     if (!outcome.error.empty()) return;
@@ -87,7 +84,8 @@ int pca(const PcaCommandOptions& options, const analysis::Foreground& foreground
   for (size_t i = 0; i < maps.size(); ++i) {
     const fs::path& base = bases[i];
     const image::Image photo = source.read(features.index[i]);
-    image::write_png(base.string() + ".png", pipeline::pca_overlay(photo, maps[i], options.opacity, model.transform()));
+    image::write_png(base.string() + ".png",
+                     pipeline::pca_overlay(photo, maps[i], options.pca.opacity, model.transform()));
     if (options.raw) write_raw(base.string() + ".npy", maps[i].scores);
   }
   return failures == 0 ? 0 : 1;
@@ -106,20 +104,10 @@ void add_pca(CLI::App& program, const GlobalOptions& global, Run& run) {
                    "Folder for NAME.png of each image: the first three principal components of the patch features of "
                    "all images as red, green and blue, over the image")
       ->required();
-  command->add_option("--layer", options->layer, "Index of the block; negative counts from the end")
-      ->capture_default_str();
-  command->add_flag("--no-norm", options->no_norm, "Skip the final norm");
-  command
-      ->add_option("--foreground", options->foreground,
-                   "none: all patches; first: those on the side of the first component that has fewer patches at the "
-                   "images' borders; a number: those whose first component, scaled to 0 to 1, is above it")
-      ->capture_default_str();
-  command->add_flag("--invert", options->invert, "Take the other side of the first component as foreground");
+  add_field_options(*command, pipeline::describe_pca, options->pca, {"layer", "no-norm", "foreground", "invert"});
   command->add_flag("--raw", options->raw,
                     "Write NAME.npy too: the unscaled scores, float32 [rows, columns, 3], NaN in the background");
-  command->add_option("--opacity", options->opacity, "Opacity of the colours over the image")
-      ->capture_default_str()
-      ->check(number_in(0, 1));
+  add_field_options(*command, pipeline::describe_pca, options->pca, {"opacity"});
   add_force_to(*command, options->force);
   options->images.add_to(*command);
   command->callback([options, &global, &run] {

@@ -13,20 +13,16 @@ namespace {
 class Pca : public Request {
  public:
   Pca(const ImageModel& model, RequestOptions& options, const Setting& setting)
-      : model_(model.images()),
-        render_(setting.render),
-        foreground_(
-            pipeline::foreground_from_name(options.text("foreground").value_or("none"), options.flag("invert"))) {
+      : model_(model.images()), render_(setting.render) {
     const int64_t depth = model_.config().vit.depth;
-    options.integer("layer", layer_, -depth, depth - 1);
-    options.number("opacity", opacity_, {0, 1});
-    options.boolean("no-norm", final_norm_);
+    options.integer("layer", options_.features.layers.front(), -depth, depth - 1);  // the range is the model's
+    pipeline::describe_pca(options, options_);
+    foreground_ = pipeline::foreground_of(options_);
     raw_ = options.flag("raw");
   }
 
   std::vector<infer::Request> passes() const override {
-    return {{.output = infer::Output::features,
-             .features = {.tokens = infer::Tokens::grid, .layers = {layer_}, .final_norm = final_norm_}}};
+    return {{.output = infer::Output::features, .features = options_.features}};
   }
   bool keeps_photo() const override { return render_; }
 
@@ -50,16 +46,15 @@ class Pca : public Request {
   }
 
   image::Image render(const Item& item) const override {
-    return pipeline::pca_overlay(item.photo, std::any_cast<const analysis::PcaMaps&>(item.value), opacity_,
+    return pipeline::pca_overlay(item.photo, std::any_cast<const analysis::PcaMaps&>(item.value), options_.opacity,
                                  model_.transform());
   }
 
  private:
   const Model& model_;
-  bool render_, final_norm_ = true, raw_ = false;
+  bool render_, raw_ = false;
+  pipeline::PcaOptions options_;
   analysis::Foreground foreground_;
-  int64_t layer_ = -1;
-  double opacity_ = 0.75;
 };
 
 }  // namespace
