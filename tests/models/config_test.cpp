@@ -334,8 +334,10 @@ TEST(Config, FieldsOfOpenClipsTextsAreRead) {
   EXPECT_EQ(text(R"("width": 96)").embed_dim, 96);
   EXPECT_EQ(text(R"("context_length": 33)").context_length, 33);
   EXPECT_EQ(text(R"("vocab_size": 99)").vocab_size, 99);
-  EXPECT_FALSE(text("").canonical_texts);
-  EXPECT_TRUE(text(R"("tokenizer_kwargs": {"clean": "canonicalize"})").canonical_texts);
+  EXPECT_EQ(text("").cleaning, TextCleaning::lower);
+  EXPECT_TRUE(text("").simple_tokenizer);
+  EXPECT_EQ(text(R"("hf_tokenizer_name": "timm/ViT-B-16-SigLIP")").cleaning, TextCleaning::whitespace);
+  EXPECT_FALSE(text(R"("hf_tokenizer_name": "timm/ViT-B-16-SigLIP")").simple_tokenizer);
   EXPECT_EQ(text("").output_dim, 512);
 }
 

@@ -107,8 +107,10 @@ TEST(OpenClipConfig, TextsHaveTheirWidthAndLoss) {
                "\"mlp\"");
   EXPECT_ERROR(error_of([] { open_clip("", R"("pool_type": "mean")"); }), "file: model_cfg: text_cfg: pool_type",
                "\"mean\"");
-  for (const char* clean : {"lower", "whitespace"}) {
-    EXPECT_FALSE(open_clip("", str(R"("tokenizer_kwargs": {"clean": ")", clean, "\"}")).text->canonical_texts);
+  for (const auto& [clean, cleaning] :
+       {std::pair("lower", TextCleaning::lower), std::pair("whitespace", TextCleaning::whitespace),
+        std::pair("canonicalize", TextCleaning::canonicalize)}) {
+    EXPECT_EQ(open_clip("", str(R"("tokenizer_kwargs": {"clean": ")", clean, "\"}")).text->cleaning, cleaning);
   }
   EXPECT_ERROR(error_of([] { open_clip("", R"("tokenizer_kwargs": {"clean": "all"})"); }),
                "file: model_cfg: text_cfg: tokenizer_kwargs: clean", "\"all\"");

@@ -11,6 +11,7 @@
 #include "tests/support/errors.h"
 #include "tests/support/golden.h"
 #include "vitrail/analysis/knn.h"
+#include "vitrail/text/tokenizer.h"
 #include "vitrail/weights/safetensors.h"
 
 namespace vitrail::testing {
@@ -104,15 +105,46 @@ TEST(DualModel, ATextHasTheSameEmbeddingAloneAndInABatch) {
   }
 }
 
-// OpenCLIP's canonicalize_text, for files that ask for it.
-TEST(DualModel, OpenClipsTextsAreCanonicalIfItsTokenizerTakesThemSo) {
+// A copy of the fixture open_clip whose text tower has another option.
+fs::path open_clip_with(const char* option, const nlohmann::json& value) {
   const fs::path folder = scratch_folder();
   fs::copy(fixture("models/open_clip"), folder);
   nlohmann::json config;
   std::ifstream(folder / "open_clip_config.json") >> config;
-  config["model_cfg"]["text_cfg"]["tokenizer_kwargs"] = {{"clean", "canonicalize"}};
+  config["model_cfg"]["text_cfg"][option] = value;
   std::ofstream(folder / "open_clip_config.json") << config;
-  const DualModel canonical(folder), plain(fixture("models/open_clip"));
+  return folder;
+}
+
+TEST(DualModel, OpenClipsTextsAreCleaned) {
+  const DualModel model(fixture("models/open_clip"));
+  for (const auto& [text, clean] : {std::pair("it’s red", "it's red"), std::pair("a “red” dog", "a \"red\" dog"),
+                                    std::pair("cats &amp; dogs", "cats & dogs"), std::pair("ﬁne red", "fine red"),
+                                    std::pair("ＲＥＤ", "red"), std::pair("schÃ¶n", "schön")}) {
+    EXPECT_TRUE(close(model.embed_texts({text}), model.embed_texts({clean}), 0)) << text;
+  }
+}
+
+// Where what follows a text is seen, it is padded with 0 to the context, as by OpenCLIP.
+TEST(DualModel, OpenClipsTextsArePaddedWhereItMatters) {
+  for (const auto& [option, value] : {std::pair<const char*, nlohmann::json>("pool_type", "last"),
+                                      std::pair<const char*, nlohmann::json>("no_causal_mask", true)}) {
+    const fs::path folder = open_clip_with(option, value);
+    const models::TextTower tower = models::build_text_tower(models::open_model(folder));
+    const auto tokenizer = text::open_tokenizer(folder, text::ClipForm::open_clip);
+    const int64_t context = tower.model.config().context_length;
+    const std::vector<int64_t> text = tokenizer->encode("a photo of a cat", context);
+    const Tensor ids = Tensor::zeros({1, context}, DType::i64);
+    std::ranges::copy(text, ids.data<int64_t>());
+    EXPECT_TRUE(close(DualModel(folder).embed_texts({"a photo of a cat"}, false), tower.model.forward(ids), 1e-5))
+        << option;
+  }
+}
+
+// OpenCLIP's canonicalize_text, for files that ask for it.
+TEST(DualModel, OpenClipsTextsAreCanonicalIfItsTokenizerTakesThemSo) {
+  const DualModel canonical(open_clip_with("tokenizer_kwargs", nlohmann::json::parse(R"({"clean": "canonicalize"})"))),
+      plain(fixture("models/open_clip"));
   for (const auto& [text, same] : {std::pair("A cat, on snow!", "a cat on snow"), std::pair("a_cat", "a cat"),
                                    std::pair(" the\tcat's ( dog ) ", "the cats dog")}) {
     EXPECT_TRUE(close(canonical.embed_texts({text}), plain.embed_texts({same}), 1e-6)) << text;

@@ -107,6 +107,27 @@ TEST(OpenTokenizer, ReadsOpenClipsFileOfMerges) {
   EXPECT_EQ(tokenizer->encode(text, 77), same->encode(text, 77));
 }
 
+// OpenCLIP's tokenizer takes texts as they are, without NFC and lower case; its pattern ignores the case of ASCII and
+// of "ſ".  transformers' special tokens are text to it.
+TEST(OpenTokenizer, OpenClipsFormTakesATextAsItIs) {
+  const fs::path files = testing::fixture("text/clip");
+  const auto transformers = open_tokenizer(files), open_clip = open_tokenizer(files, ClipForm::open_clip);
+  const auto content = [](const Tokenizer& tokenizer, const char* text) {
+    const std::vector<int64_t> ids = tokenizer.encode(text, 77);
+    return std::vector<int64_t>(ids.begin() + 1, ids.end() - 1);
+  };
+  for (const char* text : {"a photo of two dogs, isn't it?", "we'll see 12 cats!"})
+    EXPECT_EQ(content(*open_clip, text), content(*transformers, text)) << text;
+  EXPECT_NE(content(*open_clip, "Cat"), content(*open_clip, "cat"));
+  EXPECT_NE(content(*open_clip, "e\u0301"), content(*open_clip, "\u00e9"));
+  EXPECT_EQ(content(*open_clip, "<start_of_text> <end_of_text>"),
+            content(*transformers, "<|startoftext|><|endoftext|>"));
+  EXPECT_GT(content(*open_clip, "<|endoftext|>").size(), 1U);
+  EXPECT_GT(content(*open_clip, "<END_OF_TEXT>").size(), 1U);
+  EXPECT_EQ(content(*open_clip, "it'ſ").size(), content(*open_clip, "it").size() + 3) << "' and two bytes are a word";
+  EXPECT_EQ(open_clip->pad_id(), 0);
+}
+
 // tokenizer.json of CLIP lists the special tokens itself.
 TEST(OpenTokenizer, ReadsTokenizerJsonOfClip) {
   const fs::path files = testing::fixture("text/clip");

@@ -138,12 +138,14 @@ TextPool pool_of(const JsonFields& fields) {
   throw Error(fields.path("pool_type"), "argmax, eos or last", "\"" + pool + "\"");
 }
 
-// "clean" of tokenizer_kwargs.  Other values than canonicalize are done by the tokenizers themselves.
-bool has_canonical_texts(const JsonFields& fields) {
+// "clean" of tokenizer_kwargs.
+TextCleaning cleaning_of(const JsonFields& fields, bool simple_tokenizer) {
   const JsonFields args = fields.nested("tokenizer_kwargs");
-  const std::string clean = args.text("clean").value_or("lower");
+  const std::string clean = args.text("clean").value_or(simple_tokenizer ? "lower" : "whitespace");
   require_one_of(clean, {"lower", "whitespace", "canonicalize"}, args.path("clean"));
-  return clean == "canonicalize";
+  return clean == "lower"        ? TextCleaning::lower
+         : clean == "whitespace" ? TextCleaning::whitespace
+                                 : TextCleaning::canonicalize;
 }
 
 // "proj_type": the width of the embeddings, or 0 if the pooled token is the embedding.
@@ -174,7 +176,8 @@ TextTransformerConfig read_text(const JsonFields& fields, bool quick_gelu, int64
   text.pad_token_id = fields.integer("pad_id").value_or(0);
   text.eos_token_id = fields.integer("eos_id").value_or(2);
   text.output_dim = projected_width(fields, text.embed_dim, embed_dim);
-  text.canonical_texts = has_canonical_texts(fields);
+  text.simple_tokenizer = fields.text("hf_tokenizer_name").value_or("").empty();
+  text.cleaning = cleaning_of(fields, text.simple_tokenizer);
   return text;
 }
 

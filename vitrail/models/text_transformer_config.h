@@ -14,6 +14,9 @@ enum class TextPool : uint8_t { first_eos, largest_id, last };
 // What logits mean: one of the texts is right (softmax), or each text is right or not by itself (sigmoid).
 enum class DualLoss : uint8_t { softmax, sigmoid };
 
+// How texts are cleaned before they are tokens: not (transformers), or as OpenCLIP's option "clean" says.
+enum class TextCleaning : uint8_t { none, lower, whitespace, canonicalize };
+
 struct TextTransformerConfig {
   int64_t vocab_size = 49408;
   int64_t context_length = 77;  // the number of tokens of a text, which have positions
@@ -31,7 +34,8 @@ struct TextTransformerConfig {
   int64_t output_dim = 512;      // width of the embeddings; 0: embed_dim, without a projection
   bool projection_bias = false;  // the projection to output_dim has a bias (SigLIP)
   DualLoss loss = DualLoss::softmax;
-  bool canonical_texts = false;  // the tokenizer takes texts as text::canonical_text() gives them (OpenCLIP's SigLIP)
+  TextCleaning cleaning = TextCleaning::none;
+  bool simple_tokenizer = false;  // CLIP's texts are split as by OpenCLIP's SimpleTokenizer, not as by transformers
 };
 
 }  // namespace vitrail::models

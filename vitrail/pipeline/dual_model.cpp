@@ -11,7 +11,7 @@
 #include "vitrail/ops/linear.h"
 #include "vitrail/ops/softmax.h"
 #include "vitrail/ops/tokens.h"
-#include "vitrail/text/canonical_text.h"
+#include "vitrail/text/open_clip_text.h"
 
 namespace vitrail {
 namespace {
@@ -22,8 +22,9 @@ constexpr int64_t kLengthStep = 8;
 std::unique_ptr<text::Tokenizer> open_tokenizer(const models::OpenedModel& opened,
                                                 const std::filesystem::path& chosen) {
   const std::filesystem::path path = chosen.empty() ? opened.folder : chosen;
-  std::unique_ptr<text::Tokenizer> tokenizer = text::open_tokenizer(path);
   const models::TextTransformerConfig& config = *opened.config.text;
+  std::unique_ptr<text::Tokenizer> tokenizer =
+      text::open_tokenizer(path, config.simple_tokenizer ? text::ClipForm::open_clip : text::ClipForm::transformers);
   if (tokenizer->vocab_size() != config.vocab_size) {
     throw Error(path.string(), str("the model's tokenizer, with ", config.vocab_size, " tokens"),
                 str("one with ", tokenizer->vocab_size(), ", of another model"));
@@ -32,10 +33,24 @@ std::unique_ptr<text::Tokenizer> open_tokenizer(const models::OpenedModel& opene
     throw Error(path.string(), str("the model's tokenizer, whose end-of-text token is ", config.eos_token_id),
                 str("one whose is ", tokenizer->eos_id()));
   }
-  if (!config.causal && !tokenizer->pads_to_context()) {
+  if (!config.causal && !tokenizer->pads_to_context() && !config.simple_tokenizer) {
     throw Error(path.string(), "a tokenizer that pads to the context, for a text tower without causal mask", "CLIP's");
   }
   return tokenizer;
+}
+
+std::string cleaned(const std::string& text, models::TextCleaning cleaning) {
+  switch (cleaning) {
+    case models::TextCleaning::none:
+      return text;
+    case models::TextCleaning::lower:
+      return text::clean_lower(text);
+    case models::TextCleaning::whitespace:
+      return text::clean_whitespace(text);
+    case models::TextCleaning::canonicalize:
+      return text::clean_canonicalize(text);
+  }
+  return text;
 }
 
 infer::FunctionOptions session_options(const ModelOptions& options) {
@@ -90,7 +105,10 @@ Tensor DualModel::embed_images(std::span<const image::ImageView> images) const {
 // [T, length]
 Tensor DualModel::padded(const std::vector<std::vector<int64_t>>& ids) const {
   int64_t length = text_config().context_length;
-  if (!tokenizer_->pads_to_context() && !text_config().class_token) {
+  // What follows a text is seen without a causal mask, and by a last token that is pooled.
+  const bool shortened = !tokenizer_->pads_to_context() && !text_config().class_token && text_config().causal &&
+                         text_config().pool != models::TextPool::last;
+  if (shortened) {
     size_t longest = 0;
     for (const std::vector<int64_t>& text : ids) longest = std::max(longest, text.size());
     length = std::min(length, round_up(static_cast<int64_t>(longest), kLengthStep));
@@ -115,8 +133,7 @@ Tensor DualModel::embed_texts(const std::vector<std::string>& texts, bool l2_nor
     std::vector<std::vector<int64_t>> ids;
     const size_t last = std::min(first + kTextsPerPass, texts.size());
     for (size_t i = first; i < last; ++i) {
-      const std::string text = text_config().canonical_texts ? text::canonical_text(texts[i]) : texts[i];
-      ids.push_back(tokenizer_->encode(text, context));
+      ids.push_back(tokenizer_->encode(cleaned(texts[i], text_config().cleaning), context));
       if (ids.back() == without_content) throw Error(str("text ", i), "words", "\"" + texts[i] + "\"");
     }
     for (const std::vector<int64_t>& text : ids) {

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/text/canonical_text.h"
-
-#include <algorithm>
-
 #include "vitrail/text/canonical_text_internal.h"
+
 #include "vitrail/text/unicode_internal.h"
 
 namespace vitrail::text {
@@ -23,7 +20,7 @@ std::u32string without_punctuation(const std::u32string& text) {
   return result;
 }
 
-std::u32string with_single_spaces(const std::u32string& text) {
+std::u32string with_single_spaces(std::u32string_view text) {
   std::u32string result;
   for (const char32_t c : text) {
     if (!is_python_space(c)) {
@@ -34,14 +31,6 @@ std::u32string with_single_spaces(const std::u32string& text) {
   }
   if (!result.empty() && result.back() == U' ') result.pop_back();
   return result;
-}
-
-std::string canonical_text(std::string_view text) {
-  std::u32string spaced = code_points(text);
-  std::ranges::replace(spaced, U'_', U' ');
-  std::u32string result = with_single_spaces(lower_text(without_punctuation(spaced)));
-  if (result.starts_with(U' ')) result.erase(0, 1);
-  return to_utf8(result);
 }
 
 }  // namespace vitrail::text

@@ -39,12 +39,16 @@ class Tokenizer {
   virtual std::vector<int64_t> encode_content(std::string_view text) const = 0;
 };
 
+// How CLIP's texts are split: as transformers' CLIPTokenizer does, which normalises them, or as OpenCLIP's
+// SimpleTokenizer, for texts that functions of open_clip_text.h have cleaned.  Others are equal in both.
+enum class ClipForm : uint8_t { transformers, open_clip };
+
 // Opens a tokenizer: a folder or a file of it.  Of a folder, the first existing one of
 //   tokenizer.json                           CLIP, SigLIP 2 (Gemma); a SentencePiece model beside one of type Unigram
 //   vocab.json with merges.txt               CLIP
 //   spiece.model, sentencepiece.model        SigLIP; needs the module vitrail_sentencepiece
 //   bpe_simple_vocab_16e6.txt, .txt.gz       CLIP: OpenAI's and OpenCLIP's file
 // Throws Error if there is none of them, for a malformed file and for one of another kind of tokenizer.
-std::unique_ptr<Tokenizer> open_tokenizer(const std::filesystem::path& path);
+std::unique_ptr<Tokenizer> open_tokenizer(const std::filesystem::path& path, ClipForm form = ClipForm::transformers);
 
 }  // namespace vitrail::text

@@ -15,10 +15,12 @@ constexpr char32_t kCapitalDottedI = 0x130, kDotAbove = 0x307, kCapitalSigma = 0
 
 utf8proc_category_t category(char32_t c) { return utf8proc_category(static_cast<utf8proc_int32_t>(c)); }
 
-// The property Cased, but for letters of other categories that have a case (ª).
+// The property Cased, but for case-ignorable letters.  Letters in circles and squares and Roman numerals have a case.
 bool is_cased(char32_t c) {
   const auto kind = category(c);
-  return kind == UTF8PROC_CATEGORY_LU || kind == UTF8PROC_CATEGORY_LL || kind == UTF8PROC_CATEGORY_LT;
+  if (kind == UTF8PROC_CATEGORY_LU || kind == UTF8PROC_CATEGORY_LL || kind == UTF8PROC_CATEGORY_LT) return true;
+  return c == U'ª' || c == U'º' || (c >= 0x2160 && c <= 0x217f) || (c >= 0x24b6 && c <= 0x24e9) ||
+         (c >= 0x1f130 && c <= 0x1f149) || (c >= 0x1f150 && c <= 0x1f169) || (c >= 0x1f170 && c <= 0x1f189);
 }
 
 // The property Case_Ignorable.
@@ -49,6 +51,18 @@ void append_lower(char32_t c, std::u32string& to) {
   } else {
     to += static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c)));
   }
+}
+
+std::u32string composed(std::u32string_view text, int options) {
+  const std::string utf8 = to_utf8(text);
+  utf8proc_uint8_t* mapped = nullptr;
+  const utf8proc_ssize_t length =
+      utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(utf8.data()), static_cast<utf8proc_ssize_t>(utf8.size()),
+                   &mapped, static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE | options));
+  if (length < 0) throw Error("text", "UTF-8 that can be normalised", utf8proc_errmsg(length));
+  std::u32string result = code_points({reinterpret_cast<const char*>(mapped), static_cast<size_t>(length)});
+  std::free(mapped);
+  return result;
 }
 
 }  // namespace
@@ -89,6 +103,8 @@ bool is_number(char32_t c) {
   return kind >= UTF8PROC_CATEGORY_ND && kind <= UTF8PROC_CATEGORY_NO;
 }
 
+bool is_decimal_digit(char32_t c) { return category(c) == UTF8PROC_CATEGORY_ND; }
+
 std::vector<std::string_view> grapheme_clusters(std::string_view utf8) {
   std::vector<std::string_view> clusters;
   utf8proc_int32_t before = 0, state = 0;
@@ -106,17 +122,9 @@ std::vector<std::string_view> grapheme_clusters(std::string_view utf8) {
   return clusters;
 }
 
-std::u32string nfc(std::u32string_view text) {
-  const std::string utf8 = to_utf8(text);
-  utf8proc_uint8_t* mapped = nullptr;
-  const utf8proc_ssize_t length =
-      utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(utf8.data()), static_cast<utf8proc_ssize_t>(utf8.size()),
-                   &mapped, static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
-  if (length < 0) throw Error("text", "UTF-8 that can be normalised", utf8proc_errmsg(length));
-  std::u32string result = code_points({reinterpret_cast<const char*>(mapped), static_cast<size_t>(length)});
-  std::free(mapped);
-  return result;
-}
+std::u32string nfc(std::u32string_view text) { return composed(text, 0); }
+
+std::u32string nfkc(std::u32string_view text) { return composed(text, UTF8PROC_COMPAT); }
 
 std::u32string lower_each(std::u32string_view text) {
   std::u32string result;
