@@ -15,6 +15,7 @@
 #include "apps/vitrail/output/output.h"
 #include "apps/vitrail/output/progress.h"
 #include "apps/vitrail/shell/build_info.h"
+#include "apps/vitrail/shell/field_options.h"
 #include "apps/vitrail/shell/process_setup.h"
 #include "apps/vitrail/shell/usage_errors.h"
 #include "apps/vitrail/shell/version_text.h"
@@ -104,27 +105,28 @@ int run_command(int argc, char** argv) {
 
   GlobalOptions global;
   global.command_line = command_line({argv + 1, argv + argc});
-  program.add_option("--threads", global.threads, "Number of threads (default: all available cores)")
-      ->envname("VITRAIL_THREADS")
-      ->check(CLI::Range(1, 1024));
-  program
-      .add_option(
-          "--precision", global.precision,
-          "Compute precision: fp32, half (16-bit: bf16 with AMX, int16 with AVX-512 VNNI, else fp32 with weights "
-          "rounded to bf16) or int8 (default: the model's, else fp32)")
-      ->envname("VITRAIL_PRECISION")
-      ->check(CLI::IsMember({"fp32", "half", "bf16", "int8"}));
-  program
-      .add_option("--decode-memory", global.decode_memory,
-                  "Memory for images that are decoded at a time, in MiB (default: 1024)")
-      ->envname("VITRAIL_DECODE_MEMORY")
-      ->check(CLI::Range(1, 1 << 20));
-  program
-      .add_option("--max-memory", global.max_memory,
-                  "Memory that the program may allocate, in MiB; what needs more is an error (default: no limit)")
-      ->envname("VITRAIL_MAX_MEMORY")
-      ->check(CLI::Range(32, 1 << 30));
-  program.add_flag("--quiet", global.quiet, "Suppress progress and warnings")->envname("VITRAIL_QUIET");
+  add_field_options(
+      program,
+      [&global](Fields& f) {
+        f.integer({"threads", "Number of threads (default: all available cores)"}, global.threads, 1, 1024);
+        f.choice(
+            {"precision",
+             "Compute precision: fp32, half (16-bit: bf16 with AMX, int16 with AVX-512 VNNI, else fp32 with weights "
+             "rounded to bf16) or int8 (default: the model's, else fp32)"},
+            global.precision, {"fp32", "half", "bf16", "int8"});
+        f.integer({"decode_memory", "Memory for images that are decoded at a time, in MiB (default: 1024)"},
+                  global.decode_memory, 1, 1 << 20);
+        f.integer({"max_memory",
+                   "Memory that the program may allocate, in MiB; what needs more is an error (default: no limit)"},
+                  global.max_memory, 32, 1 << 30);
+        f.boolean({"quiet", "Suppress progress and warnings"}, global.quiet);
+      },
+      {},
+      [](CLI::Option& option) {
+        std::string variable = "VITRAIL_" + option.get_single_name();
+        std::ranges::transform(variable, variable.begin(), [](char c) { return c == '-' ? '_' : std::toupper(c); });
+        option.envname(variable)->default_str("");
+      });
 
   Run run;
 #define VITRAIL_ADD_COMMAND(NAME) add_##NAME(program, global, run);

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tests/support/messages.h"
 
 namespace vitrail {
@@ -22,7 +24,7 @@ struct Options {
   Size size = Size::large;
   std::vector<int64_t> layers{-1};
   std::vector<double> mean{};
-  std::vector<std::string> words{};
+  std::vector<std::string> words{}, files{"csv"};
   std::array<int64_t, 2> side{8, 8};
   std::optional<double> nested = {};
 };
@@ -39,8 +41,9 @@ void describe_options(Fields& fields, Options& o) {
   fields.integers("layers", o.layers);
   fields.numbers("mean", o.mean, {0});
   fields.texts("words", o.words);
+  fields.choices("files", o.files, {"csv", "png"});
   fields.size("side", o.side);
-  fields.object("inner", [&](Fields& inner) { inner.number("nested", o.nested); });
+  fields.object("inner", [&](Fields& inner) { inner.number("nested", o.nested, kAboveZero); });
 }
 
 Options with(const std::string& option, const std::vector<std::string>& texts) {
@@ -89,7 +92,22 @@ TEST(TextFieldReader, ListsHaveCommas) {
   EXPECT_EQ(with("words", {"a,b", "c"}).words, (std::vector<std::string>{"a,b", "c"}));
   EXPECT_EQ(with("side", {"3"}).side, (std::array<int64_t, 2>{3, 3}));
   EXPECT_EQ(with("side", {"3,4"}).side, (std::array<int64_t, 2>{3, 4}));
-  EXPECT_EQ(error_of([] { with("side", {"3,4,5"}); }), "side: expected N or HEIGHT,WIDTH, got '3,4,5'");
+  EXPECT_EQ(error_of([] { with("side", {"3,4,5"}); }), "side: expected N or HEIGHT,WIDTH in pixels, got '3,4,5'");
+}
+
+TEST(TextFieldReader, TextsAreRepeatedButChoicesHaveCommas) {
+  EXPECT_EQ(with("files", {"csv,png"}).files, (std::vector<std::string>{"csv", "png"}));
+  EXPECT_EQ(error_of([] { with("files", {"csv,jpg"}); }), "files: expected csv or png, got 'jpg'");
+}
+
+TEST(CheckFields, NamesTheFirstNumberOutsideItsRange) {
+  EXPECT_NO_THROW(check_fields(describe_options, Options()));
+  EXPECT_EQ(error_of([] { check_fields(describe_options, Options{.count = 0, .share = 2}); }),
+            "num_items: expected an integer from 1 to 100, got 0");
+  EXPECT_EQ(error_of([] { check_fields(describe_options, Options{.share = std::nan("")}); }),
+            "share: expected a number from 0 to 1, got nan");
+  EXPECT_EQ(error_of([] { check_fields(describe_options, Options{.nested = 0}); }),
+            "nested: expected a number above 0, got 0");
 }
 
 TEST(TextFieldReader, AChoiceNamesItsValuesAndASimilarOne) {
@@ -104,7 +122,7 @@ TEST(TextFieldReader, OnlyListsAreRepeated) {
 
 TEST(FieldRows, HaveWhatTheDescriptionSays) {
   const std::vector<FieldRow> rows = rows_of(describe_options);
-  ASSERT_EQ(rows.size(), 13u);
+  ASSERT_EQ(rows.size(), 14u);
   EXPECT_EQ(rows[1].name, "final_norm");
   EXPECT_EQ(rows[1].option, "no-norm");
   EXPECT_EQ(rows[1].help, "Skip the norm");
@@ -115,7 +133,13 @@ TEST(FieldRows, HaveWhatTheDescriptionSays) {
   EXPECT_TRUE(rows[6].changes_results);
   EXPECT_EQ(rows[7].expected, "small or large");
   EXPECT_EQ(rows[7].preset, "large");
-  EXPECT_EQ(rows[12].name, "inner.nested");
+  EXPECT_EQ(rows[11].expected, "csv or png");
+  EXPECT_EQ(rows[13].name, "inner.nested");
+  Options options;
+  options.count = 0;
+  const auto describe = [&](Fields& fields) { describe_options(fields, options); };
+  EXPECT_EQ(rows_of(describe)[2].preset, "") << "outside its range";
+  EXPECT_FALSE(options.limit.has_value()) << "a description changes nothing";
 }
 
 }  // namespace

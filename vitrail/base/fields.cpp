@@ -31,10 +31,6 @@ Number parsed(const std::string& where, std::string_view text, Limits range, con
   return value;
 }
 
-double parsed_number(const std::string& where, const std::string& text, Range range) {
-  return parsed<double>(where, text, range, expected_number(range));
-}
-
 // "text, json or csv"
 std::string alternatives(const std::vector<std::string>& names) {
   std::string text;
@@ -42,53 +38,98 @@ std::string alternatives(const std::vector<std::string>& names) {
   return text;
 }
 
+std::string expected_of(const FieldValue& value) {
+  struct Visitor {
+    const FieldValue& field;
+    std::string operator()(const bool*) { return "true or false"; }
+    std::string operator()(const int64_t*) { return expected_integer(field.integers); }
+    std::string operator()(const double*) { return expected_number(field.numbers); }
+    std::string operator()(const std::string*) { return alternatives(field.allowed); }
+    std::string operator()(const std::vector<int64_t>*) { return "each " + expected_integer(field.integers); }
+    std::string operator()(const std::vector<double>*) { return "each " + expected_number(field.numbers); }
+    std::string operator()(const std::vector<std::string>*) { return alternatives(field.allowed); }
+    std::string operator()(const std::array<int64_t, 2>*) { return "N or HEIGHT,WIDTH in pixels"; }
+  };
+  return std::visit(Visitor{value}, value.member);
+}
+
+struct PresetText {
+  std::string operator()(const bool* on) const { return *on ? "true" : "false"; }
+  std::string operator()(const int64_t* number) const { return *number < INT64_MAX ? str(*number) : ""; }
+  std::string operator()(const double* number) const { return str(*number); }
+  std::string operator()(const std::string* text) const { return *text; }
+  std::string operator()(const auto* values) const { return join(*values, ","); }
+};
+
 class RowLister : public Fields {
  public:
   RowLister(std::string prefix, std::vector<FieldRow>& rows) : prefix_(std::move(prefix)), rows_(rows) {}
 
-  using Fields::boolean, Fields::number, Fields::choice, Fields::size, Fields::object;
-  void boolean(const Field& f, bool& value) override { add(f, "true or false", value ? "true" : "false"); }
-  void number(const Field& f, double& value, Range range) override { add(f, expected_number(range), str(value)); }
-  void text(const Field& f, std::string& value) override { add(f, "", value); }
-  void choice(const Field& f, std::string& value, const std::vector<std::string>& allowed) override {
-    add(f, alternatives(allowed), value);
-  }
-  void integers(const Field& f, std::vector<int64_t>& values, IntegerRange range) override {
-    add(f, "each " + expected_integer(range), join(values, ","));
-  }
-  void numbers(const Field& f, std::vector<double>& values, Range range) override {
-    add(f, "each " + expected_number(range), join(values, ","));
-  }
-  void texts(const Field& f, std::vector<std::string>& values) override { add(f, "", join(values, ",")); }
-  void size(const Field& f, std::array<int64_t, 2>& values) override { add(f, "N or HEIGHT,WIDTH", join(values, ",")); }
+  using Fields::object;
   void object(const Field& field, const std::function<void(Fields&)>& describe) override {
     RowLister inner(prefix_ + field.name + ".", rows_);
     describe(inner);
   }
-  bool is_set(const Field&, bool current) override {
-    unset_ = !current;
-    return true;
-  }
+  bool is_set(const Field&, bool) override { return true; }
 
  protected:
-  void visit_integer(const Field& f, int64_t& value, IntegerRange range) override {
-    add(f, expected_integer(range), value == INT64_MAX ? "" : str(value));
+  void visit(const Field& field, const FieldValue& value) override {
+    rows_.push_back({prefix_ + field.name, field.option_name(), field.help, expected_of(value), preset_of(field, value),
+                     field.changes_results});
   }
-  void reject(const Field&, const std::string&) override {}
 
  private:
-  void add(const Field& field, const std::string& expected, const std::string& preset) {
-    const bool unset = field.nullable && unset_;
-    rows_.push_back(
-        {prefix_ + field.name, field.option_name(), field.help, expected, unset ? "" : preset, field.changes_results});
-  }
-
   std::string prefix_;
   std::vector<FieldRow>& rows_;
-  bool unset_ = false;  // the optional that is described next
 };
 
+// Each reads a text, and throws Error naming the option `where` if it is not as described.
+void read_text(const std::string& where, const std::string& text, const FieldValue&, bool& to) {
+  const bool on = text.empty() || text == "true" || text == "1";
+  if (!on && text != "false" && text != "0") throw Error(where, "true or false", "'" + text + "'");
+  to = on != where.starts_with("no-");
+}
+void read_text(const std::string& where, const std::string& text, const FieldValue& value, int64_t& to) {
+  to = parse_integer(where, text, value.integers);
+}
+void read_text(const std::string& where, const std::string& text, const FieldValue& value, double& to) {
+  to = parsed<double>(where, text, value.numbers, expected_number(value.numbers));
+}
+void read_text(const std::string& where, const std::string& text, const FieldValue& value, std::string& to) {
+  const std::vector<std::string>& allowed = value.allowed;
+  if (!allowed.empty() && std::ranges::find(allowed, text) == allowed.end())
+    throw Error(where, alternatives(allowed), "'" + text + "'" + did_you_mean(text, allowed));
+  to = text;
+}
+template <class T>
+void read_text(const std::string& where, const std::string& text, const FieldValue& value, std::vector<T>& to) {
+  std::vector<T> values;
+  for (const std::string& part : split(text)) read_text(where, part, value, values.emplace_back());
+  to = std::move(values);
+}
+void read_text(const std::string& where, const std::string& text, const FieldValue& value, std::array<int64_t, 2>& to) {
+  std::vector<int64_t> sides;
+  try {
+    read_text(where, text, value, sides);
+  } catch (const Error&) {
+    sides.clear();
+  }
+  if (sides.empty() || sides.size() > 2) throw Error(where, expected_of(value), "'" + text + "'");
+  to = {sides.front(), sides.back()};
+}
+
 }  // namespace
+
+std::string preset_of(const Field& field, const FieldValue& value) {
+  return !field.unset && value.fits() ? std::visit(PresetText{}, value.member) : "";
+}
+
+bool FieldValue::fits() const {
+  const auto within = [](auto number, auto range) { return number >= range.min && number <= range.max; };
+  if (const auto* integer = std::get_if<int64_t*>(&member)) return within(**integer, integers);
+  if (const auto* number = std::get_if<double*>(&member)) return within(**number, numbers);
+  return true;
+}
 
 std::string Field::option_name() const {
   std::string text = *option ? option : name;
@@ -102,6 +143,7 @@ std::string expected_integer(IntegerRange range) {
 }
 
 std::string expected_number(Range range) {
+  if (range == kAboveZero) return "a number above 0";
   if (range.min <= std::numeric_limits<double>::lowest()) return "a number";
   if (range.max >= std::numeric_limits<double>::max()) return str("a number of at least ", range.min);
   return str("a number from ", range.min, " to ", range.max);
@@ -132,69 +174,49 @@ std::optional<std::string> TextFieldReader::text_of(const std::string& option) {
   return given.empty() ? std::nullopt : std::optional(given.front());
 }
 
-void TextFieldReader::boolean(const Field& field, bool& value) {
+void TextFieldReader::visit(const Field& field, const FieldValue& value) {
   const std::string option = field.option_name();
-  const auto given = text_of(option);
-  if (!given) return;
-  const bool on = given->empty() || *given == "true" || *given == "1";
-  if (!on && *given != "false" && *given != "0") throw Error(option, "true or false", "'" + *given + "'");
-  value = on != option.starts_with("no-");
-}
-
-void TextFieldReader::visit_integer(const Field& field, int64_t& value, IntegerRange range) {
-  const std::string option = field.option_name();
-  if (const auto given = text_of(option)) value = parse_integer(option, *given, range);
-}
-
-void TextFieldReader::number(const Field& field, double& value, Range range) {
-  const std::string option = field.option_name();
-  if (const auto given = text_of(option)) value = parsed_number(option, *given, range);
-}
-
-void TextFieldReader::text(const Field& field, std::string& value) {
-  if (const auto given = text_of(field.option_name())) value = *given;
-}
-
-void TextFieldReader::choice(const Field& field, std::string& value, const std::vector<std::string>& allowed) {
-  const std::string option = field.option_name();
-  const auto given = text_of(option);
-  if (!given) return;
-  if (std::ranges::find(allowed, *given) == allowed.end())
-    throw Error(option, alternatives(allowed), "'" + *given + "'" + did_you_mean(*given, allowed));
-  value = *given;
-}
-
-void TextFieldReader::integers(const Field& field, std::vector<int64_t>& values, IntegerRange range) {
-  const std::string option = field.option_name();
-  const auto given = text_of(option);
-  if (!given) return;
-  values.clear();
-  for (const std::string& part : split(*given)) values.push_back(parse_integer(option, part, range));
-}
-
-void TextFieldReader::numbers(const Field& field, std::vector<double>& values, Range range) {
-  const std::string option = field.option_name();
-  const auto given = text_of(option);
-  if (!given) return;
-  values.clear();
-  for (const std::string& part : split(*given)) values.push_back(parsed_number(option, part, range));
-}
-
-void TextFieldReader::texts(const Field& field, std::vector<std::string>& values) {
-  if (std::vector<std::string> given = texts_of(field.option_name()); !given.empty()) values = std::move(given);
-}
-
-void TextFieldReader::size(const Field& field, std::array<int64_t, 2>& values) {
-  std::vector<int64_t> list;
-  integers(field, list, {1});
-  if (list.empty()) return;
-  if (list.size() > 2) return reject(field, "N or HEIGHT,WIDTH");
-  values = {list.front(), list.back()};
+  if (value.is_any_texts()) {
+    std::vector<std::string> given = texts_of(option);
+    if (!given.empty()) *std::get<std::vector<std::string>*>(value.member) = std::move(given);
+  } else if (const auto given = text_of(option)) {
+    std::visit([&](auto* member) { read_text(option, *given, value, *member); }, value.member);
+  }
 }
 
 void TextFieldReader::reject(const Field& field, const std::string& expected) {
   const std::string option = field.option_name();
   throw Error(option, expected, "'" + text_of(option).value_or("") + "'");
+}
+
+bool set_field(const std::function<void(Fields&)>& describe, const std::string& option,
+               const std::vector<std::string>& texts) {
+  struct One : TextFieldReader {
+    One(const std::string& wanted, const std::vector<std::string>& given) : option(wanted), texts(given) {}
+    std::vector<std::string> texts_of(const std::string& name) override {
+      found = found || name == option;
+      return name == option ? texts : std::vector<std::string>{};
+    }
+    const std::string& option;
+    const std::vector<std::string>& texts;
+    bool found = false;
+  } reader(option, texts);
+  describe(reader);
+  return reader.found;
+}
+
+void check_fields(const std::function<void(Fields&)>& describe) {
+  struct Checker : Fields {
+    using Fields::object;
+    void object(const Field&, const std::function<void(Fields&)>& inner) override { inner(*this); }
+    bool is_set(const Field&, bool current) override { return current; }
+    void visit(const Field& field, const FieldValue& value) override {
+      if (value.fits()) return;
+      const auto* const integer = std::get_if<int64_t*>(&value.member);
+      throw Error(field.name, expected_of(value), integer ? str(**integer) : str(*std::get<double*>(value.member)));
+    }
+  } checker;
+  describe(checker);
 }
 
 std::vector<FieldRow> rows_of(const std::function<void(Fields&)>& describe) {

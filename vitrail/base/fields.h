@@ -21,6 +21,7 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace vitrail {
@@ -35,6 +36,7 @@ struct Field {
   const char* option;
   bool changes_results = true;
   bool nullable = false;  // the value of an optional
+  bool unset = false;     // that has none
 
   Field without_effect() const {  // on results
     Field field = *this;
@@ -56,38 +58,44 @@ struct IntegerRange {
 std::string expected_integer(IntegerRange range);  // "an integer from 1 to 9"
 std::string expected_number(Range range);          // "a number of at least 0"
 
+constexpr Range kAboveZero{std::numeric_limits<double>::denorm_min(), std::numeric_limits<double>::max()};
+
+// The member of a field, and the values that it takes.
+struct FieldValue {
+  std::variant<bool*, int64_t*, double*, std::string*, std::vector<int64_t>*, std::vector<double>*,
+               std::vector<std::string>*, std::array<int64_t, 2>*>
+      member;
+  IntegerRange integers = {};
+  Range numbers = {};
+  std::vector<std::string> allowed = {};  // texts; empty: any
+
+  bool fits() const;                                   // false for a number outside its range
+  bool is_list() const { return member.index() > 3; }  // the last four
+  bool is_any_texts() const { return std::holds_alternative<std::vector<std::string>*>(member) && allowed.empty(); }
+};
+
+// The value as a table and the help show it; empty for none, such as a number outside its range.
+std::string preset_of(const Field& field, const FieldValue& value);
+
 // The visitor that a description calls once per field.  A reader assigns a value that is given and valid; other
 // visitors change nothing.
 class Fields {
  public:
   virtual ~Fields() = default;
 
-  virtual void boolean(const Field& field, bool& value) = 0;
-  virtual void number(const Field& field, double& value, Range range = {}) = 0;
-  virtual void text(const Field& field, std::string& value) = 0;
-  virtual void choice(const Field& field, std::string& value, const std::vector<std::string>& allowed) = 0;
-  virtual void integers(const Field& field, std::vector<int64_t>& values, IntegerRange range = {}) = 0;
-  virtual void numbers(const Field& field, std::vector<double>& values, Range range = {}) = 0;
-  virtual void texts(const Field& field, std::vector<std::string>& values) = 0;
-  virtual void size(const Field& field, std::array<int64_t, 2>& values) = 0;  // [height, width], or one for both
-  virtual void object(const Field& field, const std::function<void(Fields&)>& describe) = 0;
-  // Whether an optional has a value: for a reader the given one, or `current` if none is given; else `current`.
-  virtual bool is_set(const Field& field, bool current) = 0;
-  // Whether values are assigned: a description may read names that it never writes.
-  virtual bool reads() const { return false; }
-
+  void boolean(const Field& field, bool& value) { visit(field, {&value}); }
   template <std::integral T>
-  void integer(const Field& field, T& value, int64_t min = std::numeric_limits<int64_t>::min(),
-               int64_t max = std::numeric_limits<int64_t>::max()) {
+  void integer(const Field& field, T& value, int64_t min = INT64_MIN, int64_t max = INT64_MAX) {
     auto number = static_cast<int64_t>(value);
     if (std::cmp_less(std::numeric_limits<T>::max(), max)) max = static_cast<int64_t>(std::numeric_limits<T>::max());
-    visit_integer(field, number, {min, max});
+    visit(field, {&number, {min, max}});
     value = static_cast<T>(number);
   }
-
-  void pair(const Field& field, std::array<double, 2>& values, Range range);
-  void pair(const Field& field, std::array<int64_t, 2>& values, int64_t min);
-
+  void number(const Field& field, double& value, Range range = {}) { visit(field, {&value, {}, range}); }
+  void text(const Field& field, std::string& value) { visit(field, {&value}); }
+  void choice(const Field& field, std::string& value, const std::vector<std::string>& allowed) {
+    visit(field, {&value, {}, {}, allowed});
+  }
   // A choice of enumerators by their names; the first name of one is written.
   template <class E>
   requires std::is_enum_v<E>
@@ -102,10 +110,25 @@ class Fields {
     if (chosen != allowed.end()) value = chosen->second;
   }
 
+  void integers(const Field& field, std::vector<int64_t>& values, IntegerRange range = {}) {
+    visit(field, {&values, range});
+  }
+  void numbers(const Field& field, std::vector<double>& values, Range range = {}) {
+    visit(field, {&values, {}, range});
+  }
+  void texts(const Field& field, std::vector<std::string>& values) { visit(field, {&values}); }
+  void choices(const Field& field, std::vector<std::string>& values, const std::vector<std::string>& allowed) {
+    visit(field, {&values, {}, {}, allowed});
+  }
+  void pair(const Field& field, std::array<double, 2>& values, Range range);
+  void pair(const Field& field, std::array<int64_t, 2>& values, int64_t min);
+  // [height, width], or one for both
+  void size(const Field& field, std::array<int64_t, 2>& values) { visit(field, {&values, {1}}); }
+
   // null in JSON stands for an optional without value.
   template <std::integral T>
-  void integer(const Field& field, std::optional<T>& value, int64_t min = std::numeric_limits<int64_t>::min()) {
-    if_set(field, value, [&](const Field& nullable, T& inner) { integer(nullable, inner, min); });
+  void integer(const Field& field, std::optional<T>& value, int64_t min = INT64_MIN, int64_t max = INT64_MAX) {
+    if_set(field, value, [&](const Field& nullable, T& inner) { integer(nullable, inner, min, max); });
   }
   void number(const Field& field, std::optional<double>& value, Range range = {}) {
     if_set(field, value, [&](const Field& nullable, double& inner) { number(nullable, inner, range); });
@@ -123,18 +146,26 @@ class Fields {
     });
   }
 
+  virtual void object(const Field& field, const std::function<void(Fields&)>& describe) = 0;
+  // Whether an optional has a value: for a reader the given one, or `current` if none is given; else `current`.
+  virtual bool is_set(const Field& field, bool current) = 0;
+  // Whether values are assigned: a description may read names that it never writes.
+  virtual bool reads() const { return false; }
+
  protected:
-  virtual void visit_integer(const Field& field, int64_t& value, IntegerRange range) = 0;
+  virtual void visit(const Field& field, const FieldValue& value) = 0;
   // Called for a pair that is not what is expected.
-  virtual void reject(const Field& field, const std::string& expected) = 0;
+  virtual void reject(const Field&, const std::string&) {}
 
  private:
   template <class T, class Visit>
   void if_set(Field field, std::optional<T>& value, const Visit& visit) {
     if (!is_set(field, value.has_value())) return value.reset();
-    if (!value) value.emplace();
     field.nullable = true;
-    visit(field, *value);
+    field.unset = !value.has_value();
+    T inner = value.value_or(T{});
+    visit(field, inner);
+    if (reads()) value = std::move(inner);
   }
 };
 
@@ -142,15 +173,7 @@ class Fields {
 // have commas between their values, and objects are not read.
 class TextFieldReader : public Fields {
  public:
-  using Fields::boolean, Fields::number, Fields::choice, Fields::size, Fields::object;
-  void boolean(const Field& field, bool& value) override;  // "" (a flag), true, 1, false, 0
-  void number(const Field& field, double& value, Range range = {}) override;
-  void text(const Field& field, std::string& value) override;
-  void choice(const Field& field, std::string& value, const std::vector<std::string>& allowed) override;
-  void integers(const Field& field, std::vector<int64_t>& values, IntegerRange range = {}) override;
-  void numbers(const Field& field, std::vector<double>& values, Range range = {}) override;
-  void texts(const Field& field, std::vector<std::string>& values) override;
-  void size(const Field& field, std::array<int64_t, 2>& values) override;
+  using Fields::object;
   void object(const Field&, const std::function<void(Fields&)>&) override {}
   bool is_set(const Field& field, bool current) override { return current || !texts_of(field.option_name()).empty(); }
   bool reads() const override { return true; }
@@ -162,30 +185,27 @@ class TextFieldReader : public Fields {
   // The text of an option that is given at most once.
   std::optional<std::string> text_of(const std::string& option);
 
-  void visit_integer(const Field& field, int64_t& value, IntegerRange range) override;
+  void visit(const Field& field, const FieldValue& value) override;
   void reject(const Field& field, const std::string& expected) override;
 };
 
 // An integer in decimal digits, within the range.  Throws Error naming `where` for other text.
 int64_t parse_integer(const std::string& where, std::string_view text, IntegerRange range = {});
 
-// Sets one field from its text.  Returns whether the description has an option of this name.
+// Sets one field from its texts.  Returns whether the description has an option of this name.
+bool set_field(const std::function<void(Fields&)>& describe, const std::string& option,
+               const std::vector<std::string>& texts);
 template <class S>
 bool set_field(void (*describe)(Fields&, S&), S& values, const std::string& option,
                const std::vector<std::string>& texts) {
-  struct One : TextFieldReader {
-    std::vector<std::string> texts_of(const std::string& name) override {
-      found = found || name == option;
-      return name == option ? texts : std::vector<std::string>{};
-    }
-    std::string option;
-    std::vector<std::string> texts;
-    bool found = false;
-  } reader;
-  reader.option = option;
-  reader.texts = texts;
-  describe(reader, values);
-  return reader.found;
+  return set_field([&](Fields& fields) { describe(fields, values); }, option, texts);
+}
+
+// Throws Error naming the first field whose number is outside its range.
+void check_fields(const std::function<void(Fields&)>& describe);
+template <class S>
+void check_fields(void (*describe)(Fields&, S&), S values) {
+  check_fields([&](Fields& fields) { describe(fields, values); });
 }
 
 // What a table of a struct's fields shows of one.
@@ -194,7 +214,7 @@ struct FieldRow {
   std::string option;  // "hue"
   std::string help;
   std::string expected;  // "a number from 0 to 0.5"; empty for text
-  std::string preset;    // the value of the struct, empty for none
+  std::string preset;    // the value of the struct; as preset_of(); empty for an optional without one
   bool changes_results = true;
 };
 std::vector<FieldRow> rows_of(const std::function<void(Fields&)>& describe);

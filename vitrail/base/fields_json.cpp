@@ -15,15 +15,74 @@ std::string shortened(const Json& value) {
   return text.size() > 60 ? text.substr(0, 57) + "..." : text;
 }
 
-std::optional<int64_t> integer_in(const Json& value, IntegerRange range) {
-  const auto number = integer_of(value);
-  return number && *number >= range.min && *number <= range.max ? number : std::nullopt;
+// Each reads a value, and returns whether it is as described.
+bool read_json(const Json& json, const FieldValue&, bool& to) {
+  if (json.is_boolean()) to = json.get<bool>();
+  return json.is_boolean();
+}
+bool read_json(const Json& json, const FieldValue& value, int64_t& to) {
+  const auto number = integer_of(json);
+  const bool valid = number && *number >= value.integers.min && *number <= value.integers.max;
+  if (valid) to = *number;
+  return valid;
+}
+bool read_json(const Json& json, const FieldValue& value, double& to) {
+  if (!json.is_number()) return false;
+  const double number = json.get<double>();
+  const bool valid = number >= value.numbers.min && number <= value.numbers.max;
+  if (valid) to = number;
+  return valid;
+}
+bool read_json(const Json& json, const FieldValue& value, std::string& to) {
+  if (!json.is_string()) return false;
+  const std::string text = json.get<std::string>();
+  const bool valid = value.allowed.empty() || std::ranges::find(value.allowed, text) != value.allowed.end();
+  if (valid) to = text;
+  return valid;
+}
+template <class T>
+bool read_json(const Json& json, const FieldValue& value, std::vector<T>& to) {
+  if (!json.is_array()) return false;
+  std::vector<T> values(json.size());
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (!read_json(json[i], value, values[i])) return false;
+  }
+  to = std::move(values);
+  return true;
+}
+bool read_json(const Json& json, const FieldValue&, std::array<int64_t, 2>& to) {
+  const bool two = json.is_array() && json.size() == 2;
+  const auto height = integer_of(two ? json[0] : json), width = integer_of(two ? json[1] : json);
+  if (!height || !width) return false;
+  to = {*height, *width};
+  return true;
 }
 
-std::optional<double> number_in(const Json& value, Range range) {
-  if (!value.is_number()) return std::nullopt;
-  const double number = value.get<double>();
-  return number >= range.min && number <= range.max ? std::optional(number) : std::nullopt;
+// null stands for an empty text or list.
+bool clear(const FieldValue& value) {
+  const auto clear_member = [&](auto* member) {
+    if constexpr (requires { member->clear(); }) member->clear();
+    return requires { member->clear(); };
+  };
+  return value.allowed.empty() && std::visit(clear_member, value.member);
+}
+
+std::string expected_in_json(const Field& field, const FieldValue& value) {
+  struct Visitor {
+    const FieldValue& field;
+    std::string or_null;
+    std::string operator()(const bool*) { return "true or false"; }
+    std::string operator()(const int64_t*) { return expected_integer(field.integers) + or_null; }
+    std::string operator()(const double*) { return expected_number(field.numbers) + or_null; }
+    std::string operator()(const std::string*) {
+      return field.allowed.empty() ? "a string" : "one of \"" + join(field.allowed, "\", \"") + "\"";
+    }
+    std::string operator()(const std::vector<int64_t>*) { return "an array: each " + expected_integer(field.integers); }
+    std::string operator()(const std::vector<double>*) { return "an array: each " + expected_number(field.numbers); }
+    std::string operator()(const std::vector<std::string>*) { return "an array of strings"; }
+    std::string operator()(const std::array<int64_t, 2>*) { return "an integer or [height, width]"; }
+  };
+  return std::visit(Visitor{value, field.nullable ? " or null" : ""}, value.member);
 }
 
 }  // namespace
@@ -72,86 +131,11 @@ void JsonFieldReader::finish(const std::vector<std::string>& others) {
   }
 }
 
-void JsonFieldReader::visit_integer(const Field& field, int64_t& value, IntegerRange range) {
+void JsonFieldReader::visit(const Field& field, const FieldValue& value) {
   const Json* found = find(field.name);
-  if (!found) return;
-  const auto number = integer_in(*found, range);
-  if (!number) return add_problem(field.name, expected_integer(range) + (field.nullable ? " or null" : ""), *found);
-  value = *number;
-}
-
-void JsonFieldReader::number(const Field& field, double& value, Range range) {
-  const Json* found = find(field.name);
-  if (!found) return;
-  const auto number = number_in(*found, range);
-  if (!number) return add_problem(field.name, expected_number(range) + (field.nullable ? " or null" : ""), *found);
-  value = *number;
-}
-
-void JsonFieldReader::boolean(const Field& field, bool& value) {
-  const Json* found = find(field.name);
-  if (!found) return;
-  if (!found->is_boolean()) return add_problem(field.name, "true or false", *found);
-  value = found->get<bool>();
-}
-
-void JsonFieldReader::text(const Field& field, std::string& value) {
-  const Json* found = find(field.name);
-  if (!found) return;
-  if (found->is_null()) return value.clear();
-  if (!found->is_string()) return add_problem(field.name, "a string", *found);
-  value = found->get<std::string>();
-}
-
-void JsonFieldReader::choice(const Field& field, std::string& value, const std::vector<std::string>& allowed) {
-  const Json* found = find(field.name);
-  if (!found) return;
-  if (!found->is_string() || std::ranges::find(allowed, found->get<std::string>()) == allowed.end()) {
-    return add_problem(field.name, "one of \"" + join(allowed, "\", \"") + "\"", *found);
-  }
-  value = found->get<std::string>();
-}
-
-template <class T>
-void JsonFieldReader::list(const Field& field, std::vector<T>& values, const std::string& expected,
-                           const std::function<std::optional<T>(const Json&)>& element) {
-  const Json* found = find(field.name);
-  if (!found) return;
-  if (found->is_null()) return values.clear();
-  std::vector<T> result;
-  bool valid = found->is_array();
-  for (size_t i = 0; valid && i < found->size(); ++i) {
-    const std::optional<T> value = element((*found)[i]);
-    if (value) result.push_back(*value);
-    valid = value.has_value();
-  }
-  if (!valid) return add_problem(field.name, expected, *found);
-  values = std::move(result);
-}
-
-void JsonFieldReader::integers(const Field& field, std::vector<int64_t>& values, IntegerRange range) {
-  list<int64_t>(field, values, "an array: each " + expected_integer(range),
-                [&](const Json& value) { return integer_in(value, range); });
-}
-
-void JsonFieldReader::numbers(const Field& field, std::vector<double>& values, Range range) {
-  list<double>(field, values, "an array: each " + expected_number(range),
-               [&](const Json& value) { return number_in(value, range); });
-}
-
-void JsonFieldReader::texts(const Field& field, std::vector<std::string>& values) {
-  list<std::string>(field, values, "an array of strings", [](const Json& value) {
-    return value.is_string() ? std::optional(value.get<std::string>()) : std::nullopt;
-  });
-}
-
-void JsonFieldReader::size(const Field& field, std::array<int64_t, 2>& values) {
-  const Json* found = find(field.name);
-  if (!found) return;
-  const bool two = found->is_array() && found->size() == 2;
-  const auto height = integer_of(two ? (*found)[0] : *found), width = integer_of(two ? (*found)[1] : *found);
-  if (!height || !width) return add_problem(field.name, "an integer or [height, width]", *found);
-  values = {*height, *width};
+  if (!found || (found->is_null() && clear(value))) return;
+  if (!std::visit([&](auto* member) { return read_json(*found, value, *member); }, value.member))
+    add_problem(field.name, expected_in_json(field, value), *found);
 }
 
 void JsonFieldReader::object(const Field& field, const std::function<void(Fields&)>& describe) {
@@ -169,6 +153,13 @@ bool JsonFieldReader::is_set(const Field& field, bool current) {
 
 void JsonFieldReader::reject(const Field& field, const std::string& expected) {
   add_problem(field.name, expected, *find(field.name));
+}
+
+void JsonFieldWriter::visit(const Field& field, const FieldValue& value) {
+  std::visit([&](const auto* member) { json_[field.name] = *member; }, value.member);
+  const auto* const size = std::get_if<std::array<int64_t, 2>*>(&value.member);
+  if (size && (**size)[0] == (**size)[1] && !field.nullable)  // timm takes ref_feat_shape as a list alone
+    json_[field.name] = (**size)[0];
 }
 
 void JsonFieldWriter::object(const Field& field, const std::function<void(Fields&)>& describe) {

@@ -26,28 +26,17 @@ class JsonFieldReader : public Fields {
   // Records the keys that the description does not have.  `others`: names that the message lists before its fields.
   void finish(const std::vector<std::string>& others = {});
 
-  using Fields::boolean, Fields::number, Fields::choice, Fields::size, Fields::object;
-  void boolean(const Field& field, bool& value) override;
-  void number(const Field& field, double& value, Range range = {}) override;
-  void text(const Field& field, std::string& value) override;
-  void choice(const Field& field, std::string& value, const std::vector<std::string>& allowed) override;
-  void integers(const Field& field, std::vector<int64_t>& values, IntegerRange range = {}) override;
-  void numbers(const Field& field, std::vector<double>& values, Range range = {}) override;
-  void texts(const Field& field, std::vector<std::string>& values) override;
-  void size(const Field& field, std::array<int64_t, 2>& values) override;
+  using Fields::object;
   void object(const Field& field, const std::function<void(Fields&)>& describe) override;
   bool is_set(const Field& field, bool current) override;
   bool reads() const override { return true; }
 
  protected:
-  void visit_integer(const Field& field, int64_t& value, IntegerRange range) override;
+  void visit(const Field& field, const FieldValue& value) override;
   void reject(const Field& field, const std::string& expected) override;
 
  private:
   const Json* find(const char* name);  // null if the key is absent
-  template <class T>
-  void list(const Field& field, std::vector<T>& values, const std::string& expected,
-            const std::function<std::optional<T>(const Json&)>& element);
   void add_problem(const std::string& name, const std::string& expected, const Json& got);
 
   const Json& object_;
@@ -63,26 +52,12 @@ class JsonFieldWriter : public Fields {
   using Json = nlohmann::ordered_json;
   const Json& json() const { return json_; }
 
-  using Fields::boolean, Fields::number, Fields::choice, Fields::size, Fields::object;
-  void boolean(const Field& field, bool& value) override { json_[field.name] = value; }
-  void number(const Field& field, double& value, Range) override { json_[field.name] = value; }
-  void text(const Field& field, std::string& value) override { json_[field.name] = value; }
-  void choice(const Field& field, std::string& value, const std::vector<std::string>&) override {
-    json_[field.name] = value;
-  }
-  void integers(const Field& field, std::vector<int64_t>& values, IntegerRange) override { json_[field.name] = values; }
-  void numbers(const Field& field, std::vector<double>& values, Range) override { json_[field.name] = values; }
-  void texts(const Field& field, std::vector<std::string>& values) override { json_[field.name] = values; }
-  void size(const Field& field, std::array<int64_t, 2>& values) override {
-    const bool one = values[0] == values[1] && !field.nullable;  // timm takes ref_feat_shape as a list alone
-    json_[field.name] = one ? Json(values[0]) : Json(values);
-  }
+  using Fields::object;
   void object(const Field& field, const std::function<void(Fields&)>& describe) override;
   bool is_set(const Field& field, bool current) override;
 
  protected:
-  void visit_integer(const Field& field, int64_t& value, IntegerRange) override { json_[field.name] = value; }
-  void reject(const Field&, const std::string&) override {}
+  void visit(const Field& field, const FieldValue& value) override;
 
  private:
   Json json_ = Json::object();

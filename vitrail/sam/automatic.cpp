@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "vitrail/base/error.h"
+#include "vitrail/base/fields.h"
 #include "vitrail/sam/box_nms.h"
 #include "vitrail/sam/small_regions.h"
 
@@ -22,19 +23,7 @@ void check(bool valid, const char* name, const char* expected, double got) {
 }
 
 void check_options(const AutomaticOptions& options) {
-  check(options.points_per_batch >= 1, "points_per_batch", "at least 1", static_cast<double>(options.points_per_batch));
-  check(options.crop_n_points_downscale_factor >= 1, "crop_n_points_downscale_factor", "at least 1",
-        static_cast<double>(options.crop_n_points_downscale_factor));
-  check(std::isfinite(options.pred_iou_thresh), "pred_iou_thresh", "a finite number", options.pred_iou_thresh);
-  check(std::isfinite(options.stability_score_thresh), "stability_score_thresh", "a finite number",
-        options.stability_score_thresh);
-  check(std::isfinite(options.stability_score_offset) && options.stability_score_offset >= 0, "stability_score_offset",
-        "a finite number of at least 0", options.stability_score_offset);
-  check(options.box_nms_thresh >= 0 && options.box_nms_thresh <= 1, "box_nms_thresh", "0 to 1", options.box_nms_thresh);
-  check(options.crop_nms_thresh >= 0 && options.crop_nms_thresh <= 1, "crop_nms_thresh", "0 to 1",
-        options.crop_nms_thresh);
-  check(options.min_mask_region_area >= 0, "min_mask_region_area", "at least 0",
-        static_cast<double>(options.min_mask_region_area));
+  check_fields(describe_automatic, options);
   check(options.min_area <= options.max_area, "min_area", "at most max_area", static_cast<double>(options.min_area));
 }
 

@@ -4,6 +4,7 @@
 #include "apps/vitrail/bench/bench_train.h"
 #include "apps/vitrail/commands/commands.h"
 #include "apps/vitrail/families/family.h"
+#include "apps/vitrail/shell/field_options.h"
 #include "apps/vitrail/shell/usage_errors.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
@@ -93,7 +94,7 @@ int bench_training(const NamedModel& named, const BenchCommandOptions& options, 
     for (const int64_t batch : options.batches) {
       bench_training(model, options, precision,
                      {.batch = batch,
-                      .image_size = options.model.given_image_size(),
+                      .image_size = options.model.image_size,
                       .threads = threads,
                       .precision = training_precision(precision)},
                      rows);
@@ -105,7 +106,7 @@ int bench_training(const NamedModel& named, const BenchCommandOptions& options, 
 // The random images of a measurement.
 Tensor images_for(const infer::Session& session, const BenchCommandOptions& options, int64_t batch) {
   const auto& config = session.config();
-  const auto [height, width] = options.model.given_image_size().value_or(config.img_size);
+  const auto [height, width] = options.model.image_size.value_or(config.img_size);
   return Tensor::randn({batch, config.in_chans, height, width}, 1);
 }
 
@@ -162,26 +163,25 @@ void add_bench(CLI::App& program, const GlobalOptions& global, Run& run) {
       ->required();
   options->model.add_source_to(*command);
   options->model.add_merging_to(*command);
-  CLI::Option* batch = command->add_option("--batch", options->batches, "Batch sizes, comma-separated")
-                           ->delimiter(',')
-                           ->allow_extra_args(false)
-                           ->capture_default_str()
-                           ->check(CLI::Range(1, 4096));
+  add_field_options(*command, [options](Fields& f) {
+    f.integers({"batch", "Batch sizes, comma-separated"}, options->batches, {1, 4096});
+  });
+  const CLI::Option* batch = command->get_option("--batch");
   command
       ->add_option("--precision", options->precisions,
                    "Compute precisions, comma-separated: fp32, half, int8; with --train: fp32, half")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->capture_default_str();
-  command->add_option("--seconds", options->seconds, "Duration of each measurement in seconds")
-      ->capture_default_str()
-      ->check(kPositiveNumber);
-  command->add_flag(
-      "--profile", options->profile,
-      "Print for each step of the compiled program its time, its kernel and the share of the machine's bound "
-      "that it reaches (with --train: the time of each phase and operation)");
-  command->add_flag("--train", options->train, "Benchmark a training step: forward, backward and optimiser");
-  command->add_flag("--checkpointing", options->checkpointing, "With --train: activation checkpointing of every block");
+  add_field_options(*command, [options](Fields& f) {
+    f.number({"seconds", "Duration of each measurement in seconds"}, options->seconds, kAboveZero);
+    f.boolean({"profile",
+               "Print for each step of the compiled program its time, its kernel and the share of the machine's bound "
+               "that it reaches (with --train: the time of each phase and operation)"},
+              options->profile);
+    f.boolean({"train", "Benchmark a training step: forward, backward and optimiser"}, options->train);
+    f.boolean({"checkpointing", "With --train: activation checkpointing of every block"}, options->checkpointing);
+  });
   options->format.add_to(*command);
   command->callback([options, batch, &global, &run] {
     options->batches_given = !batch->empty();

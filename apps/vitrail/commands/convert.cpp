@@ -9,6 +9,7 @@
 #include "apps/vitrail/families/family.h"
 #include "apps/vitrail/output/output.h"
 #include "apps/vitrail/output/output_checks.h"
+#include "apps/vitrail/shell/field_options.h"
 #include "apps/vitrail/shell/usage_errors.h"
 #include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
@@ -29,9 +30,9 @@ void note_source(const models::OpenedModel& opened, const std::string& output) {
 
 int convert_with_activations(const models::OpenedModel& opened, const ConvertCommandOptions& options,
                              const GlobalOptions& global) {
-  const std::string& dtype = *options.onnx.activations;
+  const std::string& dtype = options.onnx.activations;
   const QuantizedModel quantized = quantized_model(opened, dtype, options.int8.calibration_inputs, options.model.model);
-  onnx::OnnxOptions values = options.onnx.values();
+  onnx::OnnxOptions values = options.onnx.values;
   values.activations = quantized.activations;
   onnx::export_onnx(quantized.model, opened.config, options.output, values);
   if (!global.quiet) {
@@ -54,7 +55,7 @@ int write_onnx_file(models::OpenedModel opened, const ConvertCommandOptions& opt
   if (!int8) opened.config.int8.reset();
   std::optional<models::TextTower> text;  // opened before the first file is written
   if (models::has_text_tower(opened)) text = models::build_text_tower(opened);
-  const onnx::OnnxOptions values = options.onnx.values();
+  const onnx::OnnxOptions values = options.onnx.values;
   if (text) {
     onnx::export_dual_onnx(model, opened.config, *text, options.output, values);
   } else {
@@ -193,11 +194,10 @@ void add_convert(CLI::App& program, const GlobalOptions& global, Run& run) {
           "Output folder, or a file that ends in .onnx. For sam.onnx, Segment Anything gives sam.encoder.onnx and "
           "sam.decoder.onnx. For clip.onnx, a dual model gives clip.onnx and clip.text.onnx")
       ->required();
-  command
-      ->add_option("--dtype", options->dtype,
-                   "Data type of the weights: fp32, bf16, fp16, or int8 for the linear layers of the blocks")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"fp32", "bf16", "fp16", "int8"}));
+  add_field_options(*command, [options](Fields& f) {
+    f.choice({"dtype", "Data type of the weights: fp32, bf16, fp16, or int8 for the linear layers of the blocks"},
+             options->dtype, {"fp32", "bf16", "fp16", "int8"});
+  });
   CLI::Option* calibrate =
       command
           ->add_option(
@@ -205,15 +205,13 @@ void add_convert(CLI::App& program, const GlobalOptions& global, Run& run) {
               "With --dtype int8: representative images or folders, for smoothing, GPTQ rounding and the choice of "
               "layers that stay in 16 bits; for an ONNX file, the scales of --activations")
           ->type_name("IMAGES");
-  CLI::Option* tolerance = command
-                               ->add_option("--tolerance", options->int8.tolerance,
-                                            "With --calibrate: maximum relative L2 error of the logits")
-                               ->capture_default_str()
-                               ->check(kPositiveNumber)
-                               ->needs(calibrate);
+  add_field_options(*command, [options](Fields& f) {
+    f.number({"tolerance", "With --calibrate: maximum relative L2 error of the logits"}, options->int8.tolerance,
+             kAboveZero);
+  });
   add_force_to(*command, options->force);
   options->onnx.add_to(*command);
-  tolerance->excludes(command->get_option("--activations"));
+  command->get_option("--tolerance")->needs(calibrate)->excludes(command->get_option("--activations"));
   command->callback([options, &global, &run] { run = [options, &global] { return convert(*options, global); }; });
 }
 

@@ -6,6 +6,7 @@
 #include "apps/vitrail/input/image_stream.h"
 #include "apps/vitrail/output/output.h"
 #include "apps/vitrail/output/output_checks.h"
+#include "apps/vitrail/shell/field_options.h"
 #include "apps/vitrail/shell/usage_errors.h"
 #include "vitrail/analysis/nearest.h"
 #include "vitrail/base/callbacks.h"
@@ -170,14 +171,13 @@ void add_duplicates(CLI::App& program, const GlobalOptions& global, Run& run) {
   command->footer("Example: vitrail duplicates photos/ -m MODEL");
   options->images.add_inputs_to(*command)->required();
   options->model.add_to(*command);
-  command
-      ->add_option("--threshold", options->threshold,
-                   "Cosine similarity of features from which two images are near-identical; files with the same bytes "
-                   "always are (default: 0.9, for the bundled model 0.99)")
-      ->check(number_in(-1, 1));
-  command->add_option("--format", options->format, "Output format: text, or json (an object for each group)")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"text", "json"}));
+  add_field_options(*command, [options](Fields& f) {
+    f.number({"threshold",
+              "Cosine similarity of features from which two images are near-identical; files with the same bytes "
+              "always are (default: 0.9, for the bundled model 0.99)"},
+             options->threshold, {-1, 1});
+    f.choice({"format", "Output format: text, or json (an object for each group)"}, options->format, {"text", "json"});
+  });
   options->images.add_to(*command);
   command->callback([options, &global, &run] { run = [options, &global] { return duplicates(*options, global); }; });
 }

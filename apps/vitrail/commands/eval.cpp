@@ -12,6 +12,7 @@
 #include "apps/vitrail/input/image_stream.h"
 #include "apps/vitrail/output/output.h"
 #include "apps/vitrail/output/output_checks.h"
+#include "apps/vitrail/shell/field_options.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/npy.h"
 #include "vitrail/data/datasets/dataset.h"
@@ -24,7 +25,7 @@ namespace {
 data::DatasetOptions dataset_options(const EvalCommandOptions& options, const Model& model) {
   data::DatasetOptions result{.split = options.split};
   result.decode.mode = model.color_mode();
-  result.decode.apply_exif = options.exif;
+  result.decode.apply_exif = options.images.exif;
   return result;
 }
 
@@ -149,7 +150,7 @@ int collect(Results& results, const data::Dataset& dataset, const Classifier& cl
                            [&](size_t i) { return dataset.path(static_cast<int64_t>(i)); },
                            [&](size_t i) { return dataset.image(static_cast<int64_t>(i)); }};
   const auto start = std::chrono::steady_clock::now();
-  run_images(source, classifier.model, classifier.request, options.batch, global, [&](Outcome outcome) {
+  run_images(source, classifier.model, classifier.request, options.images.batch, global, [&](Outcome outcome) {
     if (outcome.error.empty()) outcome.item.results[0][0] = classifier.logits_of(outcome.result());
     results.add(outcome);
   });
@@ -242,10 +243,13 @@ void add_eval(CLI::App& program, const GlobalOptions& global, Run& run) {
   command->add_option("--predictions", options->predictions, "FILE.csv: label, prediction and probabilities by image");
   command->add_option("--report", options->report, "FILE.html: a page with metrics, confusion and the worst mistakes");
   add_force_to(*command, options->force);
-  command->add_option("--format", options->format, "Output format: table or json (default: table)")
-      ->check(CLI::IsMember({"table", "json"}));
-  command->add_option("--batch", options->batch, "Batch size")->capture_default_str()->check(CLI::Range(1, 1024));
-  command->add_flag("--exif", options->exif, "Apply the EXIF orientation");
+  add_field_options(
+      *command,
+      [options](Fields& f) {
+        f.choice({"format", "Output format: table or json (default: table)"}, options->format, {"table", "json"});
+      },
+      {}, hide_default);
+  options->images.add_to(*command);
   command->callback([options, &global, &run] {
     std::vector<std::string> inputs = options->model.files();
     inputs.insert(inputs.end(), {options->dataset, options->labels});

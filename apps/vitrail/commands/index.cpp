@@ -7,6 +7,7 @@
 #include "apps/vitrail/output/output_checks.h"
 #include "apps/vitrail/output/progress.h"
 #include "apps/vitrail/output/table_format.h"
+#include "apps/vitrail/shell/field_options.h"
 #include "vitrail/analysis/flat_index.h"
 #include "vitrail/analysis/nearest.h"
 #include "vitrail/base/error.h"
@@ -143,11 +144,10 @@ void add_index(CLI::App& program, const GlobalOptions& global, Run& run) {
           "-o,--output", options->output,
           "The index, a file of FAISS (IndexFlatIP); the images' paths are in INDEX.txt, the model in INDEX.json")
       ->required();
-  command
-      ->add_option("--dtype", options->dtype,
-                   "fp32, or int8 for a quarter of the size, which reports its recall against fp32")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"fp32", "int8"}));
+  add_field_options(*command, [options](Fields& f) {
+    f.choice({"dtype", "fp32, or int8 for a quarter of the size, which reports its recall against fp32"},
+             options->dtype, {"fp32", "int8"});
+  });
   add_force_to(*command, options->force);
   options->format.add_to(*command);
   command->callback([options, &global, &run] { run = [options, &global] { return index(*options, global); }; });

@@ -7,6 +7,7 @@
 #include "apps/vitrail/inspect/inspect_tree.h"
 #include "apps/vitrail/inspect/inspect_values.h"
 #include "apps/vitrail/output/output.h"
+#include "apps/vitrail/shell/field_options.h"
 #include "apps/vitrail/shell/usage_errors.h"
 
 namespace vitrail::app {
@@ -84,11 +85,11 @@ void add_inspect(CLI::App& program, const GlobalOptions& global, Run& run) {
           "Print the values of a parameter or, with --trace, of an intermediate tensor: NAME[...], with Python "
           "slices without steps; repeatable")
       ->allow_extra_args(false);
-  CLI::Option* batch = command
-                           ->add_option("--batch", options->values.batch,
-                                        "Batch size of --trace and of layers: random inputs, or copies of the image")
-                           ->capture_default_str()
-                           ->check(kPositiveInteger);
+  add_field_options(*command, [options](Fields& f) {
+    f.integer({"batch", "Batch size of --trace and of layers: random inputs, or copies of the image"},
+              options->values.batch, 1);
+  });
+  const CLI::Option* batch = command->get_option("--batch");
   command->add_option("--set", options->settings, "NAME=VALUE, a setting of layer:NAME; repeatable")
       ->allow_extra_args(false);
   command->callback([=, &global, &run] {

@@ -8,6 +8,7 @@
 #include "apps/vitrail/input/image_stream.h"
 #include "apps/vitrail/input/labelled_sets.h"
 #include "apps/vitrail/output/output.h"
+#include "apps/vitrail/shell/field_options.h"
 #include "apps/vitrail/shell/usage_errors.h"
 #include "vitrail/base/error.h"
 #include "vitrail/data/augment/interval_json_internal.h"
@@ -20,8 +21,7 @@ struct KnnCommandOptions {
   ModelOptions model;
   std::string train, test, train_split, test_split;
   analysis::KnnOptions knn;
-  int64_t batch = 32;
-  bool exif = false;
+  StreamOptions images{.batch = 32};
   LabelledSets sets;
 };
 
@@ -65,7 +65,7 @@ LabelledFeatures features_of(const data::Dataset& dataset, const Model& model, c
   LabelledFeatures result;
   std::vector<float> values;
   const infer::Request request{.output = infer::Output::features, .features = {.l2_normalize = true}};
-  result.failures = run_images(source, model, request, options.batch, global, [&](const Outcome& outcome) {
+  result.failures = run_images(source, model, request, options.images.batch, global, [&](const Outcome& outcome) {
     if (!outcome.error.empty()) return;
     const Tensor row = outcome.result().contiguous();
     values.insert(values.end(), row.data<float>(), row.data<float>() + row.numel());
@@ -82,7 +82,7 @@ int knn(const KnnCommandOptions& options, const GlobalOptions& global) {
   data::DatasetOptions dataset_options;
   dataset_options.multi_label = false;
   dataset_options.decode.mode = model.color_mode();
-  dataset_options.decode.apply_exif = options.exif;
+  dataset_options.decode.apply_exif = options.images.exif;
   LabelledSets sets = options.sets;
   const auto train = open_split(sets, options.train, options.train_split, {"train"}, dataset_options);
   dataset_options.labels = classes_of(*train);
@@ -130,18 +130,17 @@ void add_knn(CLI::App& program, const GlobalOptions& global, Run& run) {
   command->add_option("TEST", options->test, "Test set: a dataset (see eval); its test split is used if it has one")
       ->required();
   options->model.add_to(*command);
-  command->add_option("--k", options->knn.k, "Number of neighbours")->capture_default_str()->check(kPositiveInteger);
-  CLI::Option* temperature = command
-                                 ->add_option("--temperature", options->knn.temperature,
-                                              "Vote weight of a neighbour: exp(cosine / temperature)")
-                                 ->capture_default_str()
-                                 ->check(kPositiveNumber);
-  command->add_flag("--plain,--uniform", options->knn.plain, "Uniform vote weights")->excludes(temperature);
+  add_field_options(*command, [options](Fields& f) {
+    f.integer({"k", "Number of neighbours"}, options->knn.k, 1);
+    f.number({"temperature", "Vote weight of a neighbour: exp(cosine / temperature)"}, options->knn.temperature,
+             kAboveZero);
+  });
+  command->add_flag("--plain,--uniform", options->knn.plain, "Uniform vote weights")
+      ->excludes(command->get_option("--temperature"));
   command->add_option("--train-split", options->train_split, "Split of TRAIN (default: train, else all images)");
   command->add_option("--test-split", options->test_split, "Split of TEST (default: test, else val, else all images)");
   add_columns(*command, options->sets.columns);
-  command->add_option("--batch", options->batch, "Batch size")->capture_default_str()->check(CLI::Range(1, 1024));
-  command->add_flag("--exif", options->exif, "Apply the EXIF orientation");
+  options->images.add_to(*command);
   command->callback([options, &global, &run] { run = [options, &global] { return knn(*options, global); }; });
 }
 

@@ -3,16 +3,16 @@
 
 #include <utility>
 
-#include "apps/vitrail/shell/usage_errors.h"
+#include "apps/vitrail/shell/field_options.h"
 #include "vitrail/pipeline/prediction_json_internal.h"
 
 namespace vitrail::app {
 
 void PredictionOptions::add_to(CLI::App& command) {
-  command.add_option("--top", top, "Number of classes to print")->capture_default_str()->check(kPositiveInteger);
-  command.add_option("--format", format, "Output format: text, json (one object per line) or csv")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"text", "json", "csv"}));
+  add_field_options(command, [this](Fields& f) {
+    f.integer({"top", "Number of classes to print"}, top, 1);
+    f.choice({"format", "Output format: text, json (one object per line) or csv"}, format, {"text", "json", "csv"});
+  });
 }
 
 PredictionPrinter::PredictionPrinter(Format format, std::string activation)

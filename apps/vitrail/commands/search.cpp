@@ -8,6 +8,7 @@
 #include "apps/vitrail/input/image_stream.h"
 #include "apps/vitrail/input/path_list.h"
 #include "apps/vitrail/output/output.h"
+#include "apps/vitrail/shell/field_options.h"
 #include "apps/vitrail/shell/usage_errors.h"
 #include "vitrail/analysis/flat_index.h"
 #include "vitrail/analysis/nearest.h"
@@ -66,11 +67,10 @@ void take_preprocessing(const EmbeddingInfo& info, SearchCommandOptions& options
   if (!info.preprocessing) return;
   const EmbeddingPreprocessing& of = *info.preprocessing;
   ModelOptions& to = options.model;
-  if (to.image_size.empty() && of.image_size) {
+  if (!to.image_size && of.image_size) {
     const WarningPause pause;  // the model is opened again
     // Its own size is not set, because it would then count as one whose positions are interpolated.
-    if (to.open(to.path()).config.preprocessing.input_size != of.image_size)
-      to.image_size.assign(of.image_size->begin(), of.image_size->end());
+    if (to.open(to.path()).config.preprocessing.input_size != of.image_size) to.image_size = of.image_size;
   }
   if (to.mean.empty()) to.mean = of.mean;
   if (to.std.empty()) to.std = of.std;
@@ -184,10 +184,10 @@ void add_search(CLI::App& program, const GlobalOptions& global, Run& run) {
   command->add_option("--text", options->queries, "Search by a text (CLIP, SigLIP); may be repeated")
       ->allow_extra_args(false);
   options->texts.add_tokenizer_to(*command);
-  command->add_option("--top", options->top, "Number of results")->capture_default_str()->check(kPositiveInteger);
-  command->add_option("--format", options->format, "Output format: text or json (one object per line)")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"text", "json"}));
+  add_field_options(*command, [options](Fields& f) {
+    f.integer({"top", "Number of results"}, options->top, 1);
+    f.choice({"format", "Output format: text or json (one object per line)"}, options->format, {"text", "json"});
+  });
   options->model.add_to(*command);
   options->images.add_to(*command);
   command->callback([options, &global, &run] { run = [options, &global] { return search(*options, global); }; });

@@ -7,6 +7,7 @@
 #include "apps/vitrail/commands/commands.h"
 #include "apps/vitrail/input/open_files.h"
 #include "apps/vitrail/output/output.h"
+#include "apps/vitrail/shell/field_options.h"
 #include "apps/vitrail/shell/usage_errors.h"
 #include "vitrail/base/env_internal.h"
 #include "vitrail/base/error.h"
@@ -143,18 +144,14 @@ void add_serve(CLI::App& program, const GlobalOptions& global, Run& run) {
                    "Model, as for classify, or NAME=MODEL; may be repeated (default: the bundled models)")
       ->allow_extra_args(false);
   add_endpoint_to(*command, *options);
-  command->add_option("--batch", options->server.batch, "Largest batch")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 1024));
-  command
-      ->add_option("--delay", options->server.delay_ms,
-                   "Time in ms for which an image waits for others to fill a batch; 0: what waits is batched")
-      ->capture_default_str()
-      ->check(number_in(0, 10000));
-  command
-      ->add_option("--decode-threads", options->server.decode_threads,
-                   "Number of threads that decode images (default: all cores)")
-      ->check(CLI::Range(1, 1024));
+  add_field_options(*command, [options](Fields& f) {
+    serve::ServeOptions& server = options->server;
+    f.integer({"batch", "Largest batch"}, server.batch, 1, 1024);
+    f.number({"delay", "Time in ms for which an image waits for others to fill a batch; 0: what waits is batched"},
+             server.delay_ms, {0, 10'000});
+    f.integer({"decode_threads", "Number of threads that decode images (default: all cores)"}, server.decode_threads, 1,
+              1024);
+  });
   command
       ->add_option("--limit", options->limits,
                    "NAME=VALUE: a limit of docs/serving.md, as body-bytes=67108864; may be repeated")

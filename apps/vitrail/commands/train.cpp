@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <charconv>
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <filesystem>
 #include <numeric>
@@ -17,7 +19,7 @@
 #include "apps/vitrail/output/progress.h"
 #include "apps/vitrail/output/status_text.h"
 #include "apps/vitrail/output/text_width.h"
-#include "apps/vitrail/shell/usage_errors.h"
+#include "apps/vitrail/shell/field_options.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/file_guard.h"
 #include "vitrail/base/parallel.h"
@@ -35,9 +37,11 @@ const CLI::Validator kDuration(
       constexpr std::pair<char, double> kUnits[] = {{'s', 1}, {'m', 60}, {'h', 3600}};
       for (const auto& [unit, seconds] : kUnits) {
         if (!text.ends_with(unit)) continue;
-        const std::string number = text.substr(0, text.size() - 1);
-        if (!kPositiveNumber(number).empty()) continue;
-        text = fmt::format("{}", std::stod(number) * seconds);
+        double number = 0;
+        const char* const end = text.data() + text.size() - 1;
+        const auto [rest, error] = std::from_chars(text.data(), end, number);
+        if (error != std::errc() || rest != end || !(number > 0) || !std::isfinite(number)) continue;
+        text = fmt::format("{}", number * seconds);
         return std::string();
       }
       return "expected a time, such as 90s, 20m or 1.5h, got '" + text + "'";
@@ -334,12 +338,15 @@ void add_train(CLI::App& program, const GlobalOptions& global, Run& run) {
   command->add_option("-m,--model", options->model,
                       "Pretrained model to start from (default: the recipe's, or the bundled model)");
   command->add_option("--data", options->data, "With a recipe: the dataset to train on instead of the recipe's");
-  command
-      ->add_option("--preset", options->preset,
-                   "finetune, probe for a new head on frozen features, or scratch for a new model (default: finetune)")
-      ->check(CLI::IsMember({"finetune", "probe", "scratch"}));
-  CLI::Option* epochs = command->add_option("--epochs", options->epochs, "Number of epochs (default: by dataset size)")
-                            ->check(CLI::Range(int64_t{1}, train::kMaxEpochs));
+  add_field_options(
+      *command,
+      [options](Fields& f) {
+        f.choice({"preset",
+                  "finetune, probe for a new head on frozen features, or scratch for a new model (default: finetune)"},
+                 options->preset, {"finetune", "probe", "scratch"});
+        f.integer({"epochs", "Number of epochs (default: by dataset size)"}, options->epochs, 1, train::kMaxEpochs);
+      },
+      {}, hide_default);
   command
       ->add_option(
           "--time", options->seconds,
@@ -347,11 +354,11 @@ void add_train(CLI::App& program, const GlobalOptions& global, Run& run) {
           "slower, the run has fewer")
       ->type_name("TIME")
       ->transform(kDuration)
-      ->excludes(epochs);
-  command
-      ->add_option("--folds", options->folds,
-                   "Measure by K-fold cross-validation, then train on all images (K+1 trainings)")
-      ->check(CLI::Range(int64_t{2}, train::kMaxFolds));
+      ->excludes(command->get_option("--epochs"));
+  add_field_options(*command, [options](Fields& f) {
+    f.integer({"folds", "Measure by K-fold cross-validation, then train on all images (K+1 trainings)"}, options->folds,
+              2, train::kMaxFolds);
+  });
   add_columns(*command, options->columns);
   command->add_flag("--exif", options->exif, "Apply the EXIF orientation");
   command->add_option("--set", options->settings, "Override a field of the recipe: key.path=value; repeatable")

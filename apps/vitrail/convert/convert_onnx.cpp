@@ -8,6 +8,7 @@
 
 #include "apps/vitrail/convert/calibration_images.h"
 #include "apps/vitrail/output/output.h"
+#include "apps/vitrail/shell/field_options.h"
 #include "vitrail/base/error.h"
 #include "vitrail/models/text_tower.h"
 #include "vitrail/quantize/activation_scales.h"
@@ -16,38 +17,28 @@
 namespace vitrail::app {
 
 void OnnxFileOptions::add_to(CLI::App& command) {
-  const onnx::OnnxOptions defaults;
-  command.add_option("--opset", opset, "For an ONNX file: version of its operators")
-      ->default_str(std::to_string(defaults.opset))
-      ->check(CLI::Range(onnx::OnnxOptions::kMinOpset, onnx::OnnxOptions::kMaxOpset));
-  command
-      .add_option("--input", input,
-                  "For an ONNX file: float for preprocessed images [N, C, H, W], or uint8 for pixels [N, H, W, C], "
-                  "which the graph normalises")
-      ->default_str("float")
-      ->check(CLI::IsMember({"float", "uint8"}));
-  command.add_flag("--dynamic-batch", dynamic_batch, "For an ONNX file: N is any number; otherwise 1");
-  command
-      .add_option("--activations", activations,
-                  "For an ONNX file with --dtype int8 and --calibrate IMAGES: type of the linear layers' inputs, fp32, "
-                  "int8 (symmetric, also for TensorRT) or uint8 (with a zero point)")
-      ->default_str("fp32")
-      ->check(CLI::IsMember({"fp32", "int8", "uint8"}));
-  command.add_flag("--single-mask", single_mask,
-                   "For an ONNX file of a Segment Anything decoder: one mask for a prompt, the best; otherwise four");
-}
-
-onnx::OnnxOptions OnnxFileOptions::values() const {
-  onnx::OnnxOptions options;
-  if (opset) options.opset = *opset;
-  if (input == "uint8") options.input = onnx::Input::uint8;
-  options.dynamic_batch = dynamic_batch;
-  return options;
+  const auto describe = [this](Fields& f) {
+    f.integer({"opset", "For an ONNX file: version of its operators"}, values.opset, onnx::OnnxOptions::kMinOpset,
+              onnx::OnnxOptions::kMaxOpset);
+    f.choice<onnx::Input>({"input",
+                           "For an ONNX file: float for preprocessed images [N, C, H, W], or uint8 for pixels "
+                           "[N, H, W, C], which the graph normalises"},
+                          values.input, {{"float", onnx::Input::float32}, {"uint8", onnx::Input::uint8}});
+    f.boolean({"dynamic_batch", "For an ONNX file: N is any number; otherwise 1"}, values.dynamic_batch);
+    f.choice({"activations",
+              "For an ONNX file with --dtype int8 and --calibrate IMAGES: type of the linear layers' inputs, fp32, "
+              "int8 (symmetric, also for TensorRT) or uint8 (with a zero point)"},
+             activations, {"fp32", "int8", "uint8"});
+    f.boolean({"single_mask",
+               "For an ONNX file of a Segment Anything decoder: one mask for a prompt, the best; otherwise four"},
+              single_mask);
+  };
+  add_field_options(command, describe, {}, [this](const CLI::Option& option) { options.push_back(&option); });
 }
 
 bool is_onnx_file(const std::string& output) { return std::filesystem::path(output).extension() == ".onnx"; }
 
-void check_output_kind(const OnnxFileOptions& options, const std::string& output, const std::string& dtype) {
+void check_output_kind(const OnnxFileOptions& onnx, const std::string& output, const std::string& dtype) {
   if (is_onnx_file(output)) {
     if (dtype != "fp32" && dtype != "int8")
       throw CLI::ValidationError("--dtype", "an ONNX file is fp32 or int8; other types are for a folder");
@@ -57,13 +48,10 @@ void check_output_kind(const OnnxFileOptions& options, const std::string& output
   const std::set<std::string> of_files{".ONNX", ".safetensors", ".pth", ".pt", ".bin", ".npz"};
   if (output == "-" || of_files.contains(extension))
     throw CLI::ValidationError("-o", "expected a folder, or a file that ends in .onnx, got " + output);
-  const char* given = options.opset           ? "--opset"
-                      : options.input         ? "--input"
-                      : options.dynamic_batch ? "--dynamic-batch"
-                      : options.activations   ? "--activations"
-                      : options.single_mask   ? "--single-mask"
-                                              : nullptr;
-  if (given != nullptr) throw CLI::ValidationError(given, "requires an output that ends in .onnx, as in -o model.onnx");
+  for (const CLI::Option* option : onnx.options) {
+    if (!option->empty())
+      throw CLI::ValidationError(option->get_name(), "requires an output that ends in .onnx, as in -o model.onnx");
+  }
 }
 
 QuantizedModel quantized_model(const models::OpenedModel& opened, const std::string& activations,

@@ -2,8 +2,8 @@
 #pragma once
 // The options of `convert` for an ONNX file.
 #include <CLI/CLI.hpp>
-#include <optional>
 #include <string>
+#include <vector>
 
 #include "apps/vitrail/shell/common.h"
 #include "vitrail/onnx/export.h"
@@ -11,19 +11,19 @@
 namespace vitrail::app {
 
 struct OnnxFileOptions {
-  std::optional<int> opset = {};
-  std::optional<std::string> input = {}, activations = {};
-  bool dynamic_batch = false, single_mask = false;
+  onnx::OnnxOptions values = {};
+  std::string activations = "fp32";
+  bool single_mask = false;
+  std::vector<const CLI::Option*> options = {};  // those above
 
   void add_to(CLI::App& command);
-  onnx::OnnxOptions values() const;
-  bool quantizes_activations() const { return activations.value_or("fp32") != "fp32"; }
+  bool quantizes_activations() const { return activations != "fp32"; }
 };
 
 bool is_onnx_file(const std::string& output);  // by its extension
 
 // Throws CLI::ValidationError for options of the other kind of output.
-void check_output_kind(const OnnxFileOptions& options, const std::string& output, const std::string& dtype);
+void check_output_kind(const OnnxFileOptions& onnx, const std::string& output, const std::string& dtype);
 
 // A model whose activations are quantised in the ONNX file.
 struct QuantizedModel {

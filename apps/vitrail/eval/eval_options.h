@@ -4,6 +4,7 @@
 #include <string>
 
 #include "apps/vitrail/commands/zero_shot_options.h"
+#include "apps/vitrail/input/image_stream.h"
 #include "apps/vitrail/input/labelled_sets.h"
 #include "apps/vitrail/shell/common.h"
 
@@ -15,8 +16,8 @@ struct EvalCommandOptions {
   ModelOptions model;
   ZeroShotOptions texts{.default_template = "a photo of a {}"};  // classes are nouns
   std::string dataset, split, logits, labels, predictions, report, format = "table";
-  int64_t batch = 8;
-  bool exif = false, zeroshot = false, force = false;
+  StreamOptions images{};
+  bool zeroshot = false, force = false;
   LabelledSets sets{};
 };
 

@@ -7,6 +7,7 @@
 
 #include "apps/vitrail/output/output.h"
 #include "apps/vitrail/output/progress.h"
+#include "apps/vitrail/shell/field_options.h"
 #include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/file_guard.h"
@@ -167,8 +168,10 @@ CLI::Option* StreamOptions::add_inputs_to(CLI::App& command) {
 }
 
 void StreamOptions::add_to(CLI::App& command) {
-  command.add_option("--batch", batch, "Batch size")->capture_default_str()->check(CLI::Range(1, 1024));
-  command.add_flag("--exif", exif, "Apply the EXIF orientation");
+  add_field_options(command, [this](Fields& f) {
+    f.integer({"batch", "Batch size"}, batch, 1, 1024);
+    f.boolean({"exif", "Apply the EXIF orientation"}, exif);
+  });
 }
 
 ImageSource image_source(const StreamOptions& options, image::ColorMode mode, const OnBytes& on_bytes) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "apps/vitrail/output/output.h"
+#include "apps/vitrail/shell/field_options.h"
 
 namespace vitrail::app {
 namespace {
@@ -18,8 +19,10 @@ std::string text_of(const nlohmann::ordered_json& value, int decimals) {
 }  // namespace
 
 void TableFormat::add_to(CLI::App& command) {
-  command.add_option("--format", name_, "Output format: table or json (default: table on a terminal, else json)")
-      ->check(CLI::IsMember({"table", "json"}));
+  add_field_options(command, [this](Fields& f) {
+    f.choice({"format", "Output format: table or json (default: table on a terminal, else json)"}, name_,
+             {"table", "json"});
+  });
 }
 
 bool TableFormat::is_table() const { return name_.empty() ? ::isatty(STDOUT_FILENO) != 0 : name_ == "table"; }

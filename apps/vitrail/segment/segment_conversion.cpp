@@ -17,7 +17,7 @@ int write_onnx_files(const models::ModelFiles& files, const ConvertCommandOption
                      const GlobalOptions& global) {
   if (options.dtype != "fp32") throw CLI::ValidationError("--dtype", "Segment Anything is exported in fp32");
   check_segmentation_options(options.model);
-  const onnx::SamOnnxOptions values{.file = options.onnx.values(), .single_mask = options.onnx.single_mask};
+  const onnx::SamOnnxOptions values{.file = options.onnx.values, .single_mask = options.onnx.single_mask};
   const models::Sam sam = models::load_sam(files);
   onnx::export_sam_onnx(sam, options.output, values);
   const onnx::SamOnnxFiles written = onnx::sam_onnx_files(options.output);

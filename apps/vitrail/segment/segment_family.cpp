@@ -20,7 +20,7 @@ models::Sam segmentation_model(const NamedModel& model, Device device) {
 void check_segmentation_options(const ModelOptions& model) {
   const char* given = !model.config.empty()                        ? "--config"
                       : !model.key_map.empty()                     ? "--key-map"
-                      : !model.image_size.empty()                  ? "--image-size"
+                      : model.image_size                           ? "--image-size"
                       : !model.preset.empty()                      ? "--preset"
                       : !model.mean.empty() || !model.std.empty()  ? "--mean and --std"
                       : !model.interpolation.empty()               ? "--interpolation"

@@ -96,21 +96,14 @@ void SegmentOptions::add_prompts_to(CLI::App& command) {
 void SegmentOptions::add_outputs_to(CLI::App& command) {
   command.add_option("-o,--output", output, "Folder for the files that --write names");
   add_force_to(command, force);
-  command
-      .add_option(
-          "--write", write,
-          "overlay: NAME.png; masks: NAME/0.png, …; csv: NAME/metadata.csv; coco: coco.json of all images; sa1b: "
-          "NAME.json; polygons: NAME.geojson, with holes")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->capture_default_str()
-      ->check(CLI::IsMember({"overlay", "masks", "csv", "coco", "sa1b", "polygons"}));
-  command.add_option("--opacity", opacity, "Opacity of the overlay's colours")
-      ->capture_default_str()
-      ->check(number_in(0, 1));
-  command.add_option("--format", format, "Output format: text, or json (one object per line)")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"text", "json"}));
+  add_field_options(command, [this](Fields& f) {
+    f.choices({"write",
+               "overlay: NAME.png; masks: NAME/0.png, …; csv: NAME/metadata.csv; coco: coco.json of all images; sa1b: "
+               "NAME.json; polygons: NAME.geojson, with holes"},
+              write, {"overlay", "masks", "csv", "coco", "sa1b", "polygons"});
+    f.number({"opacity", "Opacity of the overlay's colours"}, opacity, {0, 1});
+    f.choice({"format", "Output format: text, or json (one object per line)"}, format, {"text", "json"});
+  });
   command.add_option("--logits", logits, "FILE.npy: the logits of the masks, float32 [prompts, masks, h, w]");
   command.add_option("--embedding", embedding,
                      "FILE.npy: the image embeddings, float32 [images, C, h, w]; the image paths are in FILE.txt");

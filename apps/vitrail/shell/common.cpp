@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/vitrail/shell/common.h"
-#include "apps/vitrail/shell/usage_errors.h"
+#include "apps/vitrail/shell/field_options.h"
 
 #include "vitrail/base/error.h"
 #include "vitrail/models/bundled.h"
@@ -10,11 +10,9 @@ namespace {
 
 constexpr const char* kPreprocessing = "Preprocessing (default: the model's)";
 
-const CLI::Validator kImageSize(
-    [](const std::string& text) {
-      return kPositiveInteger(text).empty() ? "" : "expected N or HEIGHT,WIDTH in pixels, got '" + text + "'";
-    },
-    "");
+void add_preprocessing_options(CLI::App& command, const std::function<void(Fields&)>& describe) {
+  add_field_options(command, describe, {}, [](CLI::Option& option) { option.group(kPreprocessing); });
+}
 
 }  // namespace
 
@@ -31,54 +29,36 @@ void ModelOptions::add_to(CLI::App& command, bool with_m) {
 void ModelOptions::add_source_to(CLI::App& command) {
   command.add_option("--config", config, "config.json for a weights file without one, or a registered architecture");
   command.add_option("--key-map", key_map, "Key map of the weights: JSON file or built-in family (default: detected)");
-  command.add_option("--image-size", image_size, "Input size: N or HEIGHT,WIDTH")
-      ->delimiter(',')
-      ->allow_extra_args(false)  // the next argument is an input image
-      ->group(kPreprocessing)
-      ->check(kImageSize);
+  add_preprocessing_options(command, [this](Fields& f) {
+    f.size({"image_size", "Input size: N or HEIGHT,WIDTH"}, image_size);
+  });
 }
 
 void ModelOptions::add_preprocessing_to(CLI::App& command) {
-  command
-      .add_option("--preset", preset,
-                  "imagenet, inception, cifar10 or mnist: sets mean and std, and fills in unset values")
-      ->group(kPreprocessing);
-  command.add_option("--mean", mean, "Mean per channel, for pixels in [0, 1]: 0.485,0.456,0.406")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->group(kPreprocessing);
-  command.add_option("--std", std, "Standard deviation per channel")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->group(kPreprocessing);
-  command
-      .add_option("--interpolation", interpolation,
-                  "Interpolation: bicubic, bilinear, lanczos, box, hamming or nearest")
-      ->check(CLI::IsMember({"bicubic", "bilinear", "lanczos", "box", "hamming", "nearest"}))
-      ->group(kPreprocessing);
-  command.add_option("--crop-pct", crop_pct, "Fraction of the resized image that the crop keeps")
-      ->group(kPreprocessing);
-  command.add_option("--crop-mode", crop_mode, "Crop mode: center, squash or border")
-      ->check(CLI::IsMember({"center", "squash", "border"}))
-      ->group(kPreprocessing);
+  add_preprocessing_options(command, [this](Fields& f) {
+    f.text({"preset", "imagenet, inception, cifar10 or mnist: sets mean and std, and fills in unset values"}, preset);
+    f.numbers({"mean", "Mean per channel, for pixels in [0, 1]: 0.485,0.456,0.406"}, mean);
+    f.numbers({"std", "Standard deviation per channel"}, std);
+    f.choice({"interpolation", "Interpolation: bicubic, bilinear, lanczos, box, hamming or nearest"}, interpolation,
+             {"bicubic", "bilinear", "lanczos", "box", "hamming", "nearest"});
+    f.number({"crop_pct", "Fraction of the resized image that the crop keeps"}, crop_pct);
+    f.choice({"crop_mode", "Crop mode: center, squash or border"}, crop_mode, {"center", "squash", "border"});
+  });
 }
 
 void ModelOptions::add_merging_to(CLI::App& command) {
-  command.add_option("--tome", tome, "Tokens merged per block (Token Merging): faster, less accurate")
-      ->check(kNonNegative);
+  add_field_options(
+      command,
+      [this](Fields& f) {
+        f.integer({"tome", "Tokens merged per block (Token Merging): faster, less accurate"}, tome, 0);
+      },
+      {}, hide_default);
 }
 
 models::VisionTransformerConfig ModelOptions::config_of(const models::Architecture& row) const {
   models::VisionTransformerConfig config = row.config;
-  config.img_size = given_image_size().value_or(config.img_size);
+  config.img_size = image_size.value_or(config.img_size);
   return config;
-}
-
-std::optional<std::array<int64_t, 2>> ModelOptions::given_image_size() const {
-  if (image_size.size() > 2)
-    throw CLI::ValidationError("--image-size", str("expected N or HEIGHT,WIDTH, got ", image_size.size(), " numbers"));
-  if (image_size.empty()) return std::nullopt;
-  return std::array{image_size.front(), image_size.back()};
 }
 
 std::string ModelOptions::path() const {
@@ -89,7 +69,7 @@ std::string ModelOptions::path() const {
 }
 
 models::LoadOptions ModelOptions::load_options() const {
-  models::LoadOptions load{.image_size = given_image_size()};
+  models::LoadOptions load{.image_size = image_size};
   if (!config.empty()) load.config = config;
   if (!key_map.empty()) load.key_map = key_map;
   load.preprocessing.preset = preset;

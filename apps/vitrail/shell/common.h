@@ -29,7 +29,7 @@ using Run = std::function<int()>;
 // -m and its companions: format of the weights and preprocessing of images.
 struct ModelOptions {
   std::string model, config, key_map, preset, interpolation, crop_mode;
-  std::vector<int64_t> image_size;
+  std::optional<std::array<int64_t, 2>> image_size;  // height, width
   std::vector<double> mean, std;
   std::optional<double> crop_pct;
   int64_t tome = 0;  // tokens merged per block
@@ -44,7 +44,6 @@ struct ModelOptions {
   models::OpenedModel open(const models::ModelFiles& files) const { return models::open_model(files, load_options()); }
   models::ModelConfig read_config(const std::string& from) const;  // likewise, without weights (models/load.h)
   models::VisionTransformerConfig config_of(const models::Architecture& row) const;  // at the given size
-  std::optional<std::array<int64_t, 2>> given_image_size() const;
 };
 
 // The options of the library's Model.

@@ -10,14 +10,31 @@ namespace vitrail::app {
 namespace {
 
 // "INT:INT in [0 - 8]", as the parser's own validators write the range into the type.
-std::string range_type(const std::string& type, auto range, decltype(range) open, const char* without) {
-  if (range == open) return type + without;
+std::string range_type(const std::string& type, auto range, const char* open_type = "") {
+  const decltype(range) open;
+  if (range == open) return type + open_type;
   if (range.max < open.max) return str(type, ":", type, " in [", range.min, " - ", range.max, "]");
   return range.min == 0 ? type + ":NONNEGATIVE" : type;
 }
 
-std::string type_of(IntegerRange range) { return range_type("INT", range, IntegerRange{}, ""); }
-std::string type_of(Range range) { return range_type("FLOAT", range, Range{}, ":NUMBER"); }
+std::string type_of(const Field& field, const FieldValue& value) {
+  struct Visitor {
+    const Field& field;
+    const FieldValue& value;
+    std::string operator()(const double*) {
+      return range_type("FLOAT", value.numbers, field.nullable ? "" : ":NUMBER");
+    }
+    std::string operator()(const std::vector<double>*) { return range_type("FLOAT", value.numbers); }
+    std::string operator()(const std::array<int64_t, 2>*) { return "INT"; }
+    std::string operator()(const std::string*) { return text(); }
+    std::string operator()(const std::vector<std::string>*) { return text(); }
+    std::string operator()(const bool*) { return ""; }
+    std::string operator()(const int64_t*) { return range_type("INT", value.integers); }
+    std::string operator()(const std::vector<int64_t>*) { return range_type("INT", value.integers); }
+    std::string text() const { return value.allowed.empty() ? "TEXT" : "TEXT:{" + join(value.allowed, ",") + "}"; }
+  };
+  return std::visit(Visitor{field, value}, value.member);
+}
 
 class OptionAdder : public Fields {
  public:
@@ -25,62 +42,46 @@ class OptionAdder : public Fields {
               const std::function<void(CLI::Option&)>& each)
       : command_(command), set_(set), only_(only), each_(each) {}
 
-  using Fields::boolean, Fields::number, Fields::choice, Fields::size, Fields::object;
-  void boolean(const Field& field, bool&) override {
-    if (!wants(field)) return;
-    const auto set = [set = set_, name = field.option_name()](int64_t count) {
-      set(name, {count > 0 ? "true" : "false"});
-    };
-    finish(*command_.add_flag_function("--" + field.option_name(), set, field.help));
-  }
-  void number(const Field& field, double& value, Range range) override { add(field, type_of(range), str(value)); }
-  void text(const Field& field, std::string& value) override { add(field, "TEXT", value); }
-  void choice(const Field& field, std::string& value, const std::vector<std::string>& allowed) override {
-    add(field, "TEXT:{" + join(allowed, ",") + "}", value);
-  }
-  void integers(const Field& field, std::vector<int64_t>& values, IntegerRange) override {
-    add_list(field, "INT", values);
-  }
-  void numbers(const Field& field, std::vector<double>& values, Range) override { add_list(field, "FLOAT", values); }
-  void texts(const Field& field, std::vector<std::string>& values) override { add_list(field, "TEXT", values, false); }
-  void size(const Field& field, std::array<int64_t, 2>& values) override { add_list(field, "INT", values); }
+  using Fields::object;
   void object(const Field&, const std::function<void(Fields&)>&) override {}
   bool is_set(const Field&, bool) override { return true; }
 
  protected:
-  void visit_integer(const Field& field, int64_t& value, IntegerRange range) override {
-    add(field, type_of(range), value == INT64_MAX ? "none" : str(value));
-  }
-  void reject(const Field&, const std::string&) override {}
-
- private:
-  bool wants(const Field& field) const {
-    return only_.empty() || std::ranges::find(only_, field.option_name()) != only_.end();
-  }
-  void finish(CLI::Option& option) const {
+  void visit(const Field& field, const FieldValue& value) override {
+    if (!only_.empty() && std::ranges::find(only_, field.option_name()) == only_.end()) return;
+    CLI::Option& option = std::holds_alternative<bool*>(value.member) ? add_flag(field) : add_option(field, value);
     if (each_) each_(option);
   }
 
-  CLI::Option* add(const Field& field, const std::string& type, const std::string& preset, bool is_list = false) const {
-    if (!wants(field)) return nullptr;
-    const auto set = [is_list, set = set_, name = field.option_name()](const std::vector<std::string>& texts) {
+ private:
+  CLI::Option& add_flag(const Field& field) {
+    const auto assign = [set = set_, name = field.option_name()](int64_t count) {
+      set(name, {count > 0 ? "true" : "false"});
+    };
+    return *command_.add_flag_function("--" + field.option_name(), assign, field.help);
+  }
+
+  CLI::Option& add_option(const Field& field, const FieldValue& value) {
+    const bool joins = value.is_list() && !value.is_any_texts();
+    const auto assign = [joins, set = set_, name = field.option_name()](const std::vector<std::string>& texts) {
       try {
-        set(name, is_list ? std::vector{join(texts, ",")} : texts);
+        set(name, joins ? std::vector{join(texts, ",")} : texts);
       } catch (const Error& error) {
         throw CLI::ValidationError(std::string("--") + error.what());
       }
       return true;
     };
-    CLI::Option* option = command_.add_option("--" + field.option_name(), set, field.help);
-    option->type_name(type)->default_str(preset);
-    finish(*option);
-    return option;
+    CLI::Option* option = command_.add_option("--" + field.option_name(), assign, field.help);
+    option->type_name(type_of(field, value))->default_str(default_of(field, value));
+    if (value.is_list()) option->expected(1, CLI::detail::expected_max_vector_size)->allow_extra_args(false);
+    return *option;
   }
 
-  template <class Values>
-  void add_list(const Field& field, const std::string& type, const Values& values, bool is_list = true) const {
-    if (CLI::Option* option = add(field, type, values.empty() ? "" : "[" + join(values, ",") + "]", is_list))
-      option->expected(1, CLI::detail::expected_max_vector_size)->allow_extra_args(false);
+  static std::string default_of(const Field& field, const FieldValue& value) {
+    const auto* const integer = std::get_if<int64_t*>(&value.member);
+    if (integer && **integer == INT64_MAX) return "none";
+    const std::string preset = preset_of(field, value);
+    return value.is_list() && !preset.empty() ? "[" + preset + "]" : preset;
   }
 
   CLI::App& command_;
@@ -95,6 +96,14 @@ void add_field_options(CLI::App& command, const std::function<void(Fields&)>& de
                        const std::vector<std::string>& only, const std::function<void(CLI::Option&)>& each) {
   OptionAdder adder(command, set, only, each);
   describe(adder);
+}
+
+void add_field_options(CLI::App& command, const std::function<void(Fields&)>& describe,
+                       const std::vector<std::string>& only, const std::function<void(CLI::Option&)>& each) {
+  const auto set = [describe](const std::string& option, const std::vector<std::string>& texts) {
+    set_field(describe, option, texts);
+  };
+  add_field_options(command, describe, set, only, each);
 }
 
 }  // namespace vitrail::app

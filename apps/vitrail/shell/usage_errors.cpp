@@ -2,9 +2,6 @@
 #include "apps/vitrail/shell/usage_errors.h"
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
-#include <cstdint>
 #include <filesystem>
 #include <sstream>
 
@@ -13,16 +10,6 @@
 
 namespace vitrail::app {
 namespace {
-
-// −1 for what is no finite number.
-template <class Number>
-Number parsed(const std::string& text) {
-  Number number{};
-  const char* end = text.data() + text.size();
-  const auto result = std::from_chars(text.data(), end, number);
-  const bool fits = result.ec == std::errc() && result.ptr == end && std::isfinite(static_cast<double>(number));
-  return fits ? number : Number{-1};
-}
 
 std::vector<std::string> command_names(const CLI::App& program) {
   std::vector<std::string> names;
@@ -110,35 +97,6 @@ std::string unknown_option(const CLI::App& program, const std::vector<std::strin
 }
 
 }  // namespace
-
-const CLI::Validator kPositiveInteger(
-    [](const std::string& text) {
-      return parsed<int64_t>(text) > 0 ? std::string() : "expected an integer of at least 1, got '" + text + "'";
-    },
-    "");
-
-const CLI::Validator kPositiveNumber(
-    [](const std::string& text) {
-      return parsed<double>(text) > 0 ? std::string() : "expected a number above 0, got '" + text + "'";
-    },
-    "");
-
-const CLI::Validator kNonNegative(
-    [](const std::string& text) {
-      return parsed<double>(text) >= 0 ? std::string() : "expected a number of at least 0, got '" + text + "'";
-    },
-    "NONNEGATIVE");
-
-CLI::Validator number_in(double low, double high) {
-  const auto check = [low, high](const std::string& text) {
-    double number{};
-    const char* end = text.data() + text.size();
-    const auto parsed = std::from_chars(text.data(), end, number);
-    const bool fits = parsed.ec == std::errc() && parsed.ptr == end && number >= low && number <= high;
-    return fits ? std::string() : str("expected a number from ", low, " to ", high, ", got '", text, "'");
-  };
-  return {check, str("FLOAT in [", low, " - ", high, "]")};
-}
 
 std::string usage_error(const CLI::App& program, const std::vector<std::string>& arguments,
                         const CLI::ParseError& error) {

@@ -7,14 +7,6 @@
 
 namespace vitrail::app {
 
-// For an integer of at least 1.  Unlike CLI::PositiveNumber, its message does not list the range of a double.
-extern const CLI::Validator kPositiveInteger;
-extern const CLI::Validator kPositiveNumber;
-extern const CLI::Validator kNonNegative;  // a number
-
-// For a number from `low` to `high`.  Unlike CLI::Range it refuses NaN.
-CLI::Validator number_in(double low, double high);
-
 // The message of a failed parse.  For an unknown command or option it names the ones that are spelled alike.
 std::string usage_error(const CLI::App& program, const std::vector<std::string>& arguments,
                         const CLI::ParseError& error);
