@@ -21,6 +21,7 @@ struct LoadOptions {
   // Another image size {height, width}; positions are interpolated.
   std::optional<std::array<int64_t, 2>> image_size = {};
   PreprocessingOverrides preprocessing = {};
+  bool operator==(const LoadOptions&) const = default;
 };
 
 // A model's files, opened: the configuration, the weights (not read yet) and the map of their keys.

@@ -44,6 +44,7 @@ struct PreprocessingOverrides {
   std::optional<std::vector<double>> mean = {}, std = {};
   std::optional<std::string> interpolation = {}, crop_mode = {};
   std::optional<double> crop_pct = {};
+  bool operator==(const PreprocessingOverrides&) const = default;
 };
 
 // Throws Error for an invalid setting, naming the option that sets it ("--mean"), and for crop_pct and crop_mode on a

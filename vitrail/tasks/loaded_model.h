@@ -3,6 +3,7 @@
 // A model of any family, ready to run.
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "vitrail/image/image_view.h"
@@ -44,12 +45,17 @@ struct OpenOptions {
 
 // A family of models: how its files are recognised and opened.
 struct Family {
+  std::string_view name;
+  bool (*has_architecture)(const std::string& name);  // a registered one
   bool (*recognises)(const models::ModelFiles& files);
   std::unique_ptr<LoadedModel> (*load)(const models::ModelFiles& files, const OpenOptions& options);
 };
 
 // The model that the files have.  Throws Error for malformed files, and for options that its family does not have.
 std::unique_ptr<LoadedModel> open_model(const models::ModelFiles& files, const OpenOptions& options = {});
+
+const Family& family_of(const models::ModelFiles& files);
+const Family* family_of_architecture(const std::string& name);  // null: the name is not registered
 
 // The task that a model is first of all for.
 const Task& first_task(const LoadedModel& model);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rows of all tasks, and of all families of models.
+#include <algorithm>
+
 #include "vitrail/base/error.h"
 #include "vitrail/tasks/images/image_model.h"
 #include "vitrail/tasks/loaded_model.h"
@@ -17,10 +19,10 @@ std::vector<Task>& table() {
 }
 
 // The last one takes what no other recognises, and says what is wrong with it.
-constexpr Family kFamilies[] = {
-    {recognises_segment_anything, load_segment_model},
-    {[](const models::ModelFiles&) { return true; }, load_image_model},
-};
+const std::vector<Family>& families() {
+  static const std::vector<Family> rows{segment_family(), image_family()};
+  return rows;
+}
 
 }  // namespace
 
@@ -41,9 +43,17 @@ void add_task(Task task) {
 std::shared_ptr<const ImageEncoding> LoadedModel::encode(const image::ImageView& /*photo*/) const { return nullptr; }
 
 std::unique_ptr<LoadedModel> open_model(const models::ModelFiles& files, const OpenOptions& options) {
-  const Family* family = kFamilies;
-  while (!family->recognises(files)) ++family;
-  return family->load(files, options);
+  return family_of(files).load(files, options);
+}
+
+const Family& family_of(const models::ModelFiles& files) {
+  return *std::ranges::find_if(families(), [&](const Family& family) { return family.recognises(files); });
+}
+
+const Family* family_of_architecture(const std::string& name) {
+  const auto has = [&](const Family& family) { return family.has_architecture(name); };
+  const auto found = std::ranges::find_if(families(), has);
+  return found == families().end() ? nullptr : &*found;
 }
 
 const Task& first_task(const LoadedModel& model) {

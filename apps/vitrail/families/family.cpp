@@ -4,14 +4,17 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "apps/vitrail/inspect/inspect_images.h"
+#include "apps/vitrail/segment/segment_family.h"
+#include "vitrail/tasks/loaded_model.h"
+
 namespace vitrail::app {
 namespace {
 
-// The last one takes what no other does, and says what is wrong with it.
-const std::vector<ModelFamily>& families() {
-  static const std::vector<ModelFamily> rows{segment_family(), image_family()};
-  return rows;
-}
+constexpr ModelFamily kFamilies[] = {
+    {"segment_anything", inspect_segmentation, bench_segmentation, evaluate_segmentation, convert_segmentation},
+    {"vit", inspect_image_model, bench_image_model, evaluate_image_model, convert_image_model},
+};
 
 }  // namespace
 
@@ -19,8 +22,7 @@ bool is_configuration(const std::string& text) {
   const std::filesystem::path path = text;
   std::error_code unreadable;
   return path.extension() == ".json" ||
-         (std::ranges::any_of(families(), [&](const ModelFamily& family) { return family.has_architecture(text); }) &&
-          !std::filesystem::exists(path, unreadable));
+         (tasks::family_of_architecture(text) && !std::filesystem::exists(path, unreadable));
 }
 
 NamedModel open_named(const std::string& name) {
@@ -29,7 +31,10 @@ NamedModel open_named(const std::string& name) {
 }
 
 const ModelFamily& family_of(const NamedModel& model) {
-  return *std::ranges::find_if(families(), [&](const ModelFamily& family) { return family.takes(model); });
+  const tasks::Family* const family =
+      model.files ? &tasks::family_of(*model.files) : tasks::family_of_architecture(model.name);
+  const std::string_view name = family ? family->name : "vit";  // a config.json alone
+  return *std::ranges::find(kFamilies, name, &ModelFamily::name);
 }
 
 }  // namespace vitrail::app

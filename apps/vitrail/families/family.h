@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "apps/vitrail/bench/bench_options.h"
 #include "apps/vitrail/convert/convert_options.h"
@@ -22,8 +23,7 @@ struct NamedModel {
 NamedModel open_named(const std::string& name);
 
 struct ModelFamily {
-  bool (*has_architecture)(const std::string& name);  // a registered one
-  bool (*takes)(const NamedModel& model);
+  std::string_view name;  // that of tasks::Family
   // Each throws CLI::ValidationError for options that the family does not have.
   std::unique_ptr<InspectedModel> (*inspect)(const NamedModel& model, const ModelOptions& options,
                                              const ValueOptions& values);
@@ -36,9 +36,5 @@ const ModelFamily& family_of(const NamedModel& model);
 
 // Whether the text names a configuration instead of weights: a registered architecture or a JSON file.
 bool is_configuration(const std::string& text);
-
-// The rows.
-ModelFamily segment_family();
-ModelFamily image_family();
 
 }  // namespace vitrail::app

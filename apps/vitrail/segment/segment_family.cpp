@@ -5,12 +5,6 @@
 #include "vitrail/models/sam/architectures.h"
 
 namespace vitrail::app {
-namespace {
-
-bool has_architecture(const std::string& name) { return models::find_sam_architecture(name) != nullptr; }
-
-}  // namespace
-
 models::Sam segmentation_model(const NamedModel& model, Device device) {
   if (model.files) return models::load_sam(*model.files);
   RandomParams random(0, DType::f32, device);
@@ -28,18 +22,6 @@ void check_segmentation_options(const ModelOptions& model) {
                                                                    : nullptr;
   if (given != nullptr)
     throw CLI::ValidationError(given, "does not apply to Segment Anything, whose weights and code determine it");
-}
-
-ModelFamily segment_family() {
-  return {.has_architecture = has_architecture,
-          .takes =
-              [](const NamedModel& model) {
-                return model.files ? models::is_segment_anything(*model.files) : has_architecture(model.name);
-              },
-          .inspect = inspect_segmentation,
-          .bench = bench_segmentation,
-          .evaluate = evaluate_segmentation,
-          .convert = convert_segmentation};
 }
 
 }  // namespace vitrail::app

@@ -12,7 +12,7 @@ models::Sam segmentation_model(const NamedModel& model, Device device = Device::
 // Throws CLI::ValidationError for options of preprocessing and architecture, which Segment Anything does not have.
 void check_segmentation_options(const ModelOptions& model);
 
-// The rows of segment_family().
+// Its row of the families.
 std::unique_ptr<InspectedModel> inspect_segmentation(const NamedModel& model, const ModelOptions& options,
                                                      const ValueOptions& values);
 int bench_segmentation(const NamedModel& model, const BenchCommandOptions& options, const GlobalOptions& global);

@@ -5,6 +5,7 @@
 
 #include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
+#include "vitrail/models/registry.h"
 #include "vitrail/pipeline/prediction_json_internal.h"
 
 namespace vitrail::tasks {
@@ -112,8 +113,13 @@ int64_t ImageModel::image_tokens() const {
   return rows * columns + model.num_prefix_tokens();
 }
 
-std::unique_ptr<LoadedModel> load_image_model(const models::ModelFiles& files, const OpenOptions& options) {
-  return std::make_unique<ImageModel>(models::open_model(files, options.model.load), options);
+Family image_family() {
+  return {.name = "vit",
+          .has_architecture = [](const std::string& name) { return models::find_architecture(name) != nullptr; },
+          .recognises = [](const models::ModelFiles&) { return true; },
+          .load = [](const models::ModelFiles& files, const OpenOptions& options) -> std::unique_ptr<LoadedModel> {
+            return std::make_unique<ImageModel>(models::open_model(files, options.model.load), options);
+          }};
 }
 
 bool is_image_model(const LoadedModel& model) { return dynamic_cast<const ImageModel*>(&model) != nullptr; }

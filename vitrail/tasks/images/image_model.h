@@ -41,7 +41,7 @@ class ImageModel : public LoadedModel {
   std::unique_ptr<Model> images_;
 };
 
-std::unique_ptr<LoadedModel> load_image_model(const models::ModelFiles& files, const OpenOptions& options);
+Family image_family();
 
 // Whether a model is one; then the model itself.
 bool is_image_model(const LoadedModel& model);

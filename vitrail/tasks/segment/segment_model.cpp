@@ -2,6 +2,7 @@
 #include "vitrail/tasks/segment/segment_model.h"
 
 #include "vitrail/base/error.h"
+#include "vitrail/models/sam/architectures.h"
 #include "vitrail/models/sam/sam.h"
 
 namespace vitrail::tasks {
@@ -29,8 +30,7 @@ class EmbeddingTensor : public Request {
 
 // Images are prepared in one way.
 const OpenOptions& checked(const OpenOptions& options) {
-  const models::LoadOptions& load = options.model.load;
-  if (!options.model.labels.empty() || load.config || !options.tokenizer.empty() || load.image_size)
+  if (!options.model.labels.empty() || !options.tokenizer.empty() || options.model.load != models::LoadOptions{})
     throw Error("vitrail_model_options", "threads and precision alone, for Segment Anything", "others");
   return options;
 }
@@ -82,10 +82,13 @@ std::shared_ptr<const ImageEncoding> SegmentModel::encode(const image::ImageView
   return std::make_shared<SegmentEncoding>(predictor_.embed(photo));
 }
 
-bool recognises_segment_anything(const models::ModelFiles& files) { return models::is_segment_anything(files.first); }
-
-std::unique_ptr<LoadedModel> load_segment_model(const models::ModelFiles& files, const OpenOptions& options) {
-  return std::make_unique<SegmentModel>(files, options);
+Family segment_family() {
+  return {.name = "segment_anything",
+          .has_architecture = [](const std::string& name) { return models::find_sam_architecture(name) != nullptr; },
+          .recognises = [](const models::ModelFiles& files) { return models::is_segment_anything(files.first); },
+          .load = [](const models::ModelFiles& files, const OpenOptions& options) -> std::unique_ptr<LoadedModel> {
+            return std::make_unique<SegmentModel>(files, options);
+          }};
 }
 
 bool is_segment_model(const LoadedModel& model) { return dynamic_cast<const SegmentModel*>(&model) != nullptr; }

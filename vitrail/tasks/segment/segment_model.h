@@ -35,8 +35,7 @@ class SegmentModel : public LoadedModel {
   sam::Predictor predictor_;
 };
 
-bool recognises_segment_anything(const models::ModelFiles& files);
-std::unique_ptr<LoadedModel> load_segment_model(const models::ModelFiles& files, const OpenOptions& options);
+Family segment_family();
 
 // Whether a model is one; then the model itself.
 bool is_segment_model(const LoadedModel& model);
