@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fuzzes datasets that are listed in a CSV file.  Every input must give a dataset or a vitrail::Error.
+// Fuzzes datasets that are listed in a CSV file or in lines of JSON.  Every input must give a dataset or a
+// vitrail::Error.
 #include "fuzz/inputs.h"
 #include "vitrail/data/datasets/csv_internal.h"
 #include "vitrail/data/datasets/manifest.h"
@@ -14,14 +15,15 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     while (reader.next()) {
     }
   });
-  const auto file = folder.write("list.csv", input);
-  for (const data::DatasetOptions& options :
-       {data::DatasetOptions{}, data::DatasetOptions{.labels = {"cat", "dog, hound", "n02123045"}}}) {
-    fuzz::attempt([&] {
-      const auto dataset = data::open_dataset(file, options);
-      data::summary(*dataset, "fuzz");
-      for (int64_t i = 0; i < dataset->size(); ++i) dataset->labels(i), dataset->path(i);
-    });
+  for (const auto& file : {folder.write("list.csv", input), folder.write("list.jsonl", input)}) {
+    for (const data::DatasetOptions& options :
+         {data::DatasetOptions{}, data::DatasetOptions{.labels = {"cat", "dog, hound", "n02123045"}}}) {
+      fuzz::attempt([&] {
+        const auto dataset = data::open_dataset(file, options);
+        data::summary(*dataset, "fuzz");
+        for (int64_t i = 0; i < dataset->size(); ++i) dataset->labels(i), dataset->path(i);
+      });
+    }
   }
   return 0;
 }

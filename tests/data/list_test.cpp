@@ -125,8 +125,9 @@ TEST(Columns, AreOfListsAlone) {
   const auto refusal = [](const fs::path& path) {
     return error_of([&] { read_manifest(path, {.columns = {.label = "breed"}}); });
   };
-  const std::string expected = ": expected a .csv or .tsv, because columns are named, got a ";
-  EXPECT_EQ(refusal(root), root.string() + expected + "folder");
+  const std::string expected =
+      ": expected a .csv, .tsv or .jsonl, or a folder with metadata.csv or .jsonl, which have columns, got a ";
+  EXPECT_EQ(refusal(root), root.string() + expected + "folder of other files");
   EXPECT_EQ(refusal(idx), idx.string() + expected + "file named otherwise");
 }
 

@@ -159,6 +159,13 @@ ListColumns find_list_columns(const std::string& where, const Names& first, cons
   return result;
 }
 
+bool names_images_and_labels(const Names& header) {
+  const auto is_label = [](const std::string& column) {
+    return has(kLabels, column) || has(kSeveralLabels, column) || has(kIndices, column);
+  };
+  return !columns_called(header, {"file name"}).empty() && std::ranges::any_of(header, is_label);
+}
+
 std::optional<int64_t> list_integer(std::string_view text) {
   constexpr double kMax = int64_t{1} << 53;  // above, a double does not tell integers apart
   const std::optional<double> number = number_in(text);

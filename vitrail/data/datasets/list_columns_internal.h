@@ -27,6 +27,9 @@ struct ListColumns {
 ListColumns find_list_columns(const std::string& where, const std::vector<std::string>& first,
                               const std::vector<std::string>& second, const Columns& columns);
 
+// Whether the columns have Hugging Face's name of images, and a name of labels.
+bool names_images_and_labels(const std::vector<std::string>& header);
+
 // The integer that is the whole text, also as spreadsheets write it: "3.0", "3,0", "3E+00".
 std::optional<int64_t> list_integer(std::string_view text);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A set listed in a CSV file: a row for each image, or for each label of one.
+// A set listed in a CSV file or in lines of JSON: a row for each image, or for each label of one.
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <optional>
@@ -13,6 +14,7 @@
 #include "vitrail/data/datasets/class_matching_internal.h"
 #include "vitrail/data/datasets/content_internal.h"
 #include "vitrail/data/datasets/csv_internal.h"
+#include "vitrail/data/datasets/json_lines_internal.h"
 #include "vitrail/data/datasets/list_columns_internal.h"
 #include "vitrail/data/datasets/manifest_internal.h"
 #include "vitrail/data/datasets/natural_order_internal.h"
@@ -34,27 +36,28 @@ struct ListRow {
   std::string file, label, split;
 };
 
+using NextRow = std::function<std::optional<CsvRow>()>;
+
 // Reads the rows of a list.
 class ListReader {
  public:
-  ListReader(std::string where, fs::path folder, std::string_view text, const Columns& options)
-      : where_(std::move(where)), folder_(std::move(folder)), reader_(where_, text) {
-    const auto first = reader_.next();
+  ListReader(std::string where, fs::path folder, const NextRow& next, const Columns& options)
+      : where_(std::move(where)), folder_(std::move(folder)) {
+    const auto first = next();
     if (!first) throw Error(where_, "rows of a file and a label", "none");
-    const auto second = reader_.next();
+    const auto second = next();
     header_ = first->fields;
     columns = find_list_columns(where_, header_, second ? second->fields : Names(), options);
     unused_.resize(header_.size());
     if (!columns.has_header) add(*first);
     if (second) add(*second);
-    while (const auto row = reader_.next()) add(*row);
+    while (const auto row = next()) add(*row);
     if (rows.empty()) throw Error(where_, "rows of a file and a label", "none");
     if (options.split.empty() && !columns.split) refuse_unused_splits();
   }
 
   ListColumns columns;
   std::vector<ListRow> rows;
-  bool has_comma_fields() const { return reader_.separator() == ','; }
 
  private:
   void add(const CsvRow& row) {
@@ -129,7 +132,6 @@ class ListReader {
 
   std::string where_;
   fs::path folder_;
-  CsvReader reader_;
   Names header_;
   std::vector<UnusedColumn> unused_;
 };
@@ -297,13 +299,20 @@ void warn_of_contradictions(const std::vector<Row>& rows, const std::string& whe
            " in rows of different classes, such as ", *files.begin(), "; write several labels as \"cat|dog\""));
 }
 
+bool is_json_lines(const fs::path& list) { return comparison_key(list.extension().string()) == ".jsonl"; }
+
+std::string text_of(const fs::path& list) { return utf8_text(read_text_file(list, kMaxCsvBytes), list.string()); }
+
 class ListManifest : public Manifest {
  public:
-  ListManifest(const fs::path& list, const Columns& options)
+  ListManifest(const fs::path& list, const std::string& text, const Columns& options)
       : where_(list.string()), images_(images_below(list.parent_path())) {
-    const std::string text = utf8_text(read_text_file(list, kMaxCsvBytes), where_);
-    ListReader reader(where_, list.parent_path(), text, options);
-    has_comma_fields_ = reader.has_comma_fields();
+    CsvReader csv(where_, text);
+    JsonLinesReader json(where_, text);
+    const bool is_json = is_json_lines(list);
+    has_comma_fields_ = !is_json && csv.separator() == ',';
+    ListReader reader(
+        where_, list.parent_path(), [&] { return is_json ? json.next() : csv.next(); }, options);
     columns_ = std::move(reader.columns);
     rows_ = std::move(reader.rows);
   }
@@ -368,7 +377,15 @@ class ListManifest : public Manifest {
 }  // namespace
 
 ManifestPtr read_list(const fs::path& list, const Columns& columns) {
-  return std::make_shared<ListManifest>(list, columns);
+  return std::make_shared<ListManifest>(list, text_of(list), columns);
+}
+
+ManifestPtr read_metadata_list(const fs::path& list, const Columns& columns) {
+  const std::string text = text_of(list);
+  const auto header =
+      is_json_lines(list) ? JsonLinesReader(list.string(), text).next() : CsvReader(list.string(), text).next();
+  const bool is_list = columns != Columns() || (header && names_images_and_labels(header->fields));
+  return is_list ? std::make_shared<ListManifest>(list, text, columns) : nullptr;
 }
 
 }  // namespace vitrail::data

@@ -65,9 +65,20 @@ CifarFilesPtr cifar_files(const fs::path& path) {
   return found.empty() ? nullptr : files_of(path / found.front());
 }
 
-ManifestPtr read_folder(const fs::path& path, int64_t max_entries) {
-  if (CifarFilesPtr cifar = cifar_files(path)) return read_cifar(std::move(cifar));
-  FolderListing listing = walk_folder(path, max_entries);
+void refuse_columns(const fs::path& path, const Columns& columns, const std::string& found) {
+  if (columns == Columns()) return;
+  throw Error(path.string(), "a .csv, .tsv or .jsonl, or a folder with metadata.csv or .jsonl, which have columns",
+              found);
+}
+
+ManifestPtr read_folder(const fs::path& path, const ManifestOptions& options) {
+  if (CifarFilesPtr cifar = cifar_files(path)) {
+    refuse_columns(path, options.columns, "files of CIFAR");
+    return read_cifar(std::move(cifar));
+  }
+  FolderListing listing = walk_folder(path, options.max_entries);
+  if (ManifestPtr lists = read_metadata(path, listing, options.columns)) return lists;
+  refuse_columns(path, options.columns, "a folder of other files");
   if (ManifestPtr idx = read_idx_folder(path, listing)) return idx;
   return class_folder_manifest(path.string(), std::move(listing), images_below(path));
 }
@@ -135,13 +146,9 @@ ManifestPtr read_manifest(const fs::path& path, const ManifestOptions& options) 
   const PathKind kind = look_up(path);
   if (kind == PathKind::missing) throw Error(path.string(), "a dataset", "nothing at this path");
   const std::string extension = lower_extension(path);
-  const bool is_list = kind == PathKind::other && (extension == ".csv" || extension == ".tsv");
-  if (is_list) return read_list(path, options.columns);
-  if (options.columns != Columns()) {
-    throw Error(path.string(), "a .csv or .tsv, because columns are named",
-                kind == PathKind::folder ? "a folder" : "a file named otherwise");
-  }
-  if (kind == PathKind::folder) return read_folder(path, options.max_entries);
+  if (kind == PathKind::folder) return read_folder(path, options);
+  if (extension == ".csv" || extension == ".tsv" || extension == ".jsonl") return read_list(path, options.columns);
+  refuse_columns(path, options.columns, "a file named otherwise");
   if (extension == ".zip") return read_zip(path);
   if (is_tar_name(path)) return read_tar_archive(path);
   if (extension == ".bin" || is_cifar_pickle(path)) return read_cifar_file(path);

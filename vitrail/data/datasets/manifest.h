@@ -30,6 +30,7 @@ class Manifest {
   std::unique_ptr<Dataset> open(const DatasetOptions& options) const;
 
  private:
+  friend class MetadataManifest;
   virtual Rows rows(const DatasetOptions& options) const = 0;
 };
 
@@ -53,8 +54,10 @@ struct ManifestOptions {
 // Reads a labelled set:
 //   a folder of class folders, or a .zip, .tar, .tar.gz or .tgz of the same.  The content of a compressed tar archive
 //     is held in memory, others are read without unpacking;
-//   a .csv or .tsv with a row for each image; file paths are relative to it.  Separators are commas, semicolons or
-//     tabs; UTF-16 is recognised;
+//   a .csv or .tsv with a row for each image, or a .jsonl with an object for each; file paths are relative to it.
+//     Separators are commas, semicolons or tabs; UTF-16 is recognised;
+//   Hugging Face's imagefolder: such a list called metadata.csv or metadata.jsonl, with columns file_name and label or
+//     the like, in the folder or in that of each split;
 //   CIFAR-10's and CIFAR-100's binary files and those for Python (fine labels): a folder or a tar archive of them, or
 //     one file;
 //   MNIST's IDX files, plain or .gz: a folder of them, or one images file with its labels file in the same folder.

@@ -67,6 +67,10 @@ ManifestPtr read_zip(const std::filesystem::path& zip);
 ManifestPtr read_tar_archive(const std::filesystem::path& tar);
 ManifestPtr read_list(const std::filesystem::path& list, const Columns& columns);
 ManifestPtr read_idx_file(const std::filesystem::path& images);
+// Null if the list is not of images with labels: metadata beside class folders may say other things.
+ManifestPtr read_metadata_list(const std::filesystem::path& list, const Columns& columns);
+// Null if there is no such list in the folder or in those called as splits.
+ManifestPtr read_metadata(const std::filesystem::path& folder, const FolderListing& listing, const Columns& columns);
 // Null if none of the files directly in the folder has IDX images.
 ManifestPtr read_idx_folder(const std::filesystem::path& folder, const FolderListing& listing);
 ManifestPtr read_cifar(CifarFilesPtr files);
