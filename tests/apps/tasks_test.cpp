@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command of a task without one of its own: examples/extending/program.cpp.
-#ifdef VITRAIL_EXTENDED_PROGRAM
+// The command of tasks without one of their own, those of task_program.cpp.
+#include <sstream>
+
 #include "tests/apps/cli_fixture.h"
 #include "tests/apps/option_effects.h"
 #include "vitrail/base/npy.h"
@@ -12,7 +13,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-ProgramResult extended(const Arguments& arguments) { return run_program(arguments, "", {}, VITRAIL_EXTENDED_PROGRAM); }
+ProgramResult extended(const Arguments& arguments) { return run_program(arguments, "", {}, VITRAIL_TASK_PROGRAM); }
 ProgramResult mean_color(const Arguments& more) {
   return extended(Arguments{"mean-color", "-m", small_model()} + more);
 }
@@ -61,6 +62,43 @@ TEST(TaskCommand, HasTheOptionsThatTheTaskDescribes) {
   EXPECT_NE(extended({"completion", "man"}).out.find("Show the mean colours of cells"), std::string::npos);
 }
 
+std::string bytes_of(const fs::path& file) {
+  std::ostringstream bytes;
+  bytes << std::ifstream(file, std::ios::binary).rdbuf();
+  return bytes.str();
+}
+
+TEST(TaskCommand, RunsPassesInBatches) {
+  const fs::path images = image_folder(5), out = scratch_folder();
+  ASSERT_EQ(run({"embed", "-m", small_model(), images, "-o", out / "features.npy"}).status, 0);
+  const ProgramResult result = extended({"embed-task", "-m", small_model(), images, "--batch", "2"});
+  EXPECT_EQ(result.status, 0) << result.err;
+  std::vector<float> rows;
+  for (const json& line : json_lines(result.out)) {
+    for (const json& value : line.at("embedding")) rows.push_back(value);
+  }
+  const std::vector<float> expected = read_npy(out / "features.npy").f32;
+  ASSERT_EQ(rows.size(), expected.size());
+  for (size_t i = 0; i < rows.size(); ++i) EXPECT_NEAR(rows[i], expected[i], 1e-5) << i;
+  const ProgramResult refused = extended({"embed-task", "-m", small_model(), images, "--arrays", out / "arrays"});
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_NE(refused.err.find("--arrays: does not apply to embed-task"), std::string::npos) << refused.err;
+}
+
+TEST(TaskCommand, FinishesTasksThatNeedAllImages) {
+  const fs::path images = image_folder(3), out = scratch_folder();
+  std::ofstream(images / "b.png") << "no image";
+  EXPECT_EQ(run({"pca", "-m", small_model(), images, "-o", out / "expected"}).status, 1);
+  const ProgramResult result = extended({"pca-task", "-m", small_model(), images, "--render", out / "rendered"});
+  EXPECT_EQ(result.status, 1);
+  const std::vector<json> lines = json_lines(result.out);
+  ASSERT_EQ(lines.size(), 3U);
+  EXPECT_TRUE(lines[0].contains("colors"));
+  EXPECT_TRUE(lines[1].contains("error"));
+  EXPECT_TRUE(lines[2].contains("colors"));
+  for (const char* name : {"a.png", "c.png"})
+    EXPECT_EQ(bytes_of(out / "rendered" / name), bytes_of(out / "expected" / name)) << name;
+}
+
 }  // namespace
 }  // namespace vitrail::testing
-#endif

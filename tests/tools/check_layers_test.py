@@ -112,6 +112,8 @@ class Includes(unittest.TestCase):
         self.assert_caught("vitrail/nn/a.cpp", '#include "apps/vitrail/options.h"', "not part of the library")
         self.assert_fine("fuzz/fuzz_a.cpp", '#include "tests/support/paths.h"')
         self.assert_fine("examples/a.cpp", '#include "apps/vitrail/program.h"')
+        self.assert_fine("tests/apps/a.cpp", '#include "apps/vitrail/program.h"\n#include "examples/a.h"')
+        self.assert_caught("apps/vitrail/a.cpp", '#include "examples/a.h"', "not part of the library")
 
 
 class Silence(unittest.TestCase):
