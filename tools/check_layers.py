@@ -40,10 +40,10 @@ LIBRARIES = {
     "gtest": r"(gtest|gmock)/.*",
     "benchmark": r"benchmark/.*",
 }
-# Free for all: C++ headers have no suffix; those of C, POSIX and glibc (malloc.h) are listed, so that an unknown
-# library is noticed.
 # What others than the library may include beside it.
 ALLOWED = {"fuzz": {"tests"}, "examples": {"apps/vitrail"}, "tests": {"apps/vitrail", "examples"}}
+# Free for all: C++ headers have no suffix; those of C, POSIX and glibc (malloc.h) are listed, so that an unknown
+# library is noticed.
 STANDARD = re.compile(
     r"[a-z_0-9]+|(sys|linux|netinet|arpa)/[\w/]+\.h|"
     r"(assert|ctype|errno|fenv|float|inttypes|limits|locale|math|setjmp|signal|stdarg|stddef|stdint|stdio|stdlib|string|"
@@ -168,7 +168,8 @@ def check_include(table, path, written):
     if target == row:
         return None
     if not target.startswith("vitrail/"):
-        return None if target in ALLOWED.get(row, ()) else f"{row} may not include {header}: {target} is not part of the library"
+        allowed = target in ALLOWED.get(row, ())
+        return None if allowed else f"{row} may not include {header}: {target} is not part of the library"
     if table.allows(row, header):
         return None
     return f"{row} may not include {header}: its row does not name {target.removeprefix('vitrail/')}"
