@@ -290,7 +290,7 @@ TEST_F(RunReportTest, TheCardOfAProbeNamesItsPenalty) {
   search_->held_out[0].top1 = 0.5;
   counters_.tested = false;
   EXPECT_EQ(write().card, card_with("base_model: \"timm/vit\"\n", "A linear probe of `timm/vit`",
-                                    "- Held-out images: top-1 " + data::accuracy_text(0.75, 11) +
+                                    "- Held-out images: top-1 " + data::accuracy_text(0.75, 12) +
                                         ".\n- 4-fold cross-validation, which chose the L2 penalty: top-1 " +
                                         data::accuracy_text(0.5, 27) + ".\n",
                                     "Logistic regression on features of `" + recipe_.data.train +
