@@ -114,7 +114,9 @@ int run_command(int argc, char** argv) {
              "Compute precision: fp32, half (16-bit: bf16 with AMX, int16 with AVX-512 VNNI, else fp32 with weights "
              "rounded to bf16) or int8 (default: the model's, else fp32)"},
             global.precision, {"fp32", "half", "bf16", "int8"});
-        f.integer({"decode_memory", "Memory for images that are decoded at a time, in MiB (default: 1024)"},
+        f.integer({"decode_memory",
+                   "Memory for images that are decoded at a time, in MiB (default: 1024, or half of the memory limit "
+                   "of the machine or container if that is less)"},
                   global.decode_memory, 1, 1 << 20);
         f.integer({"max_memory",
                    "Memory that the program may allocate, in MiB; what needs more is an error (default: no limit)"},
@@ -145,7 +147,7 @@ int run_command(int argc, char** argv) {
   }
   require_precision_is_used(program, {argv + 1, argv + argc});
   if (global.max_memory > 0) limit_memory(global.max_memory << 20);
-  image::set_decode_memory(global.decode_memory << 20);
+  if (global.decode_memory > 0) image::set_decode_memory(global.decode_memory << 20);
   std::optional<ThreadCount> threads;  // also for what runs before a session, such as packing weights
   if (global.threads > 0) threads.emplace(global.threads);
   set_warning_callback([quiet = global.quiet](const std::string& message) {

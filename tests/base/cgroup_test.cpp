@@ -20,6 +20,7 @@ class Cgroup : public ::testing::Test {
     std::ofstream(folder_ / path) << text;
   }
   std::optional<int> cpus() const { return cgroup_cpus(folder_ / "membership", folder_ / "root"); }
+  std::optional<int64_t> memory() const { return cgroup_memory(folder_ / "membership", folder_ / "root"); }
 
   const std::filesystem::path folder_ = testing::scratch_folder();
 };
@@ -115,6 +116,30 @@ TEST_F(Cgroup, OfBothVersionsTheSmallerQuotaCounts) {
   EXPECT_EQ(cpus(), 4);
   write("root/two:b/cpu.max", "800000 100000\n");
   EXPECT_EQ(cpus(), 6);
+}
+
+TEST_F(Cgroup, TheSmallestMemoryLimitOfTheGroupAndItsAncestorsCounts) {
+  write("membership", "0::/system.slice/job\n");
+  EXPECT_EQ(memory(), std::nullopt) << "without any file";
+  write("root/system.slice/job/memory.max", "max\n");
+  EXPECT_EQ(memory(), std::nullopt);
+  write("root/system.slice/job/memory.max", "314572800\n");
+  EXPECT_EQ(memory(), 314'572'800);
+  write("root/memory.max", "104857600\n");
+  EXPECT_EQ(memory(), 104'857'600);
+  write("root/memory.max", "x\n");
+  EXPECT_EQ(memory(), 314'572'800);
+  EXPECT_EQ(cpus(), std::nullopt);
+}
+
+TEST_F(Cgroup, TheFirstVersionHasNoMemoryLimitIfItIsTheLargestNumberOfPages) {
+  write("membership", "4:memory:/job\n3:cpu:/job\n");
+  write("root/memory/job/memory.limit_in_bytes", "9223372036854771712\n");
+  EXPECT_EQ(memory(), std::nullopt);
+  write("root/memory/memory.limit_in_bytes", "209715200\n");
+  EXPECT_EQ(memory(), 209'715'200);
+  write("root/memory/job/memory.limit_in_bytes", "524288000\n");
+  EXPECT_EQ(memory(), 209'715'200);
 }
 
 }  // namespace

@@ -71,6 +71,19 @@ TEST(MappedFile, PrefetchedRangesKeepTheirContents) {
   EXPECT_EQ(std::string(reinterpret_cast<const char*>(data), file.bytes().size()), text);
 }
 
+// The kernel does not map the files of /sys.
+TEST(MappedFile, IsACopyWhereFilesCannotBeMapped) {
+  const fs::path path = "/sys/kernel/notes";
+  std::ifstream stream(path, std::ios::binary);
+  const std::string contents{std::istreambuf_iterator<char>(stream), {}};
+  if (contents.empty()) GTEST_SKIP() << path << " cannot be read";
+  const MappedFile file(path);
+  const std::byte* data = file.bytes().data();
+  file.release(data, file.bytes().size());
+  file.prefetch(data, file.bytes().size());
+  EXPECT_EQ(std::string(reinterpret_cast<const char*>(data), file.bytes().size()), contents);
+}
+
 size_t count_open_descriptors() {
   const fs::directory_iterator entries("/proc/self/fd");
   return static_cast<size_t>(std::distance(fs::begin(entries), fs::end(entries)));

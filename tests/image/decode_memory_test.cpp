@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <limits>
@@ -14,6 +15,8 @@
 #include "tests/support/errors.h"
 #include "tests/support/messages.h"
 #include "vitrail/base/error.h"
+#include "vitrail/base/memory_limit.h"
+#include "vitrail/image/codecs_internal.h"
 #include "vitrail/image/decode.h"
 
 namespace vitrail::image {
@@ -112,8 +115,8 @@ TEST_F(DecodeMemory, ASecondScopeOfAThreadIsRefused) {
   EXPECT_THROW(DecodeMemoryScope{}, Error);
 }
 
-TEST_F(DecodeMemory, IsAGibibyteUntilItIsSet) {
-  EXPECT_EQ(default_, int64_t{1} << 30);
+TEST_F(DecodeMemory, IsAGibibyteOrHalfOfTheMemoryLimitUntilItIsSet) {
+  EXPECT_EQ(default_, std::min(int64_t{1} << 30, memory_limit() / 2));
   set_decode_memory(12'345);
   EXPECT_EQ(decode_memory(), 12'345);
   set_decode_memory(1);
@@ -122,6 +125,12 @@ TEST_F(DecodeMemory, IsAGibibyteUntilItIsSet) {
     EXPECT_ERROR(testing::error_of([&] { set_decode_memory(bytes); }), "decode memory", std::to_string(bytes));
   }
   EXPECT_EQ(decode_memory(), 1) << "the limit stays";
+}
+
+TEST_F(DecodeMemory, AnImageOfMoreThanThreeQuartersOfTheMemoryLimitIsRefused) {
+  constexpr int64_t kLimit = int64_t{300} << 20;
+  EXPECT_NO_THROW(check_image_memory("a.png", kLimit / 4 * 3, kLimit));
+  EXPECT_ERROR(testing::error_of([] { check_image_memory("a.png", kLimit / 4 * 3 + 1, kLimit); }), "a.png", "226 MiB");
 }
 
 TEST_F(DecodeMemory, ScopesFollowEachOtherOnAThread) {

@@ -57,6 +57,14 @@ TEST(LimitNames, RangesAreThoseOfTheTypes) {
   EXPECT_THROW(set_limit(limits, "header-bytes", "4294967296"), Error);
 }
 
+TEST(LimitNames, DefaultsFitIntoLittleMemory) {
+  EXPECT_EQ(values_of(limits_within(int64_t{4} << 30)), values_of(Limits{}));
+  const Limits limits = limits_within(int64_t{300} << 20);
+  EXPECT_EQ(limits.buffered_bytes, size_t{75} << 20);
+  EXPECT_EQ(limits.embedding_bytes, (size_t{300} << 20) / 16);
+  EXPECT_EQ(limits.pixels, (int64_t{150} << 20) / 6);
+}
+
 // "67,108,864"
 std::string with_commas(std::string number) {
   for (auto at = std::ssize(number) - 3; at > 0; at -= 3) number.insert(static_cast<size_t>(at), ",");

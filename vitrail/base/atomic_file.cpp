@@ -148,7 +148,7 @@ void AtomicFile::seek(uint64_t offset) {
 
 void AtomicFile::sync() {
   flush();
-  if (kind_ == Target::replaced && ::fsync(temporary_->descriptor()) != 0) fail("sync failed", errno);
+  if (kind_ == Target::replaced && !sync_file(temporary_->descriptor())) fail("sync failed", errno);
 }
 
 void AtomicFile::place() {
@@ -166,7 +166,7 @@ void AtomicFile::place() {
   const int target = ::open(target_.c_str(), O_WRONLY | O_TRUNC | O_NOFOLLOW | O_CLOEXEC);
   if (target < 0) fail("cannot be written", errno);
   copy_to(target);
-  const bool synced = ::fsync(target) == 0;
+  const bool synced = sync_file(target);
   const int reason = errno;
   ::close(target);
   if (!synced) fail("sync failed", reason);
@@ -204,6 +204,10 @@ void sync_folder(const fs::path& folder) {
   if (file < 0) return;
   ::fsync(file);
   ::close(file);
+}
+
+bool sync_file(int descriptor) {
+  return ::fsync(descriptor) == 0 || errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP;
 }
 
 }  // namespace vitrail

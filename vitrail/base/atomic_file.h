@@ -67,4 +67,7 @@ class AtomicFile {
 // that cannot sync a folder.
 void sync_folder(const std::filesystem::path& folder);
 
+// Writes the file to the disk, as fsync() does.  True also on file systems that cannot; false with errno.
+bool sync_file(int descriptor);
+
 }  // namespace vitrail

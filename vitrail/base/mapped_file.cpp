@@ -76,6 +76,25 @@ extern "C" void on_bus_error(int signal, siginfo_t* info, void*) {
   std::signal(signal, SIG_DFL);  // the access is repeated and ends the process
 }
 
+// The file in memory, for file systems that cannot map files; MAP_FAILED with errno.
+void* read_copy(int file, size_t size) {
+  void* const copy = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (copy == MAP_FAILED) return copy;
+  for (size_t done = 0; done < size;) {
+    const ssize_t count = ::read(file, static_cast<char*>(copy) + done, size - done);
+    if (count < 0 && errno == EINTR) continue;
+    if (count > 0) {
+      done += static_cast<size_t>(count);
+      continue;
+    }
+    const int reason = count < 0 ? errno : EIO;  // the file is shorter than it was
+    ::munmap(copy, size);
+    errno = reason;
+    return MAP_FAILED;
+  }
+  return copy;
+}
+
 int64_t nanoseconds(const timespec& time) { return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec; }
 
 }  // namespace
@@ -107,10 +126,12 @@ MappedFile::MappedFile(const std::filesystem::path& path) : path_(path), group_(
   size_ = static_cast<size_t>(status.st_size);
   if (size_ > 0) {
     void* mapping = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file_, 0);
+    is_copy_ = mapping == MAP_FAILED && (errno == ENODEV || errno == EINVAL || errno == EOPNOTSUPP);
+    if (is_copy_) mapping = read_copy(file_, size_);
     if (mapping == MAP_FAILED) {
       const int reason = errno;
       ::close(file_);
-      throw Error(str(path.string(), ": cannot be mapped: ", std::strerror(reason)));
+      throw Error(str(path.string(), ": cannot be read: ", std::strerror(reason)));
     }
     data_ = static_cast<const std::byte*>(mapping);
     slot_ = add_to_slots(data_, size_);
@@ -147,6 +168,7 @@ void MappedFile::prefetch(const std::byte* data, size_t size) const {
 }
 
 void MappedFile::release(const std::byte* data, size_t size) const {
+  if (is_copy_) return;  // its pages would become zeros
   // Only pages completely inside the range: the data beside it may still be in use.
   const uintptr_t page = page_size();
   const uintptr_t first = round_up(reinterpret_cast<uintptr_t>(data), page);

@@ -9,6 +9,7 @@
 namespace vitrail {
 
 // A file mapped read-only.  Its pages are the operating system's page cache, so opening a model file copies nothing.
+// On a file system that cannot map files, such as some network shares, it is a copy in memory.
 // The constructor throws Error with the path if the file is missing, unreadable or not a regular file.  An empty file
 // maps to an empty span.  file_guard.h says what happens if the file changes.
 class MappedFile {
@@ -38,6 +39,7 @@ class MappedFile {
   std::filesystem::path path_;
   const std::byte* data_ = nullptr;
   size_t size_ = 0;
+  bool is_copy_ = false;
   int file_ = -1;         // stays open, for check()
   int64_t modified_ = 0;  // modification time, in nanoseconds
   int slot_ = -1;         // position of the mapping in the list that the signal handler reads

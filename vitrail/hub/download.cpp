@@ -87,7 +87,7 @@ class Partial {
   // Gives the file its name if its digest is that of the name.  Otherwise deletes it and returns false.
   bool finish() {
     const bool right = digest_->hex() == download_.blob.filename();
-    if (right && ::fsync(descriptor_) != 0) fail(errno);
+    if (right && !sync_file(descriptor_)) fail(errno);
     if (right && ::rename(path_.c_str(), download_.blob.c_str()) != 0) fail(errno);
     std::error_code unreadable;
     fs::remove(tag_, unreadable);

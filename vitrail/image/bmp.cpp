@@ -237,7 +237,7 @@ Image decode_bmp(Bytes bytes, const DecodeOptions& options, const std::string& w
   BmpHeader header = read_header(bytes, where);
   check_kind(header, where);
   check_size(header.width, header.height, options.max_pixels, where);
-  reserve_pixels(header.width, header.height);
+  reserve_pixels(where, header.width, header.height);
   if (header.bits > 8) return to_mode(read_colors(bytes, header, where), options.mode);
   const Palette palette = read_palette(bytes, header, where);
   Image indices;

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/image/decode_memory.h"
 
+#include <algorithm>
 #include <condition_variable>
 #include <mutex>
 
 #include "vitrail/base/error.h"
+#include "vitrail/base/memory_limit.h"
+#include "vitrail/base/round_up_internal.h"
 #include "vitrail/image/codecs_internal.h"
 
 namespace vitrail::image {
@@ -43,7 +46,7 @@ class Budget {
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
-  int64_t limit_ = int64_t{1} << 30;
+  int64_t limit_ = std::min(int64_t{1} << 30, memory_limit() / 2);
   int64_t held_ = 0;
   uint64_t arrivals_ = 0, granted_ = 0;
 };
@@ -88,8 +91,17 @@ void DecodeMemoryScope::release() {
   held_ = 0;
 }
 
-void reserve_pixels(int64_t width, int64_t height, int64_t extra_bytes_per_pixel) {
-  if (current_scope != nullptr) current_scope->reserve(width * height * (kBytesPerPixel + extra_bytes_per_pixel));
+void check_image_memory(const std::string& where, int64_t bytes, int64_t limit) {
+  const int64_t max = limit / 4 * 3;
+  if (bytes <= max) return;
+  throw Error(where, str("pixels that need at most ", max >> 20, " MiB, three quarters of the memory limit"),
+              str(ceil_div(bytes, int64_t{1} << 20), " MiB"));
+}
+
+void reserve_pixels(const std::string& where, int64_t width, int64_t height, int64_t extra_bytes_per_pixel) {
+  const int64_t bytes = width * height * (kBytesPerPixel + extra_bytes_per_pixel);
+  check_image_memory(where, bytes, memory_limit());
+  if (current_scope != nullptr) current_scope->reserve(bytes);
 }
 
 }  // namespace vitrail::image

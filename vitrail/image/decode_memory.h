@@ -5,17 +5,21 @@
 // A few bytes can announce an image of a gigabyte, so that many threads would exhaust the machine's memory.  The memory
 // of an image is known from its header, and is reserved before any pixel is allocated.
 #include <cstdint>
+#include <string>
 
 namespace vitrail::image {
 
-// The limit in bytes: 1 GiB until it is set.  Throws Error for a limit below 1.
+// The limit in bytes: until it is set, the smaller of 1 GiB and half of memory_limit().  Throws Error for a limit below
+// 1.
 void set_decode_memory(int64_t bytes);
 int64_t decode_memory();
 
 // While a scope exists, each image that its thread decodes waits until its memory fits below the limit together with
 // that of other threads' scopes; an image that needs more than the limit waits until it is alone.  The scope holds the
 // memory of the last image, so it must outlive that image's use, and its thread must not wait for other scopes.
-// Decoding outside of a scope is not limited.  A thread has at most one scope.
+// Decoding outside of a scope does not wait.  A thread has at most one scope.
+//
+// An image whose pixels need more than three quarters of memory_limit() is an Error wherever it is decoded.
 class DecodeMemoryScope {
  public:
   DecodeMemoryScope();
@@ -24,7 +28,7 @@ class DecodeMemoryScope {
   DecodeMemoryScope& operator=(const DecodeMemoryScope&) = delete;
 
  private:
-  friend void reserve_pixels(int64_t width, int64_t height, int64_t extra_bytes_per_pixel);
+  friend void reserve_pixels(const std::string& where, int64_t width, int64_t height, int64_t extra_bytes_per_pixel);
   void reserve(int64_t bytes);  // instead of what it holds
   void release();
 

@@ -102,7 +102,7 @@ Image decode_gif(Bytes bytes, const DecodeOptions& options, const std::string& w
   const int64_t height = std::max(file->SHeight, frame.Top + frame.Height);
   check_size(width, height, options.max_pixels, where);
   check_size(frame.Width, frame.Height, options.max_pixels, where);
-  reserve_pixels(width, height);
+  reserve_pixels(where, width, height);
   Image indices = make_image(width, height, 1);
   if (transparent > 0) std::fill(indices.pixels.begin(), indices.pixels.end(), static_cast<uint8_t>(transparent));
   read_rows(*file, indices, where);

@@ -121,7 +121,7 @@ Image decode_jpeg(Bytes bytes, const DecodeOptions& options, const std::string& 
   const int64_t width = reader.info.image_width, height = reader.info.image_height;
   check_size(width, height, options.max_pixels, where);
   // With several scans libjpeg holds the coefficients of the whole image, 16 bits each.
-  reserve_pixels(width, height, jpeg_has_multiple_scans(&reader.info) ? 2 * reader.info.num_components : 0);
+  reserve_pixels(where, width, height, jpeg_has_multiple_scans(&reader.info) ? 2 * reader.info.num_components : 0);
   Image image = make_image(width, height, reader.info.num_components);
   if (!read_jpeg_pixels(reader, image.pixels.data(), static_cast<size_t>(image.row_bytes()))) {
     throw Error(where, "a complete JPEG image", reader.message);

@@ -116,7 +116,7 @@ Image decode_png(Bytes bytes, const DecodeOptions& options, const std::string& w
   reader.left = bytes;
   if (!read_header(reader)) throw Error(where, "a complete PNG image", reader.message);
   check_size(reader.width, reader.height, options.max_pixels, where);
-  reserve_pixels(reader.width, reader.height);
+  reserve_pixels(where, reader.width, reader.height);
   const bool color = (reader.color_type & PNG_COLOR_MASK_COLOR) != 0;
   const bool indexed = reader.color_type == PNG_COLOR_TYPE_PALETTE;
   const bool wide_grey = reader.color_type == PNG_COLOR_TYPE_GRAY && reader.depth == 16;

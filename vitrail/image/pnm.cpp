@@ -143,7 +143,7 @@ Image decode_pnm(Bytes bytes, const DecodeOptions& options, const std::string& w
   PnmReader reader(bytes, where);
   const PnmHeader header = read_header(reader, std::to_integer<int>(bytes[1]) - '0');
   check_size(header.width, header.height, options.max_pixels, where);
-  reserve_pixels(header.width, header.height);
+  reserve_pixels(where, header.width, header.height);
   check_bytes(header, bytes, reader);
   Image image = header.is_bitmap() ? read_bitmap(reader, header) : read_samples(reader, header);
   if (header.channels() == 1 && header.max > 255) check_clamped_grey(image, where);

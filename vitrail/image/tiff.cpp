@@ -283,7 +283,7 @@ Image decode_tiff(Bytes bytes, const DecodeOptions& options, const std::string& 
   check_size(layout.width, layout.height, options.max_pixels, where);
   check_size(layout.block_width, layout.block_height, options.max_pixels, where);
   constexpr int64_t kRasterBytes = 4;  // libtiff's conversion, or a strip that is the whole image
-  reserve_pixels(layout.width, layout.height, kRasterBytes);
+  reserve_pixels(where, layout.width, layout.height, kRasterBytes);
   if (layout.photometric == PHOTOMETRIC_YCBCR && layout.compression == COMPRESSION_JPEG) {
     TIFFSetField(file.get(), TIFFTAG_JPEGCOLORMODE, JPEGCOLORMODE_RGB);
     layout.photometric = PHOTOMETRIC_RGB;

@@ -73,11 +73,11 @@ Image decode_webp(Bytes bytes, const DecodeOptions& options, const std::string& 
   if (features.has_animation) {
     const AnimationFrame frame = first_frame(bytes, where);
     check_size(frame.canvas_width, frame.canvas_height, options.max_pixels, where);
-    reserve_pixels(frame.canvas_width, frame.canvas_height, kArgbBytes);
+    reserve_pixels(where, frame.canvas_width, frame.canvas_height, kArgbBytes);
     image = make_image(frame.canvas_width, frame.canvas_height, 3);  // black around the frame
     decode_still(frame.data, image, frame.left, frame.top, where);
   } else {
-    reserve_pixels(features.width, features.height, kArgbBytes);
+    reserve_pixels(where, features.width, features.height, kArgbBytes);
     image = make_image(features.width, features.height, 3);
     decode_still(bytes, image, 0, 0, where);
   }

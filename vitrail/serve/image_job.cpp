@@ -57,7 +57,6 @@ class RunningJob : public std::enable_shared_from_this<RunningJob> {
   }
 
   image::Image decoded(size_t i, std::span<const std::byte> bytes) {
-    const image::DecodeMemoryScope memory;
     image::DecodeOptions options = job_.decode;
     options.mode = job_.model->loaded().color_mode();
     image::Image image = image::decode(bytes, options, images_[i].name);
@@ -90,6 +89,7 @@ class RunningJob : public std::enable_shared_from_this<RunningJob> {
   Tensor preprocessed(size_t i) {
     if (images_[i].input.defined()) return images_[i].input;
     const std::string bytes = std::move(images_[i].bytes);
+    const image::DecodeMemoryScope memory;  // also for the image while it is read
     image::Image photo = decoded(i, std::as_bytes(std::span(bytes)));
     Tensor input = job_.model->loaded().input_of(photo);
     if (job_.request->keeps_photo()) outcomes_[i].item.photo = std::move(photo);
@@ -117,6 +117,7 @@ class RunningJob : public std::enable_shared_from_this<RunningJob> {
     const auto bytes = std::as_bytes(std::span(images_[i].bytes));
     key_ = str(job_.model->number(), job_.decode.apply_exif ? " exif " : " ", sha256(bytes));
     encoding_ = call_->engine().embeddings.find(key_);
+    const image::DecodeMemoryScope memory;
     tasks::Item& item = outcomes_[i].item;
     if (!encoding_ || job_.render || job_.request->keeps_photo()) item.photo = decoded(i, bytes);
     images_[i].bytes = {};

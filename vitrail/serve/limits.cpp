@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/serve/limits.h"
 
+#include <algorithm>
+
 #include "vitrail/base/error.h"
 #include "vitrail/base/fields.h"
 #include "vitrail/base/text.h"
@@ -28,6 +30,15 @@ void describe_limits(Fields& f, Limits& l) {
   f.number("request_seconds", l.request_seconds, kSeconds);
   f.number("exit_seconds", l.exit_seconds, kSeconds);
   f.integer("embedding_bytes", l.embedding_bytes, 1, kMaxCount);
+}
+
+Limits limits_within(int64_t memory) {
+  constexpr int64_t kBytesPerPixel = 6;  // a decoded image and one conversion of it
+  Limits limits;
+  limits.buffered_bytes = std::min(limits.buffered_bytes, static_cast<size_t>(memory / 4));
+  limits.embedding_bytes = std::min(limits.embedding_bytes, static_cast<size_t>(memory / 16));
+  limits.pixels = std::min(limits.pixels, memory / 2 / kBytesPerPixel);
+  return limits;
 }
 
 void set_limit(Limits& limits, const std::string& name, const std::string& value) {

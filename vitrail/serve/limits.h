@@ -34,6 +34,10 @@ struct Limits {
 
 void describe_limits(Fields& fields, Limits& limits);
 
+// The defaults of a server that may have this many bytes of memory (base/memory_limit.h): with less than 4 GiB,
+// buffered_bytes is a quarter of it, embedding_bytes a sixteenth, and pixels as many as can be decoded in half of it.
+Limits limits_within(int64_t memory);
+
 // Sets a limit by its name: "body-bytes".  Throws Error for another name, and for a value that is not a positive
 // number.
 void set_limit(Limits& limits, const std::string& name, const std::string& value);

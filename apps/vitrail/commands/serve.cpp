@@ -11,6 +11,7 @@
 #include "apps/vitrail/shell/usage_errors.h"
 #include "vitrail/base/env_internal.h"
 #include "vitrail/base/error.h"
+#include "vitrail/base/memory_limit.h"
 #include "vitrail/base/read_file.h"
 #include "vitrail/serve/server.h"
 
@@ -46,6 +47,7 @@ std::string api_key(const ServeCommandOptions& options) {
 
 serve::ServeOptions server_options(const ServeCommandOptions& options, const GlobalOptions& global) {
   serve::ServeOptions server = options.server;
+  server.limits = serve::limits_within(memory_limit());
   for (const std::string& model : options.models) server.models.push_back(model_source(model));
   server.model = session_options_of(ModelOptions{}, global);
   server.api_key = api_key(options);

@@ -15,10 +15,10 @@ namespace vitrail::app {
 
 // Options of the program.  They may appear before or after the subcommand.
 struct GlobalOptions {
-  int threads = 0;               // 0: all cores available to the process
-  std::string precision;         // empty: int8 for an int8 model, else fp32
-  int64_t decode_memory = 1024;  // in MiB, for the images of all decoding threads
-  int64_t max_memory = 0;        // in MiB, of the process; 0: no limit
+  int threads = 0;            // 0: all cores available to the process
+  std::string precision;      // empty: int8 for an int8 model, else fp32
+  int64_t decode_memory = 0;  // in MiB, for the images of all decoding threads; 0: the default
+  int64_t max_memory = 0;     // in MiB, of the process; 0: no limit
   bool quiet = false;
   std::string command_line;  // as it was given, for records of a run
 };

@@ -94,7 +94,7 @@ void AppendOnlyFile::write(const std::string& bytes) {
 }
 
 uint64_t AppendOnlyFile::sync() const {
-  if (::fsync(file_) != 0) throw failure(path_, "sync failed");
+  if (!sync_file(file_)) throw failure(path_, "sync failed");
   return size_;
 }
 
