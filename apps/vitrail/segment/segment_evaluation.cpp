@@ -55,7 +55,7 @@ int evaluate_segmentation(const NamedModel& model, const EvalCommandOptions& opt
   Progress progress("images", static_cast<size_t>(dataset->size()), global.quiet);
   const sam::MaskEvaluation result =
       sam::evaluate_masks(predictor, *dataset,
-                          {.exif = options.exif,
+                          {.exif = options.images.exif,
                            .unreadable = [](const std::string& message) { print_error(message); },
                            .progress = [&](int64_t, int64_t) { progress.step(); }});
   print_result(result, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(),
