@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each field of a recipe: its member, and the values that it takes.
 #include <functional>
+#include <set>
 
 #include "tests/train/segment_fixture.h"
+#include "vitrail/base/fields.h"
+#include "vitrail/train/recipe/recipe_overrides_internal.h"
 
 namespace vitrail::train {
 namespace {
@@ -16,9 +19,9 @@ struct RecipeField {
   std::function<bool(const Recipe&)> is_set;
 };
 
-TEST(RecipeFields, SetTheMembersOfTheirNames) {
+std::vector<RecipeField> recipe_fields() {
   using Filter = image::Filter;
-  const std::vector<RecipeField> fields{
+  return {
       {"model.architecture=cifar_vit_d192", [](auto& r) { return r.model.architecture == "cifar_vit_d192"; }},
       {"model.positions=sincos2d", [](auto& r) { return r.model.positions == "sincos2d"; }},
       {R"(model.mimetic={"qk_noise": 0.1})", [](auto& r) { return r.model.mimetic->qk_noise == 0.1; }},
@@ -36,6 +39,7 @@ TEST(RecipeFields, SetTheMembersOfTheirNames) {
       {"data.train_split=t", [](auto& r) { return r.data.train_split == "t"; }},
       {"data.val_split=v", [](auto& r) { return r.data.val_split == "v"; }},
       {"data.test_split=s", [](auto& r) { return r.data.test_split == "s"; }},
+      {R"(data={"train": "x", "folds": 3, "fold": 2})", [](auto& r) { return r.data.folds == 3 && r.data.fold == 2; }},
       {"data.holdout=5", [](auto& r) { return r.data.holdout == 5; }},
       {"data.holdout_seed=6", [](auto& r) { return r.data.holdout_seed == 6; }},
       {"data.preset=cifar10", [](auto& r) { return r.data.preset == "cifar10"; }},
@@ -154,7 +158,10 @@ TEST(RecipeFields, SetTheMembersOfTheirNames) {
       {"validate_every=2", [](auto& r) { return r.validate_every == 2; }},
       {"patience=3", [](auto& r) { return r.patience == 3; }},
       {"log_every=4", [](auto& r) { return r.log_every == 4; }}};
-  for (const auto& [setting, is_set] : fields) {
+}
+
+TEST(RecipeFields, SetTheMembersOfTheirNames) {
+  for (const auto& [setting, is_set] : recipe_fields()) {
     const Recipe recipe = recipe_of_setting(setting);
     EXPECT_TRUE(is_set(recipe)) << setting;
     EXPECT_TRUE(is_set(parse_recipe(write_recipe(recipe), "r.json"))) << setting << ", written and read";
@@ -182,28 +189,52 @@ TEST(RecipeFields, OfRandomResizedCropsSetTheirMembers) {
             (Filters{image::Filter::bilinear, image::Filter::bicubic}));
 }
 
+std::vector<RecipeField> segment_fields() {
+  return {{"segment.image_size=64", [](auto& r) { return segment_of(r).image_size == 64; }},
+          {"segment.train_encoder=false", [](auto& r) { return !segment_of(r).train_encoder; }},
+          {"segment.window=1", [](auto& r) { return segment_of(r).window == 1; }},
+          {"segment.global_every=5", [](auto& r) { return segment_of(r).global_every == 5; }},
+          {"segment.decoder_dim=48", [](auto& r) { return segment_of(r).decoder_dim == 48; }},
+          {"segment.decoder_depth=3", [](auto& r) { return segment_of(r).decoder_depth == 3; }},
+          {"segment.decoder_mlp=65", [](auto& r) { return segment_of(r).decoder_mlp == 65; }},
+          {"segment.prompts=6", [](auto& r) { return segment_of(r).prompts == 6; }},
+          {"segment.rounds=7", [](auto& r) { return segment_of(r).rounds == 7; }},
+          {"segment.box_share=0.1", [](auto& r) { return segment_of(r).box_share == 0.1; }},
+          {"segment.focal_weight=0.2", [](auto& r) { return segment_of(r).focal_weight == 0.2; }},
+          {"segment.dice_weight=0.3", [](auto& r) { return segment_of(r).dice_weight == 0.3; }},
+          {"segment.iou_weight=0.4", [](auto& r) { return segment_of(r).iou_weight == 0.4; }},
+          {"segment.focal_alpha=0.5", [](auto& r) { return segment_of(r).focal_alpha == 0.5; }},
+          {"segment.focal_gamma=1.5", [](auto& r) { return segment_of(r).focal_gamma == 1.5; }},
+          {"segment.cache=c", [](auto& r) { return segment_of(r).cache == "c"; }}};
+}
+
 TEST(RecipeFields, OfSegmentationSetTheMembersOfTheirNames) {
-  const std::vector<RecipeField> fields{
-      {"segment.image_size=64", [](auto& r) { return segment_of(r).image_size == 64; }},
-      {"segment.train_encoder=false", [](auto& r) { return !segment_of(r).train_encoder; }},
-      {"segment.window=1", [](auto& r) { return segment_of(r).window == 1; }},
-      {"segment.global_every=5", [](auto& r) { return segment_of(r).global_every == 5; }},
-      {"segment.decoder_dim=48", [](auto& r) { return segment_of(r).decoder_dim == 48; }},
-      {"segment.decoder_depth=3", [](auto& r) { return segment_of(r).decoder_depth == 3; }},
-      {"segment.decoder_mlp=65", [](auto& r) { return segment_of(r).decoder_mlp == 65; }},
-      {"segment.prompts=6", [](auto& r) { return segment_of(r).prompts == 6; }},
-      {"segment.rounds=7", [](auto& r) { return segment_of(r).rounds == 7; }},
-      {"segment.box_share=0.1", [](auto& r) { return segment_of(r).box_share == 0.1; }},
-      {"segment.focal_weight=0.2", [](auto& r) { return segment_of(r).focal_weight == 0.2; }},
-      {"segment.dice_weight=0.3", [](auto& r) { return segment_of(r).dice_weight == 0.3; }},
-      {"segment.iou_weight=0.4", [](auto& r) { return segment_of(r).iou_weight == 0.4; }},
-      {"segment.focal_alpha=0.5", [](auto& r) { return segment_of(r).focal_alpha == 0.5; }},
-      {"segment.focal_gamma=1.5", [](auto& r) { return segment_of(r).focal_gamma == 1.5; }},
-      {"segment.cache=c", [](auto& r) { return segment_of(r).cache == "c"; }}};
-  for (const auto& [setting, is_set] : fields) {
+  for (const auto& [setting, is_set] : segment_fields()) {
     const Recipe recipe = recipe_of_setting(setting, true);
     EXPECT_TRUE(is_set(recipe)) << setting;
     EXPECT_TRUE(is_set(parse_recipe(write_recipe(recipe), "r.json"))) << setting << ", written and read";
+  }
+}
+
+// The paths that a setting sets: of an object those of its fields.
+std::set<std::string> paths_of(const std::string& setting) {
+  const size_t equals = setting.find('=');
+  const std::string path = setting.substr(0, equals);
+  const auto value = nlohmann::json::parse(setting.substr(equals + 1), nullptr, false);
+  if (!value.is_object()) return {path};
+  std::set<std::string> paths;
+  for (const auto& item : value.items()) paths.insert(path + "." + item.key());
+  return paths;
+}
+
+TEST(RecipeFields, EachHasACaseAbove) {
+  std::set<std::string> paths{"objective", "loss.distillation.view_epochs"};  // in other tests
+  for (const auto& fields : {recipe_fields(), segment_fields()}) {
+    for (const RecipeField& field : fields) paths.merge(paths_of(field.setting));
+  }
+  for (const FieldRow& row : rows_of(describe_recipe, Recipe{.objective = "segment"})) {
+    const bool of_crop = row.name.starts_with("augment.random_resized_crop.");
+    EXPECT_TRUE(of_crop || paths.contains(row.name)) << row.name << ": add a case";
   }
 }
 

@@ -198,9 +198,9 @@ void add_embed(CLI::App& program, const GlobalOptions& global, Run& run) {
       ->required();
   add_field_options(*command, pipeline::describe_features, options->features, {"tokens", "layer", "no-norm"},
                     [text](CLI::Option& option) { option.excludes(text); });
-  command->add_option("--dtype", options->dtype, "Type of the values in an array: fp32 or fp16")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"fp32", "fp16"}));
+  add_field_options(*command, [options](Fields& f) {
+    f.choice({"dtype", "Type of the values in an array: fp32 or fp16"}, options->dtype, {"fp32", "fp16"});
+  });
   add_field_options(*command, pipeline::describe_features, options->features, {"normalize"});
   add_force_to(*command, options->force);
   options->images.add_to(*command);
