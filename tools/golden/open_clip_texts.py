@@ -52,7 +52,7 @@ def entity(draw):
     number = draw.choice([draw.randrange(0x100), draw.randrange(0x3000), draw.randrange(0x120000)])
     forms = [f"&{name}", f"&{name.upper()}", f"&amp;{name}", f"&amp;amp;{name}", f"&{name.rstrip(';')}", "&amp", "&lt;"]
     forms += [f"&#{number};", f"&#x{number:x};", f"&#{number}", f"&#X{number:X}", f"&amp;#{number};", "&#;", "&#x;"]
-    forms += [f"&{name.rstrip(';')}x;", "&#128512;", "&#55357;&#56832;", "&quot;", "&#39;", "&nbsp;", "&#59;", "&", "&&"]
+    forms += [f"&{name.rstrip(';')}x;", "&#128512;", "&#55357;&#56832;", "&quot;", "&#39;", "&nbsp;", "&#59;", "&"]
     return draw.choice(forms)
 
 
@@ -87,7 +87,8 @@ def controls(draw):
 def accents(draw):
     marks = [chr(c) for c in range(0x300, 0x330)]
     letters = "aeiounAEIOUNyzΑΣας"
-    return "".join(draw.choice([draw.choice(letters), draw.choice(marks), "&#769;"]) for _ in range(draw.randint(2, 12)))
+    parts = [draw.choice([draw.choice(letters), draw.choice(marks), "&#769;"]) for _ in range(draw.randint(2, 12))]
+    return "".join(parts)
 
 
 def mojibake(draw):

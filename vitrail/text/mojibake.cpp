@@ -206,7 +206,7 @@ std::u32string repair_parts(std::u32string_view text) {
       while (const size_t length = match_length(tables().utf8, text, end)) end += length;
     }
     const std::u32string part(text.substr(at, std::max<size_t>(end - at, 1)));
-    const bool shorter = part.size() < text.size();  // which ends the recursion
+    const bool shorter = part.size() < text.size();  // so that the recursion ends
     result += end > at && shorter && is_found(tables().bad, part) ? repair_mojibake(part) : part;
     at += part.size();
   }
