@@ -5,6 +5,7 @@
 #include "tests/apps/cli_fixture.h"
 #include "tests/support/golden.h"
 #include "vitrail/base/npy.h"
+#include "vitrail/base/read_file.h"
 #include "vitrail/pipeline/dual_model.h"
 
 namespace vitrail::testing {
@@ -86,7 +87,10 @@ TEST(ZeroShot, LabelsMayBeAnyKindOfFile) {
                                      "cat\r\n\r\ndog";
   std::ofstream(folder / "cr.txt") << "cat\rdog\r";
   for (const char* name : {"l.json", "l.txt", "cr.txt"}) EXPECT_EQ(labels_from((folder / name).string()), "cat|dog");
-  for (const std::string labels : {"absent.txt", "names/absent.json", "-"})
+  EXPECT_EQ(labels_from(R"(["cat", "dog"])"), "cat|dog");
+  EXPECT_EQ(labels_from(R"({"1": "dog", "0": "cat"})"), "cat|dog");
+  EXPECT_TRUE(contains(labels_from("[cat, dog]"), "--labels: expected a file, or JSON")) << labels_from("[cat, dog]");
+  for (const std::string labels : {"absent.txt", "names/absent.json"})
     EXPECT_TRUE(contains(labels_from(labels), labels + ": expected a text file")) << labels_from(labels);
   EXPECT_TRUE(contains(labels_from("/dev/null"), "expected at least one name, got none"));
   EXPECT_EQ(run_program({"embed", "-m", clip(), "--text", "absent.txt", "-o", folder / "x.npy"}).status, 1);
@@ -100,13 +104,66 @@ TEST(ZeroShot, OneLabelIsAWarning) {
 
 TEST(EmbedText, RowsAreTheTextsEmbeddings) {
   const fs::path texts = scratch_folder() / "texts.txt", output = scratch_folder() / "texts.npy";
-  std::ofstream(texts) << "a photo of a cat\n\nthe dog\n";
+  std::ofstream(texts) << "a photo of a cat\nthe dog\n";
   const ProgramResult result = run_program({"embed", "-m", clip(), "--text", texts, "-o", output, "--normalize"});
   ASSERT_EQ(result.status, 0) << result.err;
   const NpyArray rows = read_npy(output);
   ASSERT_EQ(rows.shape, (std::vector<int64_t>{2, 10}));
   const Tensor want = DualModel(clip()).embed_texts({"a photo of a cat", "the dog"});
   for (int64_t i = 0; i < 20; ++i) EXPECT_NEAR(rows.f32[static_cast<size_t>(i)], want.data<float>()[i], 1e-6);
+}
+
+// Row i is line i in each kind of output, from a file and from standard input.
+TEST(EmbedText, ABlankLineHasARowOfItsOwn) {
+  const fs::path folder = scratch_folder();
+  const std::string lines =
+      "\xef\xbb\xbf"
+      "a cat\n\r\n \nthe dog\n\n";
+  std::ofstream(folder / "texts.txt") << lines;
+  const Tensor want = DualModel(clip()).embed_texts({"a cat", "the dog"}, false);
+  const auto expect_rows = [&](const std::string& text, const fs::path& output, const std::string& input) {
+    const ProgramResult result = run_program({"embed", "-m", clip(), "--text", text, "-o", output, "--force"}, input);
+    ASSERT_EQ(result.status, 0) << result.err;
+    EXPECT_TRUE(contains(result.err, "3 blank lines, whose rows are NaN")) << result.err;
+    if (output.extension() != ".npy") return;
+    const NpyArray rows = read_npy(output);
+    ASSERT_EQ(rows.shape, (std::vector<int64_t>{5, 10}));
+    for (size_t row = 0; row < 5; ++row) {
+      const bool blank = row != 0 && row != 3;
+      for (size_t i = 0; i < 10; ++i) {
+        const float got = rows.f32[row * 10 + i];
+        EXPECT_EQ(std::isnan(got), blank) << row;
+        if (blank) continue;
+        EXPECT_NEAR(got, want.data<float>()[(row == 0 ? 0 : 10) + i], 1e-6);
+      }
+    }
+  };
+  expect_rows((folder / "texts.txt").string(), folder / "rows.npy", "");
+  expect_rows("-", folder / "rows.npy", lines);
+  expect_rows("-", folder / "rows.csv", lines);
+  const std::string table = read_text_file(folder / "rows.csv");
+  EXPECT_EQ(std::ranges::count(table, '\n'), 6) << table;
+  EXPECT_TRUE(contains(run_program({"embed", "-m", clip(), "--text", "-", "-o", folder / "x.npy"}, "\n\n").err,
+                       "expected at least one line of text, got none"));
+}
+
+// One default template everywhere: the labels are the texts.
+TEST(ZeroShot, TheDefaultTemplateIsTheLabel) {
+  const fs::path root = scratch_folder(), image = image_folder(1) / "a.png";
+  fs::create_directories(root / "cat");
+  fs::create_directories(root / "dog");
+  fs::copy_file(image, root / "cat" / "a.png");
+  const auto out = [&](std::vector<std::string> arguments, const std::vector<std::string>& more) {
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_program(arguments).out;
+  };
+  const std::vector<std::string> zeroshot{"zeroshot", "-m", clip(), image.string(), "--labels", "cat,dog"};
+  const std::vector<std::string> eval{"eval",          "-m",         clip(), root.string(), "--zeroshot",
+                                      "--predictions", "/dev/stdout"};
+  for (const auto& command : {zeroshot, eval}) {
+    EXPECT_EQ(out(command, {}), out(command, {"--template", "{}"}));
+    EXPECT_NE(out(command, {}), out(command, {"--template", "a photo of a {}"}));
+  }
 }
 
 TEST(EmbedText, NeedsTextsOrImagesButNotBoth) {
@@ -160,7 +217,7 @@ TEST(ConvertDual, WhatItsFormCannotHaveLeavesTheImageTowerAndSaysWhy) {
 TEST(EvalZeroShot, AccuracyIsThatOfTheLargestProbability) {
   const fs::path root = scratch_folder(), images = image_folder(4);
   const DualModel model(clip());
-  const Tensor labels = model.embed_labels({"cat", "dog"}, {"a photo of a {}"});
+  const Tensor labels = model.embed_labels({"cat", "dog"});
   int right = 0;
   for (int i = 0; i < 4; ++i) {
     const fs::path file = images / (std::string(1, static_cast<char>('a' + i)) + ".png");

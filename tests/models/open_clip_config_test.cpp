@@ -5,6 +5,7 @@
 #include "tests/support/errors.h"
 #include "tests/support/messages.h"
 #include "vitrail/models/config_formats_internal.h"
+#include "vitrail/models/load.h"
 
 namespace vitrail::models {
 namespace {
@@ -54,6 +55,28 @@ TEST(OpenClipConfig, AbsentFieldsHaveItsDefaults) {
   EXPECT_EQ(config.text->loss, DualLoss::softmax);
   EXPECT_FALSE(config.text->class_token);
   EXPECT_EQ(config.preprocessing.input_size, (Pair{224, 224}));
+}
+
+// A file of model_configs/ has no model_cfg around it.
+TEST(OpenClipConfig, MayBeAModelAlone) {
+  const char* const towers = R"("embed_dim": 24, "vision_cfg": {"width": 128}, "text_cfg": {"layers": 3}})";
+  const ModelConfig config = parse_model_config(std::string("{") + towers, "", "file");
+  EXPECT_EQ(config.vit.embed_dim, 128);
+  EXPECT_EQ(config.vit.num_classes, 24);
+  EXPECT_EQ(config.text->depth, 3);
+  EXPECT_EQ(config.preprocessing.mean, (std::vector<double>{0.48145466, 0.4578275, 0.40821073}));
+  EXPECT_ERROR(error_of([] { parse_model_config(R"({"vision_cfg": {}, "text_cfg": {"layers": "x"}})", "", "file"); }),
+               "file: text_cfg: layers", "string");
+}
+
+// All names of OpenCLIP are known: other architectures than Vision Transformers are errors that say so.
+TEST(OpenClipConfig, HasTheNamesOfOpenClip) {
+  const ModelConfig base = read_config("ViT-B-32");
+  EXPECT_EQ(base.vit.patch_size, (Pair{32, 32}));
+  EXPECT_EQ(base.text->vocab_size, 49408);
+  EXPECT_EQ(read_config("ViT-SO400M-14-SigLIP-384").text->cleaning, TextCleaning::canonicalize);
+  EXPECT_ERROR(error_of([] { read_config("RN50"); }), "RN50: vision_cfg: layers", "the stages of a ResNet");
+  EXPECT_FALSE(open_clip_model("vit-b-32"));
 }
 
 TEST(OpenClipConfig, FieldsOfItsOwnTowerAreRead) {
@@ -131,8 +154,7 @@ TEST(OpenClipConfig, OptionsThatAreNotSupportedMayHaveTheirDefaults) {
                                                        option, ": expected false, got true"));
     }
   }
-  EXPECT_ERROR(error_of([] { open_clip("", R"("ls_init_value": 0.5)"); }), "file: model_cfg: text_cfg: ls_init_value",
-               "0.5");
+  EXPECT_EQ(open_clip("", R"("ls_init_value": 0.5)").text->init_values, 0.5);
   EXPECT_ERROR(error_of([] { open_clip("", R"("final_ln_after_pool": true)"); }),
                "file: model_cfg: text_cfg: final_ln_after_pool", "true");
   EXPECT_ERROR(error_of([] { open_clip(R"("pool_type": "argmax")"); }), "file: model_cfg: vision_cfg: pool_type",

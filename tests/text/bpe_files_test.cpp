@@ -68,6 +68,28 @@ TEST(VocabAndMerges, AMergeIsTwoTokens) {
   }
 }
 
+// transformers' files of a tokenizer without tokenizer.json.
+TEST(VocabAndMerges, AddedTokensAreBesideThem) {
+  const fs::path decoder = files_with("a b</w>\n"), older = files_with("a b</w>\n");
+  const Json token{{"content", "<x>"}, {"normalized", false}, {"lstrip", false}, {"special", true}};
+  Json normalized = token;
+  normalized["content"] = "<B>";
+  normalized["normalized"] = true;
+  std::ofstream(decoder / "tokenizer_config.json") << Json{{"added_tokens_decoder", {{"8", token}, {"9", normalized}}}};
+  std::ofstream(older / "added_tokens.json") << R"({"<x>": 8, "<B>": 9})";
+  std::ofstream(older / "special_tokens_map.json") << R"({"additional_special_tokens": ["<x>"]})";
+  for (const fs::path& folder : {decoder, older}) {
+    const auto tokenizer = open_tokenizer(folder);
+    EXPECT_EQ(tokenizer->vocab_size(), 10);
+    EXPECT_EQ(tokenizer->encode("ab<x>b <B><b>", 77), (std::vector<int64_t>{6, 4, 8, 3, 9, 9, 7})) << folder;
+    EXPECT_EQ(tokenizer->encode("<|endoftext|>", 77), (std::vector<int64_t>{6, 7, 7})) << "listed nowhere";
+  }
+  std::ofstream(older / "added_tokens.json") << R"({"a": 8})";
+  EXPECT_TRUE(contains(error_of([&] { open_tokenizer(older); }), "one id for each token"));
+  std::ofstream(decoder / "tokenizer_config.json") << R"({"added_tokens_decoder": {"x": {"content": "<x>"}}})";
+  EXPECT_TRUE(contains(error_of([&] { open_tokenizer(decoder); }), "content and id of each token"));
+}
+
 TEST(SimpleVocab, HasAtMostTheMergesOfOpenAi) {
   const fs::path folder = testing::scratch_folder();
   {

@@ -38,10 +38,9 @@ vitrail_status* vitrail_zeroshot(const vitrail_model* model, const vitrail_image
                                  size_t num_templates, vitrail_tensor** probabilities) {
   return guarded([&] {
     required(probabilities, "probabilities");
-    std::vector<std::string> around = strings_of(templates, num_templates, "templates");
-    if (around.empty()) around.emplace_back("{}");
     const vitrail::DualModel& dual = dual_of(model);
-    const vitrail::Tensor texts = dual.embed_labels(strings_of(labels, num_labels, "labels"), around);
+    const vitrail::Tensor texts =
+        dual.embed_labels(strings_of(labels, num_labels, "labels"), strings_of(templates, num_templates, "templates"));
     const vitrail::Tensor logits = dual.logits(dual.embed_images(views_of(images, count)), texts);
     *probabilities = new_tensor(dual.probabilities(logits));
   });

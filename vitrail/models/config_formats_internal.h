@@ -2,7 +2,9 @@
 #pragma once
 // Readers of the formats of config.json.  All throw Error naming the field's path.
 #include <filesystem>
+#include <optional>
 
+#include "vitrail/base/embedded_file_internal.h"
 #include "vitrail/models/json_fields_internal.h"
 #include "vitrail/models/model_config.h"
 
@@ -18,9 +20,14 @@ const VisionTransformerConfig& registered_config(const std::string& architecture
 ModelConfig read_huggingface_config(const Json& json, const Json& preprocessor, const std::string& where,
                                     const std::string& preprocessor_where);
 
-// OpenCLIP's open_clip_config.json: model_cfg with vision_cfg and text_cfg, and preprocess_cfg.
+// OpenCLIP's open_clip_config.json: model_cfg with vision_cfg and text_cfg, and preprocess_cfg.  Or a file of its
+// model_configs/, which is a model_cfg alone.
 bool is_open_clip(const JsonFields& file);
 ModelConfig read_open_clip_config(const Json& json, const std::string& where);
+// open_clip_models.json: OpenCLIP's model_configs/, by their names.
+std::span<const EmbeddedFile> open_clip_models();
+// The model_cfg of one of OpenCLIP's names, such as "ViT-B-32".
+std::optional<std::string> open_clip_model(const std::string& name);
 
 // preprocessor_config.json of a folder, or its form in the processor_config.json of transformers 5, which comes first
 // there too.  Empty without either.

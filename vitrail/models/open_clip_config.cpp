@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// OpenCLIP's open_clip_config.json.  Absent fields have the defaults of CLIPVisionCfg and CLIPTextCfg
-// (open_clip/model.py); options that vitrail lacks are refused.
+// OpenCLIP's open_clip_config.json and model_configs/.  Absent fields have the defaults of CLIPVisionCfg and
+// CLIPTextCfg (open_clip/model.py); options that vitrail lacks are refused.
 #include <algorithm>
 
 #include "vitrail/base/error.h"
@@ -159,7 +159,7 @@ int64_t projected_width(const JsonFields& fields, int64_t text_width, int64_t em
 
 TextTransformerConfig read_text(const JsonFields& fields, bool quick_gelu, int64_t embed_dim) {
   require_plain_blocks(fields);
-  require_defaults(fields, {{"ls_init_value", nullptr}, {"final_ln_after_pool", false}});
+  require_defaults(fields, {{"final_ln_after_pool", false}});
   TextTransformerConfig text;
   JsonFields::assign(text.vocab_size, fields.integer("vocab_size"));
   JsonFields::assign(text.context_length, fields.integer("context_length"));
@@ -169,6 +169,7 @@ TextTransformerConfig read_text(const JsonFields& fields, bool quick_gelu, int64
   text.mlp_hidden = mlp_hidden_of(fields, text.embed_dim);
   text.act_layer = activation_of(fields, quick_gelu);
   text.norm_eps = norm_eps_of(fields);
+  text.init_values = fields.number("ls_init_value");
   text.causal = !fields.boolean("no_causal_mask").value_or(false);
   text.projection_bias = fields.boolean("proj_bias").value_or(false);
   text.class_token = fields.boolean("embed_cls").value_or(false);
@@ -198,10 +199,18 @@ Preprocessing read_preprocessing(const JsonFields& fields, const VisionTransform
 
 }  // namespace
 
-bool is_open_clip(const JsonFields& file) { return file.has("model_cfg"); }
+bool is_open_clip(const JsonFields& file) {
+  return file.has("model_cfg") || (file.has("vision_cfg") && file.has("text_cfg"));
+}
+
+std::optional<std::string> open_clip_model(const std::string& name) {
+  static const Json models = Json::parse(open_clip_models().front().text);
+  const auto found = models.find(name);
+  return found == models.end() ? std::nullopt : std::optional(found->dump());
+}
 
 ModelConfig read_open_clip_config(const Json& json, const std::string& where) {
-  const JsonFields file(json, where), model = file.nested("model_cfg");
+  const JsonFields file(json, where), model = file.has("model_cfg") ? file.nested("model_cfg") : file;
   for (const char* part : {"vision_cfg", "text_cfg"}) {
     if (!model.has(part)) throw Error(model.path(part), "the tower's options", "none");
   }

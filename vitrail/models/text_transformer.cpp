@@ -20,6 +20,7 @@ nn::BlockConfig block_config(const TextTransformerConfig& config) {
   block.mlp_hidden = config.mlp_hidden;
   block.activation = config.act_layer;
   block.norm_eps = config.norm_eps;
+  block.init_values = config.init_values;
   return block;
 }
 

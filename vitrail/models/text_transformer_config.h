@@ -2,6 +2,7 @@
 #pragma once
 // The text part of a dual model, one with an image tower and a text tower: CLIP, SigLIP.
 #include <cstdint>
+#include <optional>
 
 #include "vitrail/kernels/rowwise/activation.h"
 
@@ -26,7 +27,8 @@ struct TextTransformerConfig {
   int64_t mlp_hidden = 2048;
   kernels::Activation act_layer = kernels::Activation::quick_gelu;
   double norm_eps = 1e-5;
-  bool causal = true;  // a token attends to itself and to earlier ones
+  std::optional<double> init_values{};  // if set: LayerScale in the blocks
+  bool causal = true;                   // a token attends to itself and to earlier ones
   TextPool pool = TextPool::first_eos;
   int64_t eos_token_id = 49407;
   bool class_token = false;      // CoCa: a learned token behind the text is pooled; padding is masked

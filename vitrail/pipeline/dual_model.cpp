@@ -25,7 +25,9 @@ std::unique_ptr<text::Tokenizer> open_tokenizer(const models::OpenedModel& opene
   const models::TextTransformerConfig& config = *opened.config.text;
   std::unique_ptr<text::Tokenizer> tokenizer =
       text::open_tokenizer(path, config.simple_tokenizer ? text::ClipForm::open_clip : text::ClipForm::transformers);
-  if (tokenizer->vocab_size() != config.vocab_size) {
+  // The embedding may have rows of no token, which make its size a multiple of up to 128.
+  const int64_t padding = config.vocab_size - tokenizer->vocab_size();
+  if (padding != 0 && !(padding > 0 && padding < 128 && config.vocab_size % 8 == 0)) {
     throw Error(path.string(), str("the model's tokenizer, with ", config.vocab_size, " tokens"),
                 str("one with ", tokenizer->vocab_size(), ", of another model"));
   }
@@ -151,7 +153,7 @@ Tensor DualModel::embed_texts(const std::vector<std::string>& texts, bool l2_nor
 
 Tensor DualModel::embed_labels(const std::vector<std::string>& labels, const std::vector<std::string>& templates,
                                const ProgressCallback& progress) const {
-  if (templates.empty()) throw Error("templates", "at least one template", "none");
+  if (templates.empty()) return embed_labels(labels, {kDefaultTemplate}, progress);
   std::vector<std::string> texts;
   for (const std::string& label : labels) {
     for (const std::string& text : templates) texts.push_back(filled(text, label));

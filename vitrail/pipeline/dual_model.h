@@ -22,6 +22,7 @@ namespace vitrail {
 class DualModel {
  public:
   static constexpr size_t kTextsPerPass = 64;
+  static constexpr const char* kDefaultTemplate = "{}";  // the labels are the texts
 
   // files and options: as for Model.  tokenizer: a file or folder for text::open_tokenizer(), by default the model's
   // folder.  Throws Error also for an image model alone, and for a tokenizer that is not the model's.
@@ -39,8 +40,9 @@ class DualModel {
   Tensor embed_texts(const std::vector<std::string>& texts, bool l2_normalize = true, int64_t* tokens = nullptr,
                      const ProgressCallback& progress = {}) const;
   // An embedding for each label: the mean over the templates, "a photo of a {}", of embeddings of length 1, scaled to
-  // length 1 (Radford et al. 2021, section 3.1.4).  Each {} stands for the label.  Throws Error for a template without.
-  Tensor embed_labels(const std::vector<std::string>& labels, const std::vector<std::string>& templates,
+  // length 1 (Radford et al. 2021, section 3.1.4).  Each {} stands for the label.  Without templates it is
+  // kDefaultTemplate.  Throws Error for a template without {}.
+  Tensor embed_labels(const std::vector<std::string>& labels, const std::vector<std::string>& templates = {},
                       const ProgressCallback& progress = {}) const;
 
   // The cosine of each pair: images [B, D], texts [T, D] → [B, T].

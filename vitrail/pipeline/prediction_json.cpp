@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "vitrail/base/error.h"
+#include "vitrail/models/label_file_internal.h"
 #include "vitrail/pipeline/prediction_json_internal.h"
 
 namespace vitrail::pipeline {
@@ -43,6 +44,9 @@ std::vector<Prediction> best_labels(const Tensor& probabilities, const std::vect
 }
 
 std::vector<std::string> split_labels(const std::string& labels) {
+  const std::string text = trimmed(labels);
+  if ((text.starts_with('[') && text.ends_with(']')) || (text.starts_with('{') && text.ends_with('}')))
+    return models::parse_labels(text, "labels", 0);
   std::vector<std::string> names;
   for (size_t at = 0; at <= labels.size();) {
     const size_t comma = std::min(labels.find(',', at), labels.size());

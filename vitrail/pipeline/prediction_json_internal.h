@@ -23,7 +23,8 @@ std::string json_line(const nlohmann::ordered_json& object);
 // The `top` best labels of a row of probabilities, best first.
 std::vector<Prediction> best_labels(const Tensor& probabilities, const std::vector<std::string>& labels, int64_t top);
 
-// The names of "cat, dog", without the spaces around them.  Throws Error for an empty name.
+// The names of "cat, dog", without the spaces around them, or of JSON, as in a file of labels.  Throws Error for an
+// empty name, and for text in brackets that is no JSON.
 std::vector<std::string> split_labels(const std::string& labels);
 
 }  // namespace vitrail::pipeline

@@ -16,10 +16,12 @@ std::string_view without_space_at_end(std::string_view text) {
 
 }  // namespace
 
-AddedTokens::AddedTokens(const std::vector<AddedToken>& tokens, bool normalized) {
-  for (const AddedToken& token : tokens) {
-    if (token.normalized == normalized && !token.content.empty())
-      by_first_byte_[token.content.front()].push_back(token);
+AddedTokens::AddedTokens(const std::vector<AddedToken>& tokens, bool normalized,
+                         const std::function<std::string(std::string_view)>& normalize) {
+  for (AddedToken token : tokens) {
+    if (token.normalized != normalized || token.content.empty()) continue;
+    if (normalize) token.content = normalize(token.content);
+    by_first_byte_[token.content.front()].push_back(token);
   }
   for (auto& [first, list] : by_first_byte_) {
     std::ranges::stable_sort(list, std::greater<>(), [](const AddedToken& token) { return token.content.size(); });

@@ -2,6 +2,7 @@
 #pragma once
 // Tokens that a text contains literally, such as "<|endoftext|>": they are found before the text is split into words.
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -26,7 +27,9 @@ struct TextPart {
 // Immutable.
 class AddedTokens {
  public:
-  AddedTokens(const std::vector<AddedToken>& tokens, bool normalized);  // those that have this flag
+  // Those that have the flag; normalize: what the text in which they are found has undergone, if any.
+  AddedTokens(const std::vector<AddedToken>& tokens, bool normalized,
+              const std::function<std::string(std::string_view)>& normalize = {});
   // The parts of `text` in order.  None is empty.  Of several tokens at a place, the longest is taken.
   std::vector<TextPart> split(std::string_view text) const;
 

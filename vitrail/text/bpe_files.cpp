@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <sstream>
 
 #include "vitrail/base/error.h"
+#include "vitrail/base/file_lookup_internal.h"
 #include "vitrail/base/gzip_internal.h"
 #include "vitrail/base/read_file.h"
 #include "vitrail/base/utf8_internal.h"
@@ -72,8 +74,37 @@ void add_to_vocabulary(BpeFile& file, const std::string& where) {
 void add_special_tokens(BpeFile& file) {
   for (const char* token : {"<|startoftext|>", "<|endoftext|>"}) {
     const auto id = file.vocabulary.find(token);
-    if (id != file.vocabulary.end()) file.added.push_back({token, id->second, false});
+    if (id != file.vocabulary.end() && std::ranges::find(file.added, token, &AddedToken::content) == file.added.end())
+      file.added.push_back({token, id->second, false});
   }
+}
+
+Json read_if_present(const fs::path& file) { return is_present(file) ? read_json(file) : Json(); }
+
+// "additional_special_tokens": texts, or objects with one.
+bool is_special(const Json& config, const std::string& token) {
+  const Json& list = member(config, "additional_special_tokens");
+  return std::ranges::any_of(list, [&](const Json& item) { return item == token || member(item, "content") == token; });
+}
+
+// The added tokens beside a vocabulary as a list like that of tokenizer.json.  Those of added_tokens.json, which older
+// programs wrote, are found in the normalised text unless they are special.
+Json added_tokens_beside(const fs::path& folder) {
+  const Json config = read_if_present(folder / "tokenizer_config.json");
+  Json list = Json::array();
+  for (const auto& [id, token] : member(config, "added_tokens_decoder").items()) {
+    Json& added = list.emplace_back(token);
+    if (added.is_object() && id.size() < 10 && id.find_first_not_of("0123456789") == id.npos)
+      added["id"] = std::stol(id);
+  }
+  if (!list.empty()) return list;
+  const Json map = read_if_present(folder / "special_tokens_map.json");
+  const Json ids = read_if_present(folder / "added_tokens.json");
+  for (const auto& [token, id] : ids.items()) {
+    const bool special = is_special(config, token) || is_special(map, token);
+    list.push_back({{"content", token}, {"id", id}, {"normalized", !special}});
+  }
+  return list;
 }
 
 }  // namespace
@@ -111,6 +142,9 @@ BpeFile read_vocab_and_merges(const fs::path& vocab, const fs::path& merges) {
   for (const std::string& line : lines_of(read_text_file(merges, kMaxTokenizerBytes))) {
     file.merges.push_back(merge_of(line, merges.string()));
   }
+  const std::string where = vocab.string() + ": the added tokens beside it";
+  file.added = added_tokens_of(added_tokens_beside(vocab.parent_path()), where);
+  add_to_vocabulary(file, where);
   add_special_tokens(file);
   return file;
 }

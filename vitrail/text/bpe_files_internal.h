@@ -25,7 +25,8 @@ struct BpeFile {
 // All throw Error naming the file for one that is malformed.
 // tokenizer.json of Hugging Face's tokenizers; Error for a model other than BPE.
 BpeFile read_tokenizer_json(const nlohmann::json& json, const std::string& where);
-// vocab.json {token: id} and merges.txt, a merge per line.
+// vocab.json {token: id} and merges.txt, a merge per line, with the added tokens of the files beside them:
+// "added_tokens_decoder" of tokenizer_config.json, else added_tokens.json {token: id}.
 BpeFile read_vocab_and_merges(const std::filesystem::path& vocab, const std::filesystem::path& merges);
 // OpenAI's and OpenCLIP's bpe_simple_vocab_16e6.txt, also compressed by gzip: merges alone.  The first 48,894
 // are used.

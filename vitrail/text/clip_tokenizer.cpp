@@ -42,7 +42,7 @@ std::u32string single_spaces(std::u32string_view text) {
   return result;
 }
 
-std::u32string normalize(std::string_view text) { return lower_each(single_spaces(nfc(code_points(text)))); }
+std::string normalize(std::string_view text) { return to_utf8(lower_each(single_spaces(nfc(code_points(text))))); }
 
 // The pattern has these as words, so that what follows them is another word.
 size_t special_length(std::u32string_view text, const Words& words) {
@@ -71,7 +71,7 @@ ClipTokenizer::ClipTokenizer(BpeFile file, const std::string& where, ClipForm fo
     : bpe_(file.vocabulary, file.merges, where),
       form_(form),
       added_(file.added, false),
-      added_normalized_(file.added, true) {
+      added_normalized_(file.added, true, normalize) {
   const auto required = [&](const std::string& token) {
     const auto id = bpe_.id_of(token);
     if (!id) throw Error(where, "CLIP's token " + token, "a vocabulary without it");
@@ -98,7 +98,7 @@ std::vector<int64_t> ClipTokenizer::encode_content(std::string_view text) const 
       ids.push_back(*part.id);
       continue;
     }
-    const std::string normalized = to_utf8(normalize(part.text));
+    const std::string normalized = normalize(part.text);
     for (const TextPart& inner : added_normalized_.split(normalized)) {
       inner.id ? ids.push_back(*inner.id) : encode_words(code_points(inner.text), ids);
     }

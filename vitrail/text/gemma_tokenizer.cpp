@@ -21,7 +21,9 @@ std::string normalize_gemma(std::string_view text) {
 }  // namespace
 
 GemmaTokenizer::GemmaTokenizer(BpeFile file, const std::string& where)
-    : bpe_(file.vocabulary, file.merges, where), added_(file.added, false), added_normalized_(file.added, true) {
+    : bpe_(file.vocabulary, file.merges, where),
+      added_(file.added, false),
+      added_normalized_(file.added, true, normalize_gemma) {
   const auto required = [&](const std::string& token) {
     const auto id = bpe_.id_of(token);
     if (!id) throw Error(where, "Gemma's token " + token, "a vocabulary without it");

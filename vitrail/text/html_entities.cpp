@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr char32_t kReplacement = 0xfffd, kLastCodePoint = 0x10ffff;
+constexpr char32_t kLastCodePoint = 0x10ffff;
 
 struct Entities {
   std::unordered_map<std::u32string, std::u32string> names;     // "amp;", and "amp" where HTML allows it
@@ -49,7 +49,7 @@ bool is_invalid(char32_t c) {
 
 std::u32string numbered(char32_t c) {
   if (c >= 0x80 && c <= 0x9f) return {without_c1(c)};
-  if (c == 0 || (c >= 0xd800 && c <= 0xdfff) || c > kLastCodePoint) return {kReplacement};
+  if (c == 0 || (c >= 0xd800 && c <= 0xdfff) || c > kLastCodePoint) return U"\ufffd";
   return is_invalid(c) ? std::u32string() : std::u32string{c};
 }
 

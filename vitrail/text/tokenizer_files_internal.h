@@ -11,6 +11,7 @@ inline constexpr const char* kTokenizerFiles[] = {"tokenizer.json",
                                                   "bpe_simple_vocab_16e6.txt",
                                                   "bpe_simple_vocab_16e6.txt.gz"};
 // What it reads beside one of them.
-inline constexpr const char* kTokenizerCompanions[] = {"merges.txt", "tokenizer_config.json"};
+inline constexpr const char* kTokenizerCompanions[] = {"merges.txt", "added_tokens.json", "special_tokens_map.json",
+                                                       "tokenizer_config.json"};
 
 }  // namespace vitrail::text

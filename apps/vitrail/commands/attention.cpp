@@ -71,7 +71,7 @@ void add_attention(CLI::App& program, const GlobalOptions& global, Run& run) {
   CLI::Option* output = command->add_option("-o,--output", options->output,
                                             "FILE.png: the image beside its attention map, with scale and caption");
   add_field_options(*command, pipeline::describe_attention, options->attention, {"layer", "head", "query"});
-  command->add_option("--labels", options->labels, "Class names for the caption, as for classify");
+  accept_dash(*command->add_option("--labels", options->labels, "Class names for the caption, as for classify"));
   add_field_options(*command, pipeline::describe_attention, options->attention, {"rollout"},
                     [command](CLI::Option& option) {
                       option.excludes(command->get_option("--layer"))->excludes(command->get_option("--head"));

@@ -75,7 +75,8 @@ void add_classify(CLI::App& program, const GlobalOptions& global, Run& run) {
   options->model.add_to(*command);
   options->model.add_merging_to(*command);
   options->predictions.add_to(*command);
-  command->add_option("--labels", options->labels, "Text file with one class name per line, in index order");
+  accept_dash(*command->add_option("--labels", options->labels,
+                                   "Text file with one class name per line, in index order; - is standard input"));
   command->add_option("--logits", options->logits, "FILE.npy: logits, float32 [n, classes]");
   add_force_to(*command, options->force);
   options->images.add_to(*command);

@@ -59,14 +59,24 @@ std::vector<OutputFile> files_of(const std::string& output) {
           {"-o (model)", beside(".json"), Kind::record}};
 }
 
-// A row for each text, under the text where images have their path.
+// A row for each text, under the text where images have their path.  Blank lines have one, so that none is shifted.
 int embed_texts(const EmbedCommandOptions& options, const GlobalOptions& global, FeatureFile& rows) {
   if (!options.images.inputs.empty()) throw CLI::ValidationError("--text", "either images or --text");
-  const std::vector<std::string> texts =
-      is_text_file(options.text) ? read_lines(options.text) : std::vector{options.text};
+  const bool is_file = is_text_file(options.text);
+  const std::vector<std::string> lines = is_file ? read_lines(options.text) : std::vector{options.text};
+  const auto has_text = [is_file](const std::string& line) { return !is_file || !is_blank(line); };
+  std::vector<std::string> texts;
+  std::ranges::copy_if(lines, std::back_inserter(texts), has_text);
+  if (texts.empty()) throw Error(options.text, "at least one line of text", "none");
   const DualModel model = load_dual_model(options.model.path(), options.model, global, options.texts.tokenizer);
   const Tensor embeddings = model.embed_texts(texts, options.features.l2_normalize);
-  for (size_t i = 0; i < texts.size(); ++i) rows.add(texts[i], embeddings.select(0, static_cast<int64_t>(i)));
+  int64_t row = 0;
+  for (const std::string& line : lines) {
+    has_text(line) ? rows.add(line, embeddings.select(0, row++)) : rows.add_failure(line, "a blank line");
+  }
+  if (const size_t blank = lines.size() - texts.size(); blank > 0)
+    warn(options.text + ": " + counted(blank, "blank line") +
+         (blank == 1 ? ", whose row is NaN" : ", whose rows are NaN"));
   EmbeddingInfo info = info_of(model.images(), options);
   info.preprocessing.reset();  // texts have none
   rows.finish([&] { return embeddings.select(0, 0).shape(); }, to_json(info));
@@ -183,8 +193,9 @@ void add_embed(CLI::App& program, const GlobalOptions& global, Run& run) {
   CLI::App* command = program.add_subcommand("embed", "Extract features");
   command->footer("Example: vitrail embed -m MODEL photos/ -o features.npy --normalize");
   options->images.add_inputs_to(*command);
-  CLI::Option* text =
-      command->add_option("--text", options->text, "Embed a text instead, or each line of a text file (CLIP, SigLIP)");
+  CLI::Option* text = command->add_option(
+      "--text", options->text, "Embed a text instead, or each line of a text file; - is standard input (CLIP, SigLIP)");
+  accept_dash(*text);
   options->texts.add_tokenizer_to(*command);
   options->model.add_to(*command);
   options->model.add_merging_to(*command);

@@ -238,7 +238,8 @@ void add_eval(CLI::App& program, const GlobalOptions& global, Run& run) {
   CLI::Option* zeroshot = command->add_flag("--zeroshot", options->zeroshot,
                                             "Classify by the names of the classes as texts (CLIP, SigLIP)");
   for (CLI::Option* text : options->texts.add_to(*command)) text->needs(zeroshot);
-  command->add_option("--labels", options->labels, "Text file with one class name per line, in index order");
+  accept_dash(*command->add_option("--labels", options->labels,
+                                   "Text file with one class name per line, in index order; - is standard input"));
   command->add_option("--logits", options->logits, "FILE.npy: logits, float32 [n, classes]");
   command->add_option("--predictions", options->predictions, "FILE.csv: label, prediction and probabilities by image");
   command->add_option("--report", options->report, "FILE.html: a page with metrics, confusion and the worst mistakes");

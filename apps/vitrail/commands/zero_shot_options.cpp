@@ -15,11 +15,12 @@ namespace fs = std::filesystem;
 std::vector<CLI::Option*> ZeroShotOptions::add_to(CLI::App& command) {
   CLI::Option* given = command
                            .add_option("--template", templates_given,
-                                       "Text around each label, with {} in its place (default: \"" + default_template +
-                                           "\"); may be repeated")
+                                       "Text around each label, with {} in its place (default: \"" +
+                                           std::string(DualModel::kDefaultTemplate) + "\"); may be repeated")
                            ->allow_extra_args(false);
   CLI::Option* file = command.add_option("--templates", templates_file,
                                          "Text file with one template per line; their embeddings are averaged");
+  accept_dash(*file);
   return {given, file, add_tokenizer_to(command)};
 }
 
@@ -32,9 +33,11 @@ CLI::Option* ZeroShotOptions::add_tokenizer_to(CLI::App& command) {
 std::vector<std::string> ZeroShotOptions::templates() const {
   std::vector<std::string> result = templates_given;
   if (!templates_file.empty()) {
-    for (const std::string& line : read_lines(templates_file)) result.push_back(line);
+    for (const std::string& line : read_lines(templates_file)) {
+      if (!is_blank(line)) result.push_back(line);
+    }
+    if (result.empty()) throw Error(templates_file, "at least one line of text", "none");
   }
-  if (result.empty()) result.push_back(default_template);
   return result;
 }
 
@@ -45,11 +48,12 @@ std::vector<std::string> read_lines(const std::string& file) {
   std::istringstream in(text);
   for (std::string line; std::getline(in, line);) {
     if (line.ends_with('\r')) line.pop_back();
-    if (!line.empty()) lines.push_back(line);
+    lines.push_back(line);
   }
-  if (lines.empty()) throw Error(file, "at least one line of text", "none");
   return lines;
 }
+
+bool is_blank(const std::string& line) { return line.find_first_not_of(" \t") == std::string::npos; }
 
 bool is_text_file(const std::string& text) {
   std::error_code error;
@@ -57,7 +61,7 @@ bool is_text_file(const std::string& text) {
   if (fs::exists(status)) return !fs::is_directory(status);
   const std::string extension = fs::path(text).extension().string();
   const bool is_name = text.find_first_of(" ,") == text.npos;
-  if (text == "-" || (is_name && (extension == ".txt" || extension == ".json" || extension == ".csv")))
+  if (is_name && (extension == ".txt" || extension == ".json" || extension == ".csv"))
     throw Error(text, "a text file", "nothing at this path");
   return false;
 }

@@ -45,10 +45,12 @@ void add_zeroshot(CLI::App& program, const GlobalOptions& global, Run& run) {
   CLI::App* command = program.add_subcommand("zeroshot", "Classify images by texts (CLIP, SigLIP)");
   command->footer("Example: vitrail zeroshot -m MODEL photo.jpg --labels \"cat,dog,bicycle\"");
   options->images.add_inputs_to(*command)->required();
-  command
-      ->add_option("--labels", options->labels,
-                   "Names of the classes: \"cat,dog\", or a file with one per line or in JSON")
-      ->required();
+  CLI::Option* labels =
+      command
+          ->add_option("--labels", options->labels,
+                       "Names of the classes: \"cat,dog\", or a file with one per line or in JSON; - is standard input")
+          ->required();
+  accept_dash(*labels);
   options->model.add_to(*command);
   options->texts.add_to(*command);
   options->predictions.add_to(*command);

@@ -14,7 +14,7 @@ struct NamedModel;
 
 struct EvalCommandOptions {
   ModelOptions model;
-  ZeroShotOptions texts{.default_template = "a photo of a {}"};  // classes are nouns
+  ZeroShotOptions texts;
   std::string dataset, split, logits, labels, predictions, report, format = "table";
   StreamOptions images{};
   bool zeroshot = false, force = false;

@@ -88,6 +88,10 @@ models::ModelConfig ModelOptions::read_config(const std::string& from) const {
   return result;
 }
 
+void accept_dash(CLI::Option& option) {
+  option.transform([](const std::string& value) { return value == "-" ? std::string("/dev/stdin") : value; });
+}
+
 vitrail::ModelOptions session_options_of(const ModelOptions& options, const GlobalOptions& global) {
   vitrail::ModelOptions model{
       .threads = global.threads, .load = options.load_options(), .merged_per_block = options.tome};

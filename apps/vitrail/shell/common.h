@@ -46,6 +46,9 @@ struct ModelOptions {
   models::VisionTransformerConfig config_of(const models::Architecture& row) const;  // at the given size
 };
 
+// Makes "-" standard input, for an option whose value is a text file.
+void accept_dash(CLI::Option& option);
+
 // The options of the library's Model.
 vitrail::ModelOptions session_options_of(const ModelOptions& options, const GlobalOptions& global);
 

@@ -45,10 +45,10 @@ const zeroShot = {
   suits: (model) => model.texts,
   options(state) {
     this.labels = element("input", {type: "text", value: "cat, dog, bicycle"});
-    this.template = element("input", {type: "text", value: "a photo of a {}"});
+    this.template = element("input", {type: "text", placeholder: "a photo of a {}"});
     this.result = element("div");
     return [control(state, "Labels, with commas between them", this.labels),
-      control(state, "Template", this.template), this.result];
+      control(state, "Template, with {} for the label", this.template), this.result];
   },
   async show(state, panel, signal) {
     const params = {model: state.model.id, labels: this.labels.value, template: this.template.value};

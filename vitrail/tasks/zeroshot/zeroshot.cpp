@@ -14,7 +14,7 @@ class ZeroShot : public Request {
       : model_(model), name_(setting.model), labels_(options.texts("labels")), templates_(options.texts("template")) {
     options.integer("top", top_, 1, kMaxTop);
     if (labels_.size() == 1) labels_ = pipeline::split_labels(labels_.front());
-    if (templates_.empty()) templates_.emplace_back("{}");
+    if (templates_.empty()) templates_.emplace_back(DualModel::kDefaultTemplate);
   }
 
   void check(int64_t /*images*/) const override {
