@@ -308,6 +308,8 @@ void check_consistency(const Recipe& recipe, std::vector<std::string>& problems)
   require(!data.train.empty(), "data.train: expected the path of a dataset, here or after --data, got nothing");
   require(recipe.model.init.empty() || (recipe.model.positions == "drawn" && !recipe.model.mimetic),
           "model.init: expected none together with positions or mimetic, which need a model from scratch, got a model");
+  require(recipe.data.unreadable != data::Unreadable::leave_out || !recipe.mix.any(),
+          "data.unreadable: expected \"error\" or \"skip\" together with mixup or cutmix, got \"leave_out\"");
   require(data.train_split.empty() || data.train_split != data.val_split || data.train != data.val,
           "data.val_split: expected another split than data.train_split, got the same");
   require(data.folds == 0 ? data.fold == 0 : data.fold >= 1 && data.fold <= data.folds,

@@ -44,8 +44,6 @@ void check_classifier_recipe(const Recipe& recipe, std::vector<std::string>& pro
   require(!recipe.model.linear_probe || !recipe.model.init.empty(),
           "model.linear_probe: expected a model to start from in model.init or after -m, got none");
   if (recipe.loss.distillation) check_distillation(recipe, *recipe.loss.distillation, require);
-  require(recipe.data.unreadable != data::Unreadable::leave_out || !recipe.mix.any(),
-          "data.unreadable: expected \"error\" or \"skip\" together with mixup or cutmix, got \"leave_out\"");
   check_class_weights(recipe, problems);
 }
 
