@@ -70,7 +70,7 @@ std::string bytes_of(const fs::path& file) {
 
 TEST(TaskCommand, RunsPassesInBatches) {
   const fs::path images = image_folder(5), out = scratch_folder();
-  ASSERT_EQ(run({"embed", "-m", small_model(), images, "-o", out / "features.npy"}).status, 0);
+  ASSERT_EQ(run_program({"embed", "-m", small_model(), images, "-o", out / "features.npy"}).status, 0);
   const ProgramResult result = extended({"embed-task", "-m", small_model(), images, "--batch", "2"});
   EXPECT_EQ(result.status, 0) << result.err;
   std::vector<float> rows;
@@ -88,7 +88,7 @@ TEST(TaskCommand, RunsPassesInBatches) {
 TEST(TaskCommand, FinishesTasksThatNeedAllImages) {
   const fs::path images = image_folder(3), out = scratch_folder();
   std::ofstream(images / "b.png") << "no image";
-  EXPECT_EQ(run({"pca", "-m", small_model(), images, "-o", out / "expected"}).status, 1);
+  EXPECT_EQ(run_program({"pca", "-m", small_model(), images, "-o", out / "expected"}).status, 1);
   const ProgramResult result = extended({"pca-task", "-m", small_model(), images, "--render", out / "rendered"});
   EXPECT_EQ(result.status, 1);
   const std::vector<json> lines = json_lines(result.out);
