@@ -118,7 +118,7 @@ def without_a_server(options):
 
 
 def http_request(path, body, headers=""):
-    return f"POST {path} HTTP/1.1\r\nHost: x\r\n{headers}Content-Length: {len(body)}\r\n\r\n".encode() + body
+    return f"POST {path} HTTP/1.1\r\nHost: localhost\r\n{headers}Content-Length: {len(body)}\r\n\r\n".encode() + body
 
 
 def get_json(port, path):

@@ -123,7 +123,7 @@ TEST(ServeBatching, DrainUnderLoadCountsWhatClientsReceived) {
   wait_until([&] { return received > 20; });
   std::future<bool> drained = std::async(std::launch::async, [&] { return server.drain(); });
   for (std::thread& client : clients) client.join();
-  metrics.send("Host: a\r\n\r\n");
+  metrics.send("Host: localhost\r\n\r\n");
   const std::string text = metrics.receive().body;
   EXPECT_TRUE(drained.get());
   EXPECT_TRUE(contains(text, str(R"(vitrail_requests_total{route="classify",status="200"} )", received, "\n"))) << text;

@@ -62,6 +62,7 @@ class ServeCall : public ::testing::Test {
     given.log = [this](const std::string& line) { lines.push_back(line); };
     return given;
   }();
+  Browsers browsers{options};
   Metrics metrics;
   std::atomic<size_t> inflated_bytes{0};
   ModelRegistry models{options};
@@ -70,6 +71,7 @@ class ServeCall : public ::testing::Test {
   RecentEmbeddings embeddings{0};
   ModelStatistics statistics;
   Engine engine{.options = options,
+                .browsers = browsers,
                 .metrics = metrics,
                 .inflated_bytes = inflated_bytes,
                 .models = models,

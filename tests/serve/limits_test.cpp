@@ -114,7 +114,8 @@ TEST(ServeLimits, BytesInFlightOfAllClients) {
   {
     const std::string body = padded_image(15'000);
     HttpConnection first(server.port());
-    first.send("POST /v1/classify HTTP/1.1\r\nHost: a\r\nContent-Length: 15000\r\n\r\n" + body.substr(0, 14'999));
+    first.send("POST /v1/classify HTTP/1.1\r\nHost: localhost\r\nContent-Length: 15000\r\n\r\n" +
+               body.substr(0, 14'999));
     wait_until([&] { return server.post("/v1/classify", padded_image(5'002)).status == 429; });
     EXPECT_EQ(server.post("/v1/classify", padded_image(5'001)).status, 200);
     first.send(body.substr(14'999));
@@ -155,7 +156,8 @@ TEST(ServeLimits, ABodyMayBeAsSlowAsTheRate) {
     const TestServer server(options);
     const std::string body = padded_image(10'000);
     HttpConnection connection(server.port());
-    connection.send("POST /v1/classify HTTP/1.1\r\nHost: a\r\nContent-Length: 10000\r\n\r\n" + body.substr(0, 9'000));
+    connection.send("POST /v1/classify HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10000\r\n\r\n" +
+                    body.substr(0, 9'000));
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
     connection.send(body.substr(9'000));
     EXPECT_EQ(connection.receive().status, rate == 1 ? 200 : 408) << rate;
@@ -167,7 +169,7 @@ TEST(ServeLimits, TheHeadersBytesAtTheirEdge) {
   options.limits.header_bytes = 1'000;
   const TestServer server(options);
   const auto status = [&](size_t size) {
-    const std::string begin = "GET /healthz HTTP/1.1\r\nHost: a\r\nX: ", end = "\r\n\r\n";
+    const std::string begin = "GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: ", end = "\r\n\r\n";
     HttpConnection connection(server.port());
     connection.send(begin + std::string(size - begin.size() - end.size(), 'a') + end);
     return connection.receive().status;
@@ -205,7 +207,8 @@ TEST(ServeLimits, RequestsMuchTooLargeAreRefused) {
   json body{{"inputs", {{{"name", "images"}, {"datatype", "BYTES"}, {"shape", {1}}, {"data", {""}}}}}};
   for (int i = 0; i < 100'000; ++i) body["outputs"].push_back({{"name", std::to_string(i)}});
   EXPECT_EQ(server.post("/v2/models/small/infer", body.dump(), kJson).status, 413) << "100,000 outputs";
-  const std::string huge = "POST /v1/classify HTTP/1.1\r\nHost: a\r\nContent-Length: 9223372036854775807\r\n\r\n";
+  const std::string huge =
+      "POST /v1/classify HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9223372036854775807\r\n\r\n";
   HttpConnection length(server.port());
   length.send(huge);
   EXPECT_EQ(length.receive().status, 413);
@@ -220,7 +223,7 @@ TEST(ServeLimits, AMillionChunksAreRefused) {
   for (int i = 0; i < 1'000'000; ++i) chunks += chunk;
   const size_t beyond = (serve::Limits{}.chunks + 1) * chunk.size();
   HttpConnection connection(server.port());
-  connection.send("POST /v1/classify HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
+  connection.send("POST /v1/classify HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n");
   connection.send(chunks.substr(0, beyond));
   EXPECT_EQ(connection.receive().status, 413);
   connection.send(chunks.substr(beyond));

@@ -167,7 +167,7 @@ TEST(Routes, AreFoundByMethodAndPath) {
   // Without a key only health, the page and its description are served.
   for (const Route& each : routes()) {
     const std::vector<std::string> free{"live", "ready", "page", "openapi", "v2_live", "v2_ready"};
-    EXPECT_EQ(each.is_public, std::ranges::find(free, each.name) != free.end()) << each.name;
+    EXPECT_EQ(each.is_public(), std::ranges::find(free, each.name) != free.end()) << each.name;
   }
 }
 
@@ -234,7 +234,7 @@ TEST(Routes, AllHaveTheirNamesMethodsAndPaths) {
   for (const Route& route : routes()) {
     std::string path;
     for (const std::string& segment : route.path) path += "/" + segment;
-    table += route.name + " " + route.method + " " + path + (route.is_public ? " public" : "") + "\n";
+    table += route.name + " " + route.method + " " + path + (route.is_public() ? " public" : "") + "\n";
   }
   EXPECT_EQ(table,
             "classify POST /v1/classify\nembed POST /v1/embed\nzeroshot POST /v1/zeroshot\n"

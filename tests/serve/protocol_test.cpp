@@ -24,7 +24,8 @@ int status_and_close(uint16_t port, const std::string& bytes) {
 
 TEST(ServeProtocol, AmbiguousRequestsAreRefused) {
   const TestServer server;
-  const std::string head = "POST /v1/classify HTTP/1.1\r\nHost: a\r\n", chunked = "Transfer-Encoding: chunked\r\n";
+  const std::string head = "POST /v1/classify HTTP/1.1\r\nHost: localhost\r\n",
+                    chunked = "Transfer-Encoding: chunked\r\n";
   for (const std::string& framing : {"Content-Length: 5\r\n" + chunked + "\r\n0\r\n\r\n",
                                      chunked + "Content-Length: 5\r\n\r\n0\r\n\r\n",
                                      std::string("Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello!"),
@@ -90,7 +91,7 @@ TEST(ServeProtocol, LimitsHoldForChunkedBodies) {
   options.limits.body_bytes = 10'000;
   options.limits.chunks = 8;
   const TestServer server(options);
-  const std::string head = "POST /v1/classify HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+  const std::string head = "POST /v1/classify HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n";
   const std::string image = png_of(noise_image(1));
   const auto chunked = [&](const std::string& body, size_t pieces) {
     std::string text = head;
@@ -149,11 +150,11 @@ TEST(ServeProtocol, ARequestHasOneHost) {
   };
   const std::string fault = "400 malformed HTTP: expected one header Host, got ";
   EXPECT_EQ(refusal("GET /livez HTTP/1.1\r\n"), fault + "0");
-  EXPECT_EQ(refusal("GET /livez HTTP/1.1\r\nHost: a\r\nhost: a\r\n"), fault + "2");
+  EXPECT_EQ(refusal("GET /livez HTTP/1.1\r\nHost: localhost\r\nhost: a\r\n"), fault + "2");
   EXPECT_EQ(refusal("GET http://a/livez HTTP/1.1\r\n"), fault + "0") << "the target does not replace it";
-  EXPECT_EQ(refusal("GET /livez HTTP/1.0\r\nHost: a\r\nHost: b\r\n"), fault + "2");
+  EXPECT_EQ(refusal("GET /livez HTTP/1.0\r\nHost: localhost\r\nHost: b\r\n"), fault + "2");
   EXPECT_EQ(refusal("GET /livez HTTP/1.0\r\n"), "200 ") << "older than the header";
-  EXPECT_EQ(refusal("GET /livez HTTP/1.0\r\nHost: a\r\n"), "200 ");
+  EXPECT_EQ(refusal("GET /livez HTTP/1.0\r\nHost: localhost\r\n"), "200 ");
   EXPECT_EQ(refusal("GET /livez HTTP/1.1\r\nHost:\r\nConnection: close\r\n"), "200 ");
 }
 
@@ -183,7 +184,7 @@ TEST(ServeProtocol, ContinuesWhenAsked) {
   const TestServer server;
   const std::string png = png_of(noise_image(1));
   HttpConnection connection(server.port());
-  connection.send("POST /v1/classify HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: " +
+  connection.send("POST /v1/classify HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: " +
                   std::to_string(png.size()) + "\r\n\r\n");
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   connection.send(png);
@@ -198,7 +199,7 @@ TEST(ServeProtocol, SlowClientsAreCutOffAndOthersServed) {
   const TestServer server(options);
   HttpConnection header(server.port()), body(server.port()), idle(server.port());
   header.send("POST /v1/classify HT");
-  body.send("POST /v1/classify HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\nabc");
+  body.send("POST /v1/classify HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\nabc");
   EXPECT_EQ(server.post("/v1/classify", png_of(noise_image(1))).status, 200);
   EXPECT_EQ(header.receive().status, 408);
   EXPECT_EQ(body.receive().status, 408);

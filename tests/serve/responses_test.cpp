@@ -385,7 +385,7 @@ TEST(ServeResponses, RefusalsOfTheProtocolNameTheLimit) {
     EXPECT_EQ(reply.headers.at("connection"), "close") << bytes;
     return failure(reply);
   };
-  const std::string post = "POST /v1/classify HTTP/1.1\r\nHost: a\r\n",
+  const std::string post = "POST /v1/classify HTTP/1.1\r\nHost: localhost\r\n",
                     chunked = post + "Transfer-Encoding: chunked\r\n\r\n";
   EXPECT_EQ(refusal(post + "X: " + std::string(300, 'x') + "\r\n\r\n"), "431 the header exceeds 300 bytes");
   EXPECT_EQ(refusal(post + "A: 1\r\nB: 2\r\nC: 3\r\nD: 4\r\nE: 5\r\n\r\n"), "431 more than 5 headers");
@@ -403,10 +403,10 @@ TEST(ServeResponses, ARefusalAtTheHeaderKeepsAConnectionWithoutABody) {
   const TestServer server;
   HttpConnection connection(server.port());
   for (int i = 0; i < 2; ++i) {
-    connection.send("POST /none HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n");
+    connection.send("POST /none HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n");
     EXPECT_EQ(connection.receive().status, 404) << i;
   }
-  connection.send("POST /none HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc");
+  connection.send("POST /none HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\nabc");
   const HttpReply reply = connection.receive();
   EXPECT_EQ(reply.status, 404);
   EXPECT_EQ(reply.headers.at("connection"), "close") << "its body is not read";

@@ -87,6 +87,7 @@ void Call::respond(HttpResponse response) {
         "Server-Timing", "decode;dur=" + milliseconds(times_.decode) + ", queue;dur=" + milliseconds(times_.queue) +
                              ", model;dur=" + milliseconds(times_.model) + ", total;dur=" + milliseconds(seconds));
   }
+  engine_.browsers.permit(request_, response);
   engine_.metrics.count_request(route_, response.status, seconds);
   if (engine_.options.log) log(log_line(response.status, response.body.size(), seconds));
   exchange_->respond(std::move(response));

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "vitrail/serve/batcher_internal.h"
+#include "vitrail/serve/browsers_internal.h"
 #include "vitrail/serve/http_internal.h"
 #include "vitrail/serve/metrics_internal.h"
 #include "vitrail/serve/model_registry_internal.h"
@@ -21,6 +22,7 @@ namespace vitrail::serve {
 // What the routes work with.
 struct Engine {
   const ServeOptions& options;
+  const Browsers& browsers;
   Metrics& metrics;
   std::atomic<size_t>& inflated_bytes;  // the content of compressed bodies in flight
   ModelRegistry& models;

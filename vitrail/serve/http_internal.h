@@ -57,8 +57,8 @@ class HttpHandler {
   // are in flight than the limits allow.
   virtual std::optional<HttpResponse> refuse(const HttpRequest& head, bool overloaded) = 0;
   virtual void handle(HttpRequest request, std::shared_ptr<HttpExchange> exchange) = 0;
-  // The response to a request that violates the protocol or a limit.
-  virtual HttpResponse error(std::string_view target, int status, const std::string& message) = 0;
+  // The response to a request that violates the protocol or a limit.  head: what is known of it, without the body.
+  virtual HttpResponse error(const HttpRequest& head, int status, const std::string& message) = 0;
 };
 
 struct HttpEndpoint {
@@ -86,7 +86,7 @@ struct HttpModule {
                                            std::string& error);
 };
 
-constexpr int kHttpModuleVersion = 3;
+constexpr int kHttpModuleVersion = 4;
 using HttpModuleEntry = const HttpModule* (*)();
 constexpr const char* kHttpModuleEntry = "vitrail_serve_module";
 constexpr const char* kHttpModuleFile = "vitrail_serve.so";

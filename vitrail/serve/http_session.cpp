@@ -108,7 +108,7 @@ void HttpSession::set_deadline(double seconds) {
       self->state_->timed_out = true;
       self->state_->departed = true;
       self->keep_alive_ = false;
-      return self->send(self->core_.handler.error(self->request_.target, 504, "the time limit of a request passed"));
+      return self->send(self->core_.handler.error(self->request_, 504, "the time limit of a request passed"));
     }
     ErrorCode ignored;
     self->socket_.cancel(ignored);
@@ -272,9 +272,8 @@ void HttpSession::dispatch() {
   auto exchange = std::make_shared<Exchange>(core_.shared_from_this(), weak_from_this(), number_, state_);
   set_deadline(core_.limits.request_seconds);
   watch_for_departure();
-  const std::string target = request_.target;  // for a time-out
-  core_.handler.handle(std::exchange(request_, {}), std::move(exchange));
-  request_.target = target;
+  HttpRequest head{.method = request_.method, .target = request_.target, .headers = request_.headers, .body = {}};
+  core_.handler.handle(std::exchange(request_, std::move(head)), std::move(exchange));  // the head: for a time-out
 }
 
 // A client that closes its connection is not computed for.
@@ -294,7 +293,7 @@ void HttpSession::respond(uint64_t request, HttpResponse response) {
 void HttpSession::refuse(int status, const std::string& message) {
   keep_alive_ = false;
   timed_out_ = false;
-  send(core_.handler.error(request_.target, status, message));
+  send(core_.handler.error(request_, status, message));
 }
 
 void HttpSession::send(HttpResponse response) {

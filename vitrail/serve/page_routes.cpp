@@ -18,11 +18,16 @@ const char* type_of(std::string_view name) {
   return name.ends_with(".js") ? "text/javascript; charset=utf-8" : "application/json";
 }
 
+constexpr std::string_view kTokenPlace = "{token}";
+
 void send_file(Call& call, std::string_view name) {
   for (const EmbeddedFile& file : page_files()) {
     if (file.name != name) continue;
+    std::string text(file.text);
+    if (const size_t at = text.find(kTokenPlace); at != text.npos)
+      text.replace(at, kTokenPlace.size(), call.engine().browsers.token());
     return call.respond({.content_type = type_of(name),
-                         .body = std::string(file.text),
+                         .body = std::move(text),
                          .headers = {{"Content-Security-Policy", kPolicy},
                                      {"X-Content-Type-Options", "nosniff"},
                                      {"Referrer-Policy", "no-referrer"},

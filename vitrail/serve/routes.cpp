@@ -15,14 +15,14 @@ std::vector<Route> all_routes() {
   const Route others[]{
       {"embeddings", "POST", {"v1", "embeddings"}, embeddings_route},
       {"models", "GET", {"v1", "models"}, models_route},
-      {"live", "GET", {"livez"}, live_route, true},
-      {"ready", "GET", {"healthz"}, ready_route, true},
+      {"live", "GET", {"livez"}, live_route, Access::kHealth},
+      {"ready", "GET", {"healthz"}, ready_route, Access::kHealth},
       {"metrics", "GET", {"metrics"}, metrics_route},
-      {"page", "GET", {}, page_route, true},
-      {"page", "GET", {"page", "*"}, page_file_route, true},
-      {"openapi", "GET", {"openapi.json"}, openapi_route, true},
-      {"v2_live", "GET", {"v2", "health", "live"}, live_route, true},
-      {"v2_ready", "GET", {"v2", "health", "ready"}, ready_route, true},
+      {"page", "GET", {}, page_route, Access::kPublic},
+      {"page", "GET", {"page", "*"}, page_file_route, Access::kPublic},
+      {"openapi", "GET", {"openapi.json"}, openapi_route, Access::kPublic},
+      {"v2_live", "GET", {"v2", "health", "live"}, live_route, Access::kHealth},
+      {"v2_ready", "GET", {"v2", "health", "ready"}, ready_route, Access::kHealth},
       {"v2_metadata", "GET", {"v2"}, server_metadata_route},
       {"v2_statistics", "GET", {"v2", "models", "stats"}, model_statistics_route},
       {"v2_statistics", "GET", {"v2", "models", "*", "stats"}, model_statistics_route},
@@ -34,8 +34,8 @@ std::vector<Route> all_routes() {
       {"v2_infer", "POST", {"v2", "models", "*", "infer"}, infer_route},
       {"v2_infer", "POST", {"v2", "models", "*", "versions", "*", "infer"}, infer_route},
       {"v2_index", "POST", {"v2", "repository", "index"}, repository_index_route},
-      {"v2_load", "POST", {"v2", "repository", "models", "*", "load"}, repository_change_route},
-      {"v2_unload", "POST", {"v2", "repository", "models", "*", "unload"}, repository_change_route},
+      {"v2_load", "POST", {"v2", "repository", "models", "*", "load"}, repository_change_route, Access::kManager},
+      {"v2_unload", "POST", {"v2", "repository", "models", "*", "unload"}, repository_change_route, Access::kManager},
   };
   table.insert(table.end(), std::begin(others), std::end(others));
   return table;

@@ -8,13 +8,21 @@
 
 namespace vitrail::serve {
 
+enum class Access {
+  kClient,   // with the key, if there is one
+  kManager,  // likewise; changes what others get, so that a browser needs the token of the server's page
+  kPublic,   // without the key, at once, while loading, draining and overloaded
+  kHealth,   // likewise, and with any Host, since probes name a machine as they like
+};
+
 struct Route {
   std::string name;                      // in metrics and logs: "classify"
   std::string method;                    // GET includes HEAD
   std::vector<std::string> path;         // "*" is any segment
   void (*run)(const CallPointer& call);  // on the pool; may throw
-  // Served at once and without a key, while loading, draining and overloaded: health, the page.
-  bool is_public = false;
+  Access access = Access::kClient;
+
+  bool is_public() const { return access == Access::kPublic || access == Access::kHealth; }
 };
 
 const std::vector<Route>& routes();

@@ -15,12 +15,6 @@
 namespace vitrail::serve {
 namespace {
 
-bool is_loopback(const std::string& address) {
-  in_addr v4{};
-  if (::inet_pton(AF_INET, address.c_str(), &v4) == 1) return (ntohl(v4.s_addr) >> 24) == 127;
-  return address == "::1";
-}
-
 void check_options(const ServeOptions& options) {
   in_addr v4{};
   in6_addr v6{};
@@ -50,6 +44,7 @@ class Server::Implementation : public HttpHandler {
  public:
   explicit Implementation(ServeOptions options)
       : options_((check_options(options), std::move(options))),
+        browsers_(options_),
         models_(options_),
         embeddings_(options_.limits.embedding_bytes),
         pool_(threads_or_all(options_.decode_threads)),
@@ -61,6 +56,7 @@ class Server::Implementation : public HttpHandler {
                         statistics_.add_batch(model, images, seconds);
                       }}),
         engine_{.options = options_,
+                .browsers = browsers_,
                 .metrics = metrics_,
                 .inflated_bytes = inflated_bytes_,
                 .models = models_,
@@ -96,32 +92,33 @@ class Server::Implementation : public HttpHandler {
   }
 
   std::optional<HttpResponse> refuse(const HttpRequest& head, bool overloaded) override {
-    std::string name = "none";
     try {
+      if (std::optional<HttpResponse> response = browsers_.preflight(head)) return response;
       const Target target = parse_target(head.target);
       std::vector<std::string> methods;
       const Route* const route = find_route(head.method, target.path, methods);
       if (!route && methods.empty()) throw HttpError(404, "no such route: GET /openapi.json lists them");
       if (!route) {
-        HttpResponse response = error(head.target, 405, "expected the method " + join(methods));
+        HttpResponse response = error(head, 405, "expected the method " + join(methods));
         response.headers.emplace_back("Allow", join(methods));
         return response;
       }
-      name = route->name;
-      if (route->is_public) return std::nullopt;
+      if (route->access != Access::kHealth) browsers_.check(head);
+      if (route->is_public()) return std::nullopt;
       if (!authorized(head)) {
-        HttpResponse response = error(head.target, 401, "expected the header Authorization: Bearer KEY");
+        HttpResponse response = error(head, 401, "expected the header Authorization: Bearer KEY");
         response.headers.emplace_back("WWW-Authenticate", "Bearer");
         return response;
       }
+      if (route->access == Access::kManager) browsers_.check_token(head);
       if (route->method != "POST") return std::nullopt;
-      if (overloaded) return error(head.target, 429, "the server is overloaded: try again");
-      if (!loaded_) return error(head.target, 503, "the models are loading: try again");
+      if (overloaded) return error(head, 429, "the server is overloaded: try again");
+      if (!loaded_) return error(head, 503, "the models are loading: try again");
       return std::nullopt;
     } catch (const HttpError& failure) {
-      return error(head.target, failure.status(), failure.what());
+      return error(head, failure.status(), failure.what());
     } catch (const std::exception&) {
-      return error(head.target, 500, "internal error");
+      return error(head, 500, "internal error");
     }
   }
 
@@ -138,21 +135,23 @@ class Server::Implementation : public HttpHandler {
         route->run(call);
       });
     };
-    if (route->is_public) return run();  // at once: when the pool is busy, the server is alive nevertheless
+    if (route->is_public()) return run();  // at once: when the pool is busy, the server is alive nevertheless
     pool_.post(run);
   }
 
-  HttpResponse error(std::string_view target, int status, const std::string& message) override {
+  HttpResponse error(const HttpRequest& head, int status, const std::string& message) override {
     std::string name = "none";
     std::vector<std::string> unused;
     try {
-      const Route* const route = find_route("POST", parse_target(target).path, unused);
+      const Route* const route = find_route("POST", parse_target(head.target).path, unused);
       if (route) name = route->name;
     } catch (const Error&) {
       // a target without a route
     }
     metrics_.count_request(name, status, 0);
-    return error_response(name, status, message);
+    HttpResponse response = error_response(name, status, message);
+    browsers_.permit(head, response);
+    return response;
   }
 
  private:
@@ -173,6 +172,7 @@ class Server::Implementation : public HttpHandler {
   }
 
   ServeOptions options_;
+  Browsers browsers_;
   Metrics metrics_;
   std::atomic<size_t> inflated_bytes_{0};
   std::atomic<bool> loaded_{false}, draining_{false};

@@ -131,6 +131,10 @@ void add_endpoint_to(CLI::App& command, ServeCommandOptions& options) {
                      "File with the key that requests must carry (default: VITRAIL_API_KEY; without, none)");
   command.add_flag("--public", options.server.public_without_key,
                    "Permit an address that other machines can reach without a key");
+  command
+      .add_option("--cors", options.server.cors,
+                  "Origin, as https://example.org, whose web pages may use the server; may be repeated")
+      ->allow_extra_args(false);
 }
 
 }  // namespace

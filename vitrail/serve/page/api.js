@@ -1,6 +1,8 @@
 // Requests to the server, and the same requests as commands for curl.
 let key = "";
 let lastCommand = "";
+// The server lets pages change its state only with the token in its own page.
+const token = document.querySelector("meta[name=vitrail-token]").content;
 
 export const setKey = (text) => { key = text; };
 export const command = () => lastCommand;
@@ -32,7 +34,8 @@ function remember(url, files) {
 export async function request(path, params = {}, files = [], signal = undefined) {
   const url = target(path, params);
   remember(url, files);
-  const options = {signal, headers: key ? {Authorization: `Bearer ${key}`} : {}};
+  const options = {signal, headers: {"Vitrail-Token": token}};
+  if (key) options.headers.Authorization = `Bearer ${key}`;
   if (files.length === 1) {
     options.method = "POST";
     options.body = files[0];
