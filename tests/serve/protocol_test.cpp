@@ -222,20 +222,111 @@ TEST(ServeProtocol, AClientThatReadsNoResponsesIsCutOffAndOthersServed) {
   wait_until([&] { return server.metric("vitrail_connections") == 1; });
 }
 
-TEST(ServeProtocol, MoreConnectionsThanTheLimitAreRefused) {
+TEST(ServeProtocol, AConnectionsFirstRequestHasTheTimeOfAHeader) {
+  serve::ServeOptions options = serve_options();
+  options.limits.header_seconds = 0.3;
+  const TestServer server(options);
+  HttpConnection silent(server.port()), later(server.port());
+  later.send(http_request("GET", "/livez"));
+  EXPECT_EQ(later.receive().status, 200);
+  EXPECT_TRUE(silent.closed_within(10));
+  EXPECT_FALSE(later.closed_within(1)) << "between requests there is more time";
+}
+
+TEST(ServeProtocol, TheLongestIdleConnectionYieldsToANewOne) {
   serve::ServeOptions options = serve_options();
   options.limits.connections = 3;
   const TestServer server(options);
   std::vector<std::unique_ptr<HttpConnection>> open;
   for (int i = 0; i < 3; ++i) {
     open.push_back(std::make_unique<HttpConnection>(server.port()));
-    open.back()->send(http_request("GET", "/healthz"));
+    open.back()->send(i == 0 ? "GET /livez HT" : http_request("GET", "/livez"));
+    EXPECT_EQ(i == 0 ? 200 : open.back()->receive().status, 200);
+  }
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(server.get("/v1/models").status, 200);
+    EXPECT_TRUE(open.front()->closed_within(10)) << i;
+    EXPECT_FALSE(open.back()->closed_within(0.1)) << i;
+    open.erase(open.begin());
+    open.push_back(std::make_unique<HttpConnection>(server.port()));
+    open.back()->send(http_request("GET", "/livez"));
     EXPECT_EQ(open.back()->receive().status, 200);
   }
-  HttpConnection fourth(server.port());
-  EXPECT_EQ(fourth.receive().status, 503);
-  open.pop_back();
-  wait_until([&] { return server.get("/healthz").status == 200; });
+}
+
+TEST(ServeProtocol, HealthHasConnectionsOfItsOwn) {
+  serve::ServeOptions options = serve_options();
+  options.limits.connections = 2;
+  options.limits.body_grace_seconds = 60;
+  const TestServer server(options);
+  std::vector<std::unique_ptr<HttpConnection>> busy;
+  for (int i = 0; i < 2; ++i) {
+    busy.push_back(std::make_unique<HttpConnection>(server.port()));
+    busy.back()->send("POST /v1/classify HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n");
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // the headers arrive
+  EXPECT_EQ(server.get("/v1/models").status, 503);
+  for (const char* target : {"/livez", "/healthz", "/v2/health/live"}) EXPECT_EQ(server.get(target).status, 200);
+  EXPECT_EQ(server.post("/v1/classify", png_of(noise_image(1))).status, 503);
+  EXPECT_EQ(server.get("/").status, 503);
+  busy.pop_back();
+  wait_until([&] { return server.get("/v1/models").status == 200; });
+}
+
+TEST(ServeProtocol, AClientThatSendsNoMoreGetsItsResponse) {
+  serve::ServeOptions options = serve_options();
+  options.delay_ms = 300;
+  const TestServer on_tcp(options);
+  options.unix_path = (scratch_folder() / "socket").string();
+  const TestServer on_unix(options);
+  const std::string post = http_request("POST", "/v1/classify", png_of(noise_image(1)));
+  const std::string want = on_tcp.post("/v1/classify", png_of(noise_image(1))).body;
+  for (const bool is_unix : {false, true}) {
+    const auto open = [&] {
+      return is_unix ? std::make_unique<HttpConnection>(options.unix_path)
+                     : std::make_unique<HttpConnection>(on_tcp.port());
+    };
+    for (int i = 0; i < 10; ++i) {
+      const auto connection = open();
+      connection->send(http_request("GET", "/livez"));
+      connection->end_sending();
+      const HttpReply reply = connection->receive();
+      EXPECT_EQ(reply.status, 200);
+      EXPECT_EQ(reply.body, "{\"live\":true}\n");
+    }
+    const auto connection = open();
+    connection->send(post);
+    connection->end_sending();
+    EXPECT_EQ(connection->receive().body, want);
+  }
+}
+
+TEST(ServeProtocol, AGetTakesNoBody) {
+  serve::ServeOptions options = serve_options();
+  options.api_key = "k";
+  const TestServer server(options);
+  const std::string key = "Authorization: Bearer k\r\n", body(1000, 'a');
+  for (const char* target : {"/livez", "/healthz", "/", "/openapi.json", "/v1/models", "/metrics"}) {
+    EXPECT_EQ(http(server.port(), "GET", target, body, key + "Content-Encoding: gzip\r\n").status, 413) << target;
+    EXPECT_EQ(http(server.port(), "GET", target, "", key + "Content-Length: 0\r\n").status, 200) << target;
+  }
+  HttpConnection chunked(server.port());
+  chunked.send("GET /livez HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n");
+  EXPECT_EQ(chunked.receive().status, 413);
+}
+
+TEST(ServeProtocol, AKeyThatNoRequestCanCarryIsRefused) {
+  serve::ServeOptions options = serve_options();
+  for (const std::string& key :
+       {std::string("a\nb"), std::string("a\tb"), std::string("a "), std::string("a\x7f"), std::string("a\0b", 3)}) {
+    options.api_key = key;
+    EXPECT_TRUE(contains(error_of([&] { serve::Server{options}; }), "API key")) << key;
+  }
+  options.api_key = std::string(16'384, 'k');
+  EXPECT_TRUE(contains(error_of([&] { serve::Server{options}; }), "at most 16384 bytes"));
+  options.api_key = "a b";
+  const TestServer server(options);
+  EXPECT_EQ(http(server.port(), "GET", "/v1/models", "", "Authorization: Bearer a b\r\n").status, 200);
 }
 
 TEST(ServeProtocol, AKeyIsRequired) {

@@ -51,6 +51,8 @@ void HttpConnection::close() {
   socket_ = -1;
 }
 
+void HttpConnection::end_sending() { ::shutdown(socket_, SHUT_WR); }
+
 bool HttpConnection::send(std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t size = ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);

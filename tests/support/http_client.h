@@ -27,6 +27,7 @@ class HttpConnection {
   HttpReply receive(bool has_body = true);
   bool closed_within(double seconds);  // whether the server closes the connection
   void close();
+  void end_sending();  // closes its sending half
 
  private:
   bool read_more();

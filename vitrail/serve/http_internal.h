@@ -49,13 +49,19 @@ class HttpExchange {
   virtual bool timed_out() const = 0;
 };
 
+// What is in flight when a request begins.
+enum class HttpLoad {
+  kUsual,
+  kOverloaded,  // more requests or bytes than the limits allow
+  kFull,        // more connections, each with a request: this one is for health alone
+};
+
 // What the module calls, on its own thread; no function may block or throw.
 class HttpHandler {
  public:
   virtual ~HttpHandler() = default;
-  // A response that refuses the request before its body is read; none admits it.  overloaded: more requests or bytes
-  // are in flight than the limits allow.
-  virtual std::optional<HttpResponse> refuse(const HttpRequest& head, bool overloaded) = 0;
+  // A response that refuses the request before its body is read; none admits it.
+  virtual std::optional<HttpResponse> refuse(const HttpRequest& head, HttpLoad load) = 0;
   virtual void handle(HttpRequest request, std::shared_ptr<HttpExchange> exchange) = 0;
   // The response to a request that violates the protocol or a limit.  head: what is known of it, without the body.
   virtual HttpResponse error(const HttpRequest& head, int status, const std::string& message) = 0;

@@ -23,6 +23,7 @@ using Local = asio::local::stream_protocol;
 using ErrorCode = boost::system::error_code;
 
 constexpr std::chrono::milliseconds kAcceptPause{50};  // after a failure, such as too many open files
+constexpr size_t kHealthConnections = 16;              // beyond the limit of connections
 
 // Binds a socket of this path, and replaces one that no server listens on.
 void bind_unix(Local::acceptor& acceptor, const std::string& path) {
@@ -84,7 +85,8 @@ class Acceptor {
   void begin(typename Protocol::socket socket) {
     ErrorCode ignored;
     if constexpr (std::is_same_v<Protocol, Tcp>) socket.set_option(Tcp::no_delay(true), ignored);
-    if (core_->sessions.size() < core_->limits.connections) {
+    if (core_->sessions.size() >= core_->limits.connections) core_->close_longest_waiting();
+    if (core_->sessions.size() < core_->limits.connections + kHealthConnections) {
       std::make_shared<HttpSession>(*core_, Socket(std::move(socket)))->start();
       return;
     }

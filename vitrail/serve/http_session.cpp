@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <sstream>
 
 #include <boost/asio/post.hpp>
 #include <boost/asio/write.hpp>
@@ -77,12 +78,22 @@ void HttpCore::remove(HttpSession* session) {
   closed.notify_all();
 }
 
+void HttpCore::close_longest_waiting() {
+  HttpSession* longest = nullptr;
+  for (HttpSession* session : sessions) {
+    if (!session->waiting_since()) continue;
+    if (!longest || *session->waiting_since() < *longest->waiting_since()) longest = session;
+  }
+  if (longest) longest->close();
+}
+
 HttpSession::HttpSession(HttpCore& core, Socket socket)
     : core_(core), socket_(std::move(socket)), timer_(core.io), buffer_(core.limits.header_bytes + 2 * kReadBytes) {
   count_chunk_ = [this](std::uint64_t, beast::string_view, ErrorCode& error) {
     if (++chunks_ > core_.limits.chunks) error = http::error::body_limit;
   };
   core_.add(this);
+  beyond_limit_ = core_.sessions.size() > core_.limits.connections;
 }
 
 HttpSession::~HttpSession() { close(); }
@@ -121,12 +132,13 @@ void HttpSession::read_header() {
   parser_->body_limit(core_.limits.body_bytes);
   parser_->on_chunk_header(count_chunk_);
   request_ = {};
-  header_bytes_ = chunks_ = 0;
+  header_bytes_ = chunks_ = begun_ = 0;
   has_response_ = false;
   state_.reset();
   idle_ = buffer_.size() == 0;
   if (idle_ && core_.draining) return close();
-  set_deadline(idle_ ? core_.limits.idle_seconds : core_.limits.header_seconds);
+  const bool between_requests = idle_ && number_ > 0;
+  set_deadline(between_requests ? core_.limits.idle_seconds : core_.limits.header_seconds);
   if (idle_) return read_more_header();
   parse_header();  // the next request has arrived
 }
@@ -219,8 +231,10 @@ void HttpSession::on_header() {
     return refuse(431, "more than " + std::to_string(core_.limits.headers) + " headers");
   in_flight_ = true;
   ++core_.requests;
+  const bool full = beyond_limit_ && core_.sessions.size() > core_.limits.connections;
   const bool overloaded = core_.requests > core_.limits.requests || core_.buffered_bytes > core_.limits.buffered_bytes;
-  if (std::optional<HttpResponse> response = core_.handler.refuse(request_, overloaded)) {
+  const HttpLoad load = full ? HttpLoad::kFull : overloaded ? HttpLoad::kOverloaded : HttpLoad::kUsual;
+  if (std::optional<HttpResponse> response = core_.handler.refuse(request_, load)) {
     keep_alive_ = keep_alive_ && parser_->is_done();
     return send(std::move(*response));
   }
@@ -282,7 +296,21 @@ void HttpSession::watch_for_departure() {
     if (error || self->closed_ || self->number_ != number || self->buffer_.size() > 0) return;
     char byte = 0;
     const ssize_t size = ::recv(self->socket_.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-    if (size == 0 || (size < 0 && errno != EAGAIN && errno != EINTR)) self->close();
+    if (size < 0 && errno != EAGAIN && errno != EINTR) return self->close();
+    if (size == 0) self->begin_response();
+  });
+}
+
+// A client that sends no more may have closed its connection, or its sending half alone.  Which one shows when it is
+// written to, and all responses begin alike.
+void HttpSession::begin_response() {
+  if (has_response_) return;
+  const std::string_view begin = parser_->get().version() == 10 ? "HTTP/1.0 " : "HTTP/1.1 ";
+  const ssize_t size = ::send(socket_.native_handle(), begin.data(), begin.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (size < 0 && errno != EAGAIN) return close();
+  begun_ = static_cast<size_t>(std::max<ssize_t>(size, 0));
+  socket_.async_wait(Socket::wait_error, [self = shared_from_this(), number = number_](const ErrorCode& error) {
+    if (!error && !self->closed_ && self->number_ == number) self->close();
   });
 }
 
@@ -301,20 +329,24 @@ void HttpSession::send(HttpResponse response) {
   has_response_ = true;
   idle_ = timed_out_ = false;
   const bool head_only = request_.method == "HEAD" || (parser_ && parser_->get().method() == http::verb::head);
-  auto message = std::make_shared<http::response<http::string_body>>();
-  message->result(static_cast<unsigned>(response.status));
+  http::response<http::empty_body> head;
+  head.result(static_cast<unsigned>(response.status));
   // To a client of HTTP/1.0, a connection that stays open must be announced.
-  if (parser_ && parser_->get().version() == 10) message->version(10);
-  message->set(http::field::content_type, response.content_type);
-  for (const auto& [name, value] : response.headers) message->insert(name, value);
-  message->content_length(response.body.size());
-  message->keep_alive(keep_alive_ && !core_.draining);
-  keep_alive_ = message->keep_alive();
+  if (parser_ && parser_->get().version() == 10) head.version(10);
+  head.set(http::field::content_type, response.content_type);
+  for (const auto& [name, value] : response.headers) head.insert(name, value);
+  head.content_length(response.body.size());
+  head.keep_alive(keep_alive_ && !core_.draining);
+  keep_alive_ = head.keep_alive();
   set_deadline(core_.limits.request_seconds +
                static_cast<double>(response.body.size()) / core_.limits.body_bytes_per_second);
-  if (!head_only) message->body() = std::move(response.body);
-  response_ = message;
-  http::async_write(socket_, *message, [self = shared_from_this()](const ErrorCode& error, size_t) {
+  std::ostringstream text;
+  text << head.base();
+  const auto parts = std::make_shared<std::array<std::string, 2>>();
+  *parts = {text.str().substr(begun_), head_only ? "" : std::move(response.body)};
+  response_ = parts;
+  const std::array<asio::const_buffer, 2> buffers{asio::buffer((*parts)[0]), asio::buffer((*parts)[1])};
+  asio::async_write(socket_, buffers, [self = shared_from_this()](const ErrorCode& error, size_t) {
     if (!self->closed_) self->on_sent(error);
   });
 }
@@ -343,6 +375,7 @@ void HttpSession::discard_input() {
 void HttpSession::end_request() {
   if (state_) state_->departed = true;
   ++number_;
+  waiting_since_ = std::chrono::steady_clock::now();
   core_.buffered_bytes -= std::exchange(buffered_, 0);
   if (std::exchange(in_flight_, false)) --core_.requests;
 }

@@ -37,6 +37,8 @@ struct HttpCore : std::enable_shared_from_this<HttpCore> {
 
   void add(HttpSession* session);
   void remove(HttpSession* session);
+  // Closes the connection that has been without a complete request for longest, if there is one.
+  void close_longest_waiting();
 };
 
 // What a session tells the exchange of a request.
@@ -60,6 +62,10 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   void close_if_idle() {
     if (idle_) close();
   }
+  // Since when it has neither a request nor a response to write; none: it has.
+  std::optional<std::chrono::steady_clock::time_point> waiting_since() const {
+    return in_flight_ || response_ ? std::nullopt : std::optional(waiting_since_);
+  }
 
  private:
   using Parser = boost::beast::http::request_parser<boost::beast::http::buffer_body>;
@@ -78,6 +84,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   void on_body_bytes(ErrorCode error);
   void dispatch();
   void watch_for_departure();
+  void begin_response();
   void refuse(int status, const std::string& message);
   void on_failed_read(ErrorCode error);
   void send(HttpResponse response);
@@ -95,12 +102,13 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   HttpRequest request_;
   std::function<void(std::uint64_t, boost::beast::string_view, ErrorCode&)> count_chunk_;
   size_t header_bytes_ = 0, chunks_ = 0, buffered_ = 0, discarded_ = 0;
-  std::chrono::steady_clock::time_point body_begin_;
+  size_t begun_ = 0;  // bytes of the response that begin_response() has written
+  std::chrono::steady_clock::time_point body_begin_, waiting_since_ = std::chrono::steady_clock::now();
   uint64_t number_ = 0;                  // counts the requests
   std::shared_ptr<RequestState> state_;  // belongs to the current request
   std::shared_ptr<void> response_;       // while it is written
   bool idle_ = true, in_flight_ = false, has_response_ = false, keep_alive_ = false, timed_out_ = false,
-       closed_ = false;
+       closed_ = false, beyond_limit_ = false;
 };
 
 }  // namespace vitrail::serve

@@ -20,10 +20,10 @@ struct Limits {
   size_t images = 256;                      // images of a request: 413
   size_t outputs = 64;                      // outputs that a request names: 413
   int64_t pixels = 64'000'000;              // pixels of an image: 422
-  size_t connections = 1'024;               // more are refused by 503
+  size_t connections = 1'024;               // then the longest idle one is closed; all busy: 503
   size_t requests = 512;                    // in flight: 429
   size_t buffered_bytes = size_t{1} << 30;  // all bodies in flight: 429
-  double header_seconds = 10;               // until the header is complete: 408
+  double header_seconds = 10;               // until a header is complete, the first from the connection on: 408
   double body_grace_seconds = 5;            // after it, a body must arrive at the minimum rate: 408
   double body_bytes_per_second = 16 << 10;
   double idle_seconds = 60;                    // between requests of a connection, which is then closed

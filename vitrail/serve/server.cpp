@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 
+#include <algorithm>
 #include <atomic>
 
 #include "vitrail/base/parallel.h"
@@ -15,7 +16,21 @@
 namespace vitrail::serve {
 namespace {
 
+// Throws Error for a key that no request can carry.
+void check_key(const ServeOptions& options) {
+  const std::string& key = options.api_key;
+  const auto is_control = [](unsigned char c) { return c < ' ' || c == 127; };
+  if (std::ranges::any_of(key, is_control))
+    throw Error("API key", "characters that a header can have", "a control character, as of a second line");
+  if (key.ends_with(' ')) throw Error("API key", "no space at its end, which a header loses", "one");
+  constexpr size_t kOtherBytes = std::string_view("GET / HTTP/1.1\r\nHost:\r\nAuthorization: Bearer \r\n\r\n").size();
+  if (key.size() + kOtherBytes > options.limits.header_bytes)
+    throw Error("API key", str("at most ", options.limits.header_bytes, " bytes with the rest of the header"),
+                str(key.size(), " bytes"));
+}
+
 void check_options(const ServeOptions& options) {
+  check_key(options);
   in_addr v4{};
   in6_addr v6{};
   if (!options.unix_path.empty()) return;
@@ -25,6 +40,11 @@ void check_options(const ServeOptions& options) {
     throw Error("--host", "an API key (--api-key-file) or --public for an address that other machines can reach",
                 "'" + options.host + "' without");
   }
+}
+
+bool has_body(const HttpRequest& head) {
+  const std::string_view length = head.header("content-length");
+  return length.find_first_not_of('0') != length.npos || !head.header("transfer-encoding").empty();
 }
 
 // Takes the same time wherever the texts differ.
@@ -91,7 +111,7 @@ class Server::Implementation : public HttpHandler {
     return loaded_ && !draining_ ? models_.fault() : "models are loading, or the server ends";
   }
 
-  std::optional<HttpResponse> refuse(const HttpRequest& head, bool overloaded) override {
+  std::optional<HttpResponse> refuse(const HttpRequest& head, HttpLoad load) override {
     try {
       if (std::optional<HttpResponse> response = browsers_.preflight(head)) return response;
       const Target target = parse_target(head.target);
@@ -103,7 +123,10 @@ class Server::Implementation : public HttpHandler {
         response.headers.emplace_back("Allow", join(methods));
         return response;
       }
-      if (route->access != Access::kHealth) browsers_.check(head);
+      if (route->method == "GET" && has_body(head)) throw HttpError(413, "a GET request takes no body");
+      if (route->access == Access::kHealth) return std::nullopt;
+      if (load == HttpLoad::kFull) return error(head, 503, "too many connections");
+      browsers_.check(head);
       if (route->is_public()) return std::nullopt;
       if (!authorized(head)) {
         HttpResponse response = error(head, 401, "expected the header Authorization: Bearer KEY");
@@ -112,7 +135,7 @@ class Server::Implementation : public HttpHandler {
       }
       if (route->access == Access::kManager) browsers_.check_token(head);
       if (route->method != "POST") return std::nullopt;
-      if (overloaded) return error(head, 429, "the server is overloaded: try again");
+      if (load == HttpLoad::kOverloaded) return error(head, 429, "the server is overloaded: try again");
       if (!loaded_) return error(head, 503, "the models are loading: try again");
       return std::nullopt;
     } catch (const HttpError& failure) {
