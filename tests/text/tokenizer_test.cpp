@@ -125,6 +125,7 @@ TEST(OpenTokenizer, OpenClipsFormTakesATextAsItIs) {
   EXPECT_GT(content(*open_clip, "<|endoftext|>").size(), 1U);
   EXPECT_GT(content(*open_clip, "<END_OF_TEXT>").size(), 1U);
   EXPECT_EQ(content(*open_clip, "it'ſ").size(), content(*open_clip, "it").size() + 3) << "' and two bytes are a word";
+  EXPECT_EQ(content(*open_clip, "a\u0345b"), content(*open_clip, "a b"));
   EXPECT_EQ(open_clip->pad_id(), 0);
 }
 
@@ -367,7 +368,8 @@ TEST(OpenTokenizer, ReadsTheFirstFileOfItsList) {
   EXPECT_EQ(names, (std::vector<std::string>{"tokenizer.json", "vocab.json", "spiece.model", "sentencepiece.model",
                                              "bpe_simple_vocab_16e6.txt", "bpe_simple_vocab_16e6.txt.gz"}));
   EXPECT_EQ(std::vector<std::string>(std::begin(kTokenizerCompanions), std::end(kTokenizerCompanions)),
-            (std::vector<std::string>{"merges.txt", "tokenizer_config.json"}));
+            (std::vector<std::string>{"merges.txt", "added_tokens.json", "special_tokens_map.json",
+                                      "tokenizer_config.json"}));
   for (const std::string& name : names) std::ofstream(folder / name) << "{";
   const std::string expected[] = {"JSON",
                                   "JSON",

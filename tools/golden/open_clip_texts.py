@@ -16,6 +16,7 @@ import json
 import pathlib
 import random
 import shutil
+import unicodedata
 
 from ftfy import chardata
 from open_clip import tokenizer
@@ -123,7 +124,10 @@ def texts(count):
     draw = random.Random(50)
     made = ["", " ", "schÃ¶n", "it’s red", "cats &amp; dogs", "<b> &amp;amp; &amp;", "&amp;" * 3 + "amp;" * 5]
     while len(made) < count:
-        made.append(draw.choice([*STEPS, surrogates, mixed, mixed])(draw))
+        text = draw.choice([*STEPS, surrogates, mixed, mixed])(draw)
+        # Characters that are newer than a library's Unicode are letters to some and not to others.
+        if not any(unicodedata.category(c) == "Cn" for c in tokenizer.basic_clean(text)):
+            made.append(text)
     return made[:count]
 
 

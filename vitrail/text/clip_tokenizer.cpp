@@ -90,7 +90,10 @@ ClipTokenizer::ClipTokenizer(BpeFile file, const std::string& where, ClipForm fo
 std::vector<int64_t> ClipTokenizer::encode_content(std::string_view text) const {
   std::vector<int64_t> ids;
   if (form_ == ClipForm::open_clip) {
-    encode_words(code_points(text), ids);
+    // U+0345 is no letter, but in another case it is: a pattern that ignores the case has no word for it.
+    std::u32string words = code_points(text);
+    std::ranges::replace(words, char32_t{0x345}, U' ');
+    encode_words(words, ids);
     return ids;
   }
   for (const TextPart& part : added_.split(text)) {
