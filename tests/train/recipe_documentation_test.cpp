@@ -13,12 +13,12 @@
 namespace vitrail::train {
 namespace {
 
-// The text of a document from a heading until the next one that is not below it.
-std::string section(const std::string& file, const std::string& heading) {
+// The text of a document from a title until the next one that is not below it.
+std::string section(const std::string& file, const std::string& title) {
   const std::string text = read_text_file(testing::source(file));
-  const size_t begin = text.find(heading + "\n");
+  const size_t begin = text.find(title + "\n");
   size_t end = text.size();
-  for (std::string level = heading.substr(0, heading.find(' ')); !level.empty(); level.pop_back())
+  for (std::string level = title.substr(0, title.find(' ')); !level.empty(); level.pop_back())
     end = std::min(end, text.find("\n" + level + " ", begin));
   return begin == text.npos ? "" : text.substr(begin, end - begin);
 }

@@ -18,7 +18,7 @@ namespace {
 using Json = nlohmann::json;
 using Bytes = std::u32string;  // a byte is a character up to 0xff, so that expressions serve bytes too
 
-constexpr char32_t kSubstitute = 0x1a, kReplacement = 0xfffd, kNoBreakSpace = 0xa0;
+constexpr char32_t kSubstitute = 0x1a, kReplacementCharacter = 0xfffd, kNoBreakSpace = 0xa0;
 
 // A set of characters: the first and last one of each of its ranges.
 class CharacterSet {
@@ -128,7 +128,7 @@ std::optional<Bytes> encoded(std::u32string_view text, const Encoding& encoding)
     const auto upper = encoding.upper.find(c);
     if (upper != encoding.upper.end()) {
       bytes += upper->second;
-    } else if (encoding.sloppy() && c == kReplacement) {
+    } else if (encoding.sloppy() && c == kReplacementCharacter) {
       bytes += kSubstitute;
     } else if (c < 0x80 && !(encoding.sloppy() && c == kSubstitute)) {
       bytes += c;

@@ -39,8 +39,8 @@ const CLI::Validator kDuration(
         if (!text.ends_with(unit)) continue;
         double number = 0;
         const char* const end = text.data() + text.size() - 1;
-        const auto [rest, error] = std::from_chars(text.data(), end, number);
-        if (error != std::errc() || rest != end || !(number > 0) || !std::isfinite(number)) continue;
+        const auto [last, error] = std::from_chars(text.data(), end, number);
+        if (error != std::errc() || last != end || !(number > 0) || !std::isfinite(number)) continue;
         text = fmt::format("{}", number * seconds);
         return std::string();
       }

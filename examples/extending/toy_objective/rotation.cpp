@@ -169,7 +169,7 @@ class Rotation : public train::Objective {
   models::ModelConfig config_;
   models::VisionTransformer model_;
   std::unique_ptr<const data::Dataset> training_, validation_;
-  std::vector<int64_t> order_;  // of the training images in this epoch
+  std::vector<int64_t> order_;  // indices of training images, as this epoch takes them
   int64_t epoch_ = 0, next_ = 0;
 };
 

@@ -189,7 +189,7 @@ ManifestPtr read_idx_file(const fs::path& images) {
   return std::make_shared<IdxManifest>(images.string(), std::vector<fs::path>{images});
 }
 
-// If a file exists with and without .gz, only the latter is read.
+// A file without .gz hides the one of the same name with it.
 ManifestPtr read_idx_folder(const fs::path& folder, const FolderListing& listing) {
   std::vector<fs::path> files;
   for (const std::string& name : listing.others) {

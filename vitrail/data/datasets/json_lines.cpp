@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr int kMaxDepth = 64;  // of a value, which is written by recursion
+constexpr int kMaxDepth = 64;  // values are written by recursion
 
 std::string field_of(const ordered_json& object, const std::string& key) {
   const auto value = object.find(key);

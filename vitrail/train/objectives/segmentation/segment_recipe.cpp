@@ -2,7 +2,6 @@
 #include "vitrail/train/objectives/segmentation/segment_recipe_internal.h"
 
 #include <functional>
-#include <limits>
 
 #include "vitrail/base/error.h"
 #include "vitrail/train/objectives/objective.h"
@@ -10,7 +9,7 @@
 namespace vitrail::train {
 namespace {
 
-constexpr Range kNonNegative{0, std::numeric_limits<double>::max()}, kFraction{0, 1};
+constexpr Range kWeight{0}, kShare{0, 1};
 
 void describe_segment(Fields& fields, SegmentRecipe& segment) {
   fields.integer("image_size", segment.image_size, 0, 1 << 14);
@@ -22,12 +21,12 @@ void describe_segment(Fields& fields, SegmentRecipe& segment) {
   fields.integer("decoder_mlp", segment.decoder_mlp, 1, 1 << 16);
   fields.integer("prompts", segment.prompts, 1, 1024);
   fields.integer("rounds", segment.rounds, 1, 32);
-  fields.number("box_share", segment.box_share, kFraction);
-  fields.number("focal_weight", segment.focal_weight, kNonNegative);
-  fields.number("dice_weight", segment.dice_weight, kNonNegative);
-  fields.number("iou_weight", segment.iou_weight, kNonNegative);
-  fields.number("focal_alpha", segment.focal_alpha, kFraction);
-  fields.number("focal_gamma", segment.focal_gamma, kNonNegative);
+  fields.number("box_share", segment.box_share, kShare);
+  fields.number("focal_weight", segment.focal_weight, kWeight);
+  fields.number("dice_weight", segment.dice_weight, kWeight);
+  fields.number("iou_weight", segment.iou_weight, kWeight);
+  fields.number("focal_alpha", segment.focal_alpha, kShare);
+  fields.number("focal_gamma", segment.focal_gamma, kWeight);
   fields.text(Field("cache").without_effect(), segment.cache);
 }
 
