@@ -47,6 +47,16 @@ TEST(Metadata, NamesTheImagesOfAFolderOrOfItsSplits) {
   }
 }
 
+TEST(Metadata, BesideFoldersOfSplitsHasTheirSplits) {
+  const fs::path set = testing::scratch_folder();
+  place_images(set, {"train/0.png", "train/1.png", "test/2.png"});
+  write_file(set / "metadata.csv", "file_name,label\ntrain/0.png,a\ntest/2.png,b\ntrain/1.png,b\n");
+  EXPECT_EQ(dataset_splits(set), (Names{"test", "train"}));
+  EXPECT_EQ(open_dataset(set, {.split = "train"})->size(), 2);
+  EXPECT_EQ(open_dataset(set, {.split = "test"})->path(0), (set / "test/2.png").string());
+  EXPECT_EQ(open_dataset(set, {.split = "."})->size(), 3);
+}
+
 TEST(Metadata, MayHaveSeveralLabelsAndOtherColumns) {
   const fs::path set = testing::scratch_folder();
   place_images(set, {"0.png", "1.png"});

@@ -315,6 +315,8 @@ class ListManifest : public Manifest {
         where_, list.parent_path(), [&] { return is_json ? json.next() : csv.next(); }, options);
     columns_ = std::move(reader.columns);
     rows_ = std::move(reader.rows);
+    has_splits_ = columns_.split.has_value();
+    if (!has_splits_ && options.split.empty() && list.stem() == "metadata") take_splits_of_folders();
   }
 
   Names splits() const override {
@@ -347,11 +349,20 @@ class ListManifest : public Manifest {
     return result;
   }
 
-  // What the column of splits has.
+  // A metadata file beside the folders of splits, as Hugging Face's imagefolder has it.
+  void take_splits_of_folders() {
+    const auto folder_of = [](const ListRow& row) { return row.file.substr(0, row.file.find('/')); };
+    has_splits_ =
+        std::ranges::all_of(rows_, [&](const ListRow& row) { return !canonical_split(folder_of(row)).empty(); });
+    if (!has_splits_) return;
+    for (ListRow& row : rows_) row.split = canonical_split(folder_of(row));
+  }
+
+  // The splits of the rows.
   Names existing() const {
     std::set<std::string> names;
     for (const ListRow& row : rows_) {
-      if (columns_.split) names.insert(row.split);
+      if (has_splits_) names.insert(row.split);
     }
     return {names.begin(), names.end()};
   }
@@ -371,7 +382,7 @@ class ListManifest : public Manifest {
   ImageSourcePtr images_;
   ListColumns columns_;
   std::vector<ListRow> rows_;
-  bool has_comma_fields_ = true;
+  bool has_comma_fields_ = true, has_splits_ = false;
 };
 
 }  // namespace
