@@ -46,6 +46,7 @@ class RunReportTest : public ::testing::Test {
   // A probe has no epochs.
   void search(analysis::StrengthSearch found) {
     search_ = std::move(found);
+    recipe_.objective = "probe";
     counters_.history.clear();
     counters_.best_epoch = 0;
   }
@@ -186,6 +187,7 @@ TEST_F(RunReportTest, WhatWasNotMeasuredIsNotShown) {
   counters_.history.clear();
   const Written run = write();
   EXPECT_FALSE(run.summary.contains("test") || run.summary.contains("held_out"));
+  EXPECT_EQ(run.summary["epochs"], 0);
   EXPECT_FALSE(contains(run.page, "on the test images") || contains(run.page, "best validation"));
   EXPECT_TRUE(contains(run.card, "the accuracy on new images is unknown"));
 }

@@ -8,6 +8,7 @@
 #include "vitrail/base/processor_name_internal.h"
 #include "vitrail/data/augment/interval_json_internal.h"
 #include "vitrail/kernels/isa/isa.h"
+#include "vitrail/train/objectives/objective.h"
 #include "vitrail/train/report/html_internal.h"
 #include "vitrail/train/run/run_folder_internal.h"
 
@@ -61,9 +62,9 @@ void add_score(nlohmann::ordered_json& json, const Score& score) {
 
 void write_summary(const std::filesystem::path& path, const ReportInput& input, const nlohmann::ordered_json& more) {
   const Counters& counters = *input.counters;
-  // A solution passes over the images once.
+  const int64_t epochs_of_solution = objective_of(*input.recipe).solves ? 1 : 0;  // it passes over the images once
   nlohmann::ordered_json json{{"finished", input.finished},
-                              {"epochs", counters.history.empty() ? 1 : counters.history.back().epoch},
+                              {"epochs", counters.history.empty() ? epochs_of_solution : counters.history.back().epoch},
                               {"parameters", input.parameters},
                               {"training_images", input.images.training},
                               {"seconds", counters.seconds},
