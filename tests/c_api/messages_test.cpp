@@ -174,7 +174,7 @@ TEST(CApiModel, OfSegmentAnythingHasItsConfigurationAndNoClasses) {
     if (field == 3) options.image_height = options.image_width = 32;
     OwnedModel other;
     EXPECT_EQ(message_of(vitrail_model_open(path.c_str(), &options, &other)),
-              "vitrail_model_options: expected threads and precision alone, for Segment Anything, got others")
+              "options of the model: expected threads and precision alone, for Segment Anything, got others")
         << field;
     EXPECT_EQ(other.handle, nullptr);
   }

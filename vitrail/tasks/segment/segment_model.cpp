@@ -31,7 +31,7 @@ class EmbeddingTensor : public Request {
 // Images are prepared in one way.
 const OpenOptions& checked(const OpenOptions& options) {
   if (!options.model.labels.empty() || !options.tokenizer.empty() || options.model.load != models::LoadOptions{})
-    throw Error("vitrail_model_options", "threads and precision alone, for Segment Anything", "others");
+    throw Error("options of the model", "threads and precision alone, for Segment Anything", "others");
   return options;
 }
 
