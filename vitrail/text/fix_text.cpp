@@ -77,7 +77,7 @@ std::u32string fixed_once(const std::u32string& line, bool entities) {
 }
 
 std::u32string fixed(std::u32string line, bool entities) {
-  constexpr int kMaxRounds = 32;  // each unescapes one level of "&amp;amp;": bounds the time for a hostile text
+  constexpr int kMaxRounds = 16;  // each unescapes one level of "&amp;amp;": bounds the time for a hostile text
   for (int round = 0; round < kMaxRounds; ++round) {
     std::u32string next = fixed_once(line, entities);
     if (next == line) break;

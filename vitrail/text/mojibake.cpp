@@ -227,7 +227,12 @@ std::u32string repair_once(const std::u32string& text) {
 }  // namespace
 
 std::u32string repair_mojibake(std::u32string text) {
-  for (std::u32string repaired = repair_once(text); repaired != text; repaired = repair_once(text)) text = repaired;
+  constexpr int kMaxRounds = 16;  // a text that was damaged n times has n rounds: bounds the time for a hostile one
+  for (int round = 0; round < kMaxRounds; ++round) {
+    std::u32string repaired = repair_once(text);
+    if (repaired == text) break;
+    text = std::move(repaired);
+  }
   return text;
 }
 
