@@ -21,23 +21,23 @@ TEST(JsonDepth, LeavesOutBracketsInStrings) {
 }
 
 TEST(JsonContent, CountsValues) {
-  EXPECT_EQ(json_content(R"({"a": [1, -2, 3.5, null, true], "b": {"a": "x"}})", 100).values, 9u);
-  EXPECT_EQ(json_content("[1, 2, 3, 4, 5, 6]", 3).values, 4u) << "one more than the limit";
-  EXPECT_FALSE(json_content("[1, 2", 100).repeated_key);
+  EXPECT_EQ(json_content(R"({"a": [1, -2, 3.5, null, true], "b": {"a": "x"}})", {.values = 100}).values, 9u);
+  EXPECT_EQ(json_content("[1, 2, 3, 4, 5, 6]", {.values = 3}).values, 4u) << "one more than the limit";
+  EXPECT_FALSE(json_content("[1, 2", {.values = 100}).repeated_key);
 }
 
 TEST(JsonContent, FindsRepeatedKeysOfOneObject) {
-  EXPECT_FALSE(json_content(R"({"a": {"a": 1}, "b": [{"a": 1}, {"a": 2}]})", 100).repeated_key);
-  EXPECT_FALSE(json_content(R"({"a": {"b": 1}, "b": 2})", 100).repeated_key) << "inside and behind";
-  EXPECT_EQ(json_content(R"({"a": {"c": 1}, "b": {"c": 1, "d": 2, "c": 3}})", 100).repeated_key, "c");
-  EXPECT_EQ(json_content(R"([{"a": 1, "\u0061": 2}])", 100).repeated_key, "a") << "escaped";
+  EXPECT_FALSE(json_content(R"({"a": {"a": 1}, "b": [{"a": 1}, {"a": 2}]})", {.values = 100}).repeated_key);
+  EXPECT_FALSE(json_content(R"({"a": {"b": 1}, "b": 2})", {.values = 100}).repeated_key) << "inside and behind";
+  EXPECT_EQ(json_content(R"({"a": {"c": 1}, "b": {"c": 1, "d": 2, "c": 3}})", {.values = 100}).repeated_key, "c");
+  EXPECT_EQ(json_content(R"([{"a": 1, "\u0061": 2}])", {.values = 100}).repeated_key, "a") << "escaped";
 }
 
 // With the square of a million objects this would take hours.
 TEST(JsonContent, TakesLinearTime) {
   std::string text = "[{}";
   for (int i = 1; i < 1'000'000; ++i) text += ",{}";
-  EXPECT_EQ(json_content(text + "]", 2'000'000).values, 1'000'001u);
+  EXPECT_EQ(json_content(text + "]", {.values = 2'000'000}).values, 1'000'001u);
 }
 
 TEST(JsonFault, SaysWhereAndWhyWithoutTheParsersNumbers) {
@@ -64,18 +64,18 @@ TEST(JsonDepth, OfTextThatClosesMoreThanItOpens) {
 
 TEST(JsonContent, CountsEachKindOfValueOnce) {
   for (const char* text : {"null", "true", "false", "1", "-1", "1.5", "\"x\"", "{}", "[]"})
-    EXPECT_EQ(json_content(text, 100).values, 1u) << text;
-  EXPECT_EQ(json_content(R"({"a": {}, "b": []})", 100).values, 3u) << "keys are no values";
-  EXPECT_EQ(json_content("[1, 2]", 3).values, 3u) << "as many as the limit";
-  EXPECT_EQ(json_content("[1, 2]", 0).values, 1u);
-  EXPECT_EQ(json_content("[1, x, 2]", 100).values, 2u) << "up to the fault";
+    EXPECT_EQ(json_content(text, {.values = 100}).values, 1u) << text;
+  EXPECT_EQ(json_content(R"({"a": {}, "b": []})", {.values = 100}).values, 3u) << "keys are no values";
+  EXPECT_EQ(json_content("[1, 2]", {.values = 3}).values, 3u) << "as many as the limit";
+  EXPECT_EQ(json_content("[1, 2]", {.values = 0}).values, 1u);
+  EXPECT_EQ(json_content("[1, x, 2]", {.values = 100}).values, 2u) << "up to the fault";
 }
 
 TEST(JsonContent, StopsAtTheFirstRepeatedKeyOrAtTheLimit) {
-  const JsonContent content = json_content(R"({"b": 1, "b": 2, "a": 3, "a": 4})", 100);
+  const JsonContent content = json_content(R"({"b": 1, "b": 2, "a": 3, "a": 4})", {.values = 100});
   EXPECT_EQ(content.repeated_key, "b");
   EXPECT_EQ(content.values, 2u);
-  EXPECT_FALSE(json_content(R"([1, 2, {"a": 1, "a": 2}])", 2).repeated_key) << "behind the limit";
+  EXPECT_FALSE(json_content(R"([1, 2, {"a": 1, "a": 2}])", {.values = 2}).repeated_key) << "behind the limit";
 }
 
 TEST(JsonFault, OfAnotherExceptionIsItsText) {

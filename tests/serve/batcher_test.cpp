@@ -48,9 +48,10 @@ class ServeBatcher : public ::testing::Test {
 
   // An image whose result becomes the future's.
   std::future<BatchResult> add(Batcher& batcher, float value, const infer::Request& request = {}, int64_t side = 32,
-                               bool departed = false) {
+                               bool departed = false, uint64_t client = 0) {
     auto promise = std::make_shared<std::promise<BatchResult>>();
     BatchItem item{.model = model(),
+                   .client = client,
                    .request = request,
                    .input = Tensor::full({3, side, side}, value),
                    .departed = [=] { return departed; },
@@ -249,25 +250,78 @@ TEST_F(ServeBatcher, ABatchWithoutClientsIsNotComputed) {
   EXPECT_EQ(sizes, std::vector<size_t>{1});
 }
 
+TEST_F(ServeBatcher, ClientsTakeTurns) {
+  Batcher batcher(options(2));
+  std::vector<std::future<BatchResult>> many;
+  std::future<BatchResult> other;
+  {
+    const Hold hold(batcher);
+    for (int i = 0; i < 6; ++i) many.push_back(add(batcher, 1, {}, 32, false, 1));
+    other = add(batcher, 2, {}, 32, false, 2);
+  }
+  const double waited = other.get().queue_seconds;
+  EXPECT_LE(waited, many.at(1).get().queue_seconds) << "in the first batch";
+  for (size_t i = 2; i < many.size(); ++i) many[i].get();
+  batcher.stop();
+  EXPECT_EQ(sizes, (std::vector<size_t>{2, 2, 2, 1}));
+}
+
 TEST(WorkerPool, UrgentTasksPrecedeOthersAndStopDropsThem) {
   WorkerPool pool(1);
   std::promise<void> entered, leave, done;
   std::string order;
-  pool.post([&] {
+  pool.post({.run = [&] {
     entered.set_value();
     leave.get_future().wait();
-  });
+  }});
   entered.get_future().wait();
-  pool.post([&] { order += 'a'; });
-  pool.post([&] { order += 'b'; });
-  pool.post([&] { order += 'u'; }, true);
-  pool.post([&] { done.set_value(); });
+  pool.post({.run = [&] { order += 'a'; }});
+  pool.post({.run = [&] { order += 'b'; }});
+  pool.post_urgent([&] { order += 'u'; });
+  pool.post({.run = [&] { done.set_value(); }});
   leave.set_value();
   done.get_future().wait();
   EXPECT_EQ(order, "uab");
   pool.stop();
-  pool.post([&] { order += 'x'; });
+  pool.post({.run = [&] { order += 'x'; }});
   EXPECT_EQ(order, "uab");
+}
+
+TEST(WorkerPool, ClientsTakeTurns) {
+  WorkerPool pool(1);
+  std::promise<void> entered, leave, done;
+  std::string order;
+  pool.post({.run = [&] {
+    entered.set_value();
+    leave.get_future().wait();
+  }});
+  entered.get_future().wait();
+  for (const auto& [name, client] : {std::pair('a', 1), {'A', 1}, {'x', 1}, {'b', 2}, {'B', 2}, {'c', 3}})
+    pool.post({.run = [&order, name = name] { order += name; }, .client = static_cast<uint64_t>(client)});
+  pool.post({.run = [&] { done.set_value(); }, .client = 1});
+  leave.set_value();
+  done.get_future().wait();
+  EXPECT_EQ(order, "abcABx");
+}
+
+TEST(WorkerPool, HeavyTasksLeaveAThreadToOthers) {
+  WorkerPool pool(2);
+  std::promise<void> leave, light;
+  const std::shared_future<void> left = leave.get_future().share();
+  std::atomic<int> heavy{0};
+  for (int i = 0; i < 5; ++i) {
+    pool.post({.run =
+                   [&, left] {
+                     ++heavy;
+                     left.wait();
+                   },
+               .is_heavy = true});
+  }
+  pool.post({.run = [&] { light.set_value(); }});
+  light.get_future().wait();
+  EXPECT_LE(heavy, 2);
+  leave.set_value();
+  while (heavy < 5) std::this_thread::yield();
 }
 
 }  // namespace

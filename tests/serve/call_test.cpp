@@ -31,6 +31,7 @@ class TestExchange : public HttpExchange {
  public:
   explicit TestExchange(std::shared_ptr<Responses> responses) : responses_(std::move(responses)) {}
   void respond(HttpResponse response) override { responses_->all.push_back(std::move(response)); }
+  uint64_t client() const override { return 0; }
   bool departed() const override { return responses_->departed; }
   bool timed_out() const override { return responses_->timed_out; }
 

@@ -38,6 +38,48 @@ TEST(JsonBody, MalformedTextAndRepeatedKeysAreErrorsOfTheRequest) {
   EXPECT_EQ(parse_json("[{\"a\": 1}, {\"a\": 2}]", 9).size(), 2U);  // The keys belong to different objects.
 }
 
+// What small texts name may need much memory: nested lists, keys, numbers, texts.
+TEST(JsonBody, TheMemoryOfTheValuesHasALimit) {
+  const auto needed = [](const std::string& text) {
+    size_t bytes = 0;
+    parse_json(text, 9, {.reserve = [&](size_t size) { bytes = size; }});
+    return bytes;
+  };
+  const auto repeated = [](const std::string& piece, const std::string& last) {
+    std::string text = "[";
+    for (int i = 0; i < 1000; ++i) text += piece + ",";
+    return text + last + "]";
+  };
+  EXPECT_GE(needed(repeated("0", "0")), 1000 * 2 * sizeof(json));
+  EXPECT_GE(needed(repeated("[]", "0")), 1000 * (2 * sizeof(json) + sizeof(json::array_t)));
+  EXPECT_GE(needed(repeated("{}", "0")), 1000 * (2 * sizeof(json) + sizeof(json::object_t)));
+  EXPECT_GE(needed(repeated(R"({"a":0})", "0")), 1000 * (4 * sizeof(json) + 2 * sizeof(std::string)));
+  EXPECT_GE(needed('"' + std::string(5000, 'x') + '"'), 5000U);
+  EXPECT_LT(needed('"' + std::string(5000, 'x') + '"'), 6000U);
+  for (const char* piece : {"0", "[]", "{}", "\"\"", R"({"a":0})"}) {
+    const std::string text = repeated(piece, "0");
+    const size_t bytes = needed(text);
+    EXPECT_NO_THROW(parse_json(text, 9, {.bytes = bytes}));
+    try {
+      parse_json(text, 9, {.bytes = bytes - 1, .reserve = [](size_t) { FAIL(); }});
+      ADD_FAILURE() << piece;
+    } catch (const HttpError& error) {
+      EXPECT_EQ(error.status(), 413) << error.what();
+    }
+  }
+}
+
+TEST(JsonBody, ParsingEndsWhenItsClientLeaves) {
+  std::string text = "[";
+  for (int i = 0; i < 100'000; ++i) text += "0,";
+  int checks = 0;
+  const auto check = [&] {
+    if (++checks == 2) throw HttpError(499, "left");
+  };
+  EXPECT_EQ(error_of([&] { parse_json(text + "0]", 9, {.check = check}); }), "left");
+  EXPECT_EQ(checks, 2);
+}
+
 TEST(JsonBody, MembersAreOfTheirType) {
   const json object = json::parse(R"({"a": 1, "t": "x"})");
   EXPECT_EQ(member(object, "a"), 1);

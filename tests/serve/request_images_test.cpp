@@ -5,6 +5,7 @@
 
 #include "tests/support/errors.h"
 #include "tests/support/messages.h"
+#include "vitrail/base/base64_internal.h"
 #include "vitrail/serve/http_error.h"
 
 namespace vitrail::serve {

@@ -13,7 +13,7 @@ using nlohmann::json;
 
 class ContentReader : public nlohmann::json_sax<json> {
  public:
-  explicit ContentReader(size_t max_values) : max_values_(max_values) {}
+  explicit ContentReader(const JsonBudget& budget) : budget_(budget) {}
   JsonContent& content() { return content_; }
 
   bool null() override { return count(); }
@@ -21,13 +21,14 @@ class ContentReader : public nlohmann::json_sax<json> {
   bool number_integer(json::number_integer_t) override { return count(); }
   bool number_unsigned(json::number_unsigned_t) override { return count(); }
   bool number_float(json::number_float_t, const std::string&) override { return count(); }
-  bool string(std::string&) override { return count(); }
+  bool string(std::string& text) override { return count(sizeof(text) + text.size()); }
   bool binary(json::binary_t&) override { return count(); }
   bool start_object(size_t) override {
     keys_.emplace_back();
-    return count();
+    return count(sizeof(json::object_t) + kAllocation);
   }
   bool key(std::string& name) override {
+    content_.bytes += kTreeNode + sizeof(name) + name.size() + kAllocation;
     if (keys_.back().insert(name).second) return true;
     content_.repeated_key = name;
     return false;
@@ -36,14 +37,23 @@ class ContentReader : public nlohmann::json_sax<json> {
     keys_.pop_back();
     return true;
   }
-  bool start_array(size_t) override { return count(); }
+  bool start_array(size_t) override { return count(sizeof(json::array_t) + kAllocation); }
   bool end_array() override { return true; }
   bool parse_error(size_t, const std::string&, const json::exception&) override { return false; }
 
  private:
-  bool count() { return ++content_.values <= max_values_; }
+  static constexpr size_t kAllocation = 16;  // what malloc adds
+  static constexpr size_t kTreeNode = 32;    // of std::map, beside what it holds
+  static constexpr size_t kValuesPerCheck = 1 << 14;
 
-  size_t max_values_;
+  // A vector that grows holds room for twice its elements.
+  bool count(size_t bytes = 0) {
+    content_.bytes += 2 * sizeof(json) + bytes;
+    if (++content_.values % kValuesPerCheck == 0 && budget_.check) budget_.check();
+    return content_.values <= budget_.values && content_.bytes <= budget_.bytes;
+  }
+
+  const JsonBudget& budget_;
   JsonContent content_;
   std::vector<std::set<std::string>> keys_;  // one set for each open object
 };
@@ -68,8 +78,8 @@ int json_depth(std::string_view text) {
   return largest;
 }
 
-JsonContent json_content(std::string_view text, size_t max_values) {
-  ContentReader reader(max_values);
+JsonContent json_content(std::string_view text, const JsonBudget& budget) {
+  ContentReader reader(budget);
   static_cast<void>(json::sax_parse(text, &reader));
   return reader.content();
 }

@@ -2,6 +2,7 @@
 #include "vitrail/serve/batcher_internal.h"
 
 #include <algorithm>
+#include <map>
 
 #include "vitrail/base/callbacks.h"
 #include "vitrail/serve/http_error.h"
@@ -110,10 +111,23 @@ void Batcher::run_batch(std::unique_lock<std::mutex>& lock) {
   lock.lock();
 }
 
+// The first image of each client, then the second of each, …, and among these the oldest first.
+void Batcher::order_by_turns() {
+  std::map<uint64_t, size_t> counts;
+  std::vector<std::pair<size_t, size_t>> order;  // the turn and the position of each
+  for (size_t i = 0; i < items_.size(); ++i) order.emplace_back(counts[items_[i].client]++, i);
+  if (counts.size() < 2) return;
+  std::ranges::sort(order);
+  std::deque<BatchItem> ordered;
+  for (const auto& [turn, position] : order) ordered.push_back(std::move(items_[position]));
+  items_.swap(ordered);
+}
+
 // The oldest image with those that run together with it, after waiting for more of them within the delay.
 std::vector<BatchItem> Batcher::take_batch(std::unique_lock<std::mutex>& lock) {
   const auto delay =
       std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double, std::milli>(options_.delay_ms));
+  order_by_turns();
   const Clock::time_point until = items_.front().arrival + delay;
   const auto complete = [this] {
     if (stopped_ || items_.empty() || !tasks_.empty()) return true;
@@ -122,6 +136,7 @@ std::vector<BatchItem> Batcher::take_batch(std::unique_lock<std::mutex>& lock) {
     return companions >= options_.batch;
   };
   if (options_.delay_ms > 0) work_.wait_until(lock, until, complete);
+  order_by_turns();
   std::vector<BatchItem> batch;
   std::deque<BatchItem> others;
   for (BatchItem& item : items_) {

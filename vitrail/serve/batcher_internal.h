@@ -27,6 +27,7 @@ struct BatchResult {
 // An image that waits.
 struct BatchItem {
   ModelPointer model;
+  uint64_t client = 0;  // clients take turns
   infer::Request request;
   Tensor input;                           // [C, H, W]
   std::function<bool()> departed;         // whether nobody waits for the result
@@ -74,6 +75,7 @@ class Batcher {
   void run_task(std::unique_lock<std::mutex>& lock, bool short_only);
   void run_batch(std::unique_lock<std::mutex>& lock);
   bool fits(size_t bytes) const { return waiting_bytes_ == 0 || waiting_bytes_ + bytes <= kMaxWaitingBytes; }
+  void order_by_turns();
   std::vector<BatchItem> take_batch(std::unique_lock<std::mutex>& lock);
   void compute(std::vector<BatchItem> batch) const;
 

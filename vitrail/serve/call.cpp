@@ -64,11 +64,26 @@ Call::~Call() {
 }
 
 void Call::decompress() {
-  const Limits& limits = engine_.options.limits;
-  if (!decompress_body(request_, limits)) return;
-  inflated_bytes_ = request_.body.size();
-  if ((engine_.inflated_bytes += inflated_bytes_) <= limits.buffered_bytes) return;
+  if (decompress_body(request_, engine_.options.limits)) reserve(request_.body.size());
+}
+
+void Call::reserve(size_t bytes) {
+  inflated_bytes_ += bytes;
+  if ((engine_.inflated_bytes += bytes) <= engine_.options.limits.buffered_bytes) return;
   throw HttpError(429, "the server is overloaded: try again");
+}
+
+ParseBudget Call::parse_budget() {
+  const auto check = [this] {
+    if (departed()) throw Departed();
+  };
+  return {.bytes = 3 * engine_.options.limits.body_bytes,
+          .reserve =
+              [this, check](size_t bytes) {
+                check();
+                reserve(bytes);
+              },
+          .check = check};
 }
 
 void Call::respond(HttpResponse response) {

@@ -10,6 +10,7 @@
 #include "vitrail/serve/batcher_internal.h"
 #include "vitrail/serve/browsers_internal.h"
 #include "vitrail/serve/http_internal.h"
+#include "vitrail/serve/json_body_internal.h"
 #include "vitrail/serve/metrics_internal.h"
 #include "vitrail/serve/model_registry_internal.h"
 #include "vitrail/serve/model_statistics_internal.h"
@@ -24,7 +25,7 @@ struct Engine {
   const ServeOptions& options;
   const Browsers& browsers;
   Metrics& metrics;
-  std::atomic<size_t>& inflated_bytes;  // the content of compressed bodies in flight
+  std::atomic<size_t>& inflated_bytes;  // of bodies in flight: the content of compressed ones, the values of JSON
   ModelRegistry& models;
   WorkerPool& pool;
   Batcher& batcher;
@@ -56,9 +57,12 @@ class Call {
   const Target& target() const { return target_; }
   // Decompresses the body as decompress_body().  Throws HttpError 429 if those in flight exceed limits.buffered_bytes.
   void decompress();
+  // For the JSON of the body: three times limits.body_bytes, and with others in flight limits.buffered_bytes.
+  ParseBudget parse_budget();
   void set_target(Target target) { target_ = std::move(target); }
   RequestOptions& options() { return options_; }
   bool departed() const { return exchange_->departed(); }
+  uint64_t client() const { return exchange_->client(); }
   // The model that the option `model` names, by default the first one that fits the task.
   ModelPointer take_model(const tasks::Task& task) { return engine_.models.find(options_.text("model"), &task); }
 
@@ -84,6 +88,7 @@ class Call {
   void set_output_seconds(double seconds);                         // the time for the response
 
  private:
+  void reserve(size_t bytes);  // until the response; throws HttpError 429
   std::string log_line(int status, size_t bytes, double seconds) const;
   void log(const std::string& line) const;
 

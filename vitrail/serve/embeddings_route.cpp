@@ -48,7 +48,8 @@ Inputs inputs_of(const json& body, const Limits& limits) {
   const std::string modality = text_member(body, "modality", "");
   if (!modality.empty() && modality != "text" && modality != "image")
     throw Error("modality", "text or image", "'" + modality + "'");
-  const json list = given.is_array() ? given : json::array({given});
+  const json one = given.is_array() ? json() : json::array({given});
+  const json& list = given.is_array() ? given : one;  // a copy of many images would take memory
   if (list.empty()) throw Error("input", "at least one input", "none");
   if (list.size() > limits.images)
     throw HttpError(413, str("at most ", limits.images, " inputs in a request, got ", list.size()));
@@ -98,7 +99,7 @@ std::optional<std::string> model_name(const json& body) {
 
 void embeddings_route(const CallPointer& call) {
   const Limits& limits = call->engine().options.limits;
-  const json body = parse_json(call->request().body, limits.json_depth);
+  const json body = parse_json(call->request().body, limits.json_depth, call->parse_budget());
   auto inputs = std::make_shared<Inputs>(inputs_of(body, limits));
   const tasks::Task& embed = *tasks::find_task("embed");
   ImageJob job{.model = call->engine().models.find(model_name(body), &embed), .request = {}};

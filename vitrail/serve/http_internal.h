@@ -43,6 +43,8 @@ class HttpExchange {
   virtual ~HttpExchange() = default;
   // Sends the response; calls after the first have no effect.  Thread-safe, and returns at once.
   virtual void respond(HttpResponse response) = 0;
+  // The connection, by a number that no other of this server has.
+  virtual uint64_t client() const = 0;
   // Whether nobody waits for the response any more: the client closed the connection, or the time limit passed.
   virtual bool departed() const = 0;
   // Whether the time limit passed: then the client has a response, of status 504.

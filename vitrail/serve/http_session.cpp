@@ -37,9 +37,13 @@ bool is_http_error(const beast::error_code& error) {
 
 class Exchange : public HttpExchange {
  public:
-  Exchange(std::shared_ptr<HttpCore> core, std::weak_ptr<HttpSession> session, uint64_t number,
+  Exchange(std::shared_ptr<HttpCore> core, std::weak_ptr<HttpSession> session, uint64_t client, uint64_t number,
            std::shared_ptr<RequestState> state)
-      : core_(std::move(core)), session_(std::move(session)), number_(number), state_(std::move(state)) {}
+      : core_(std::move(core)),
+        session_(std::move(session)),
+        client_(client),
+        number_(number),
+        state_(std::move(state)) {}
   ~Exchange() override {
     if (!responded_) respond({.status = 500, .body = R"({"error":"internal error"})"});
   }
@@ -52,13 +56,14 @@ class Exchange : public HttpExchange {
       if (const auto open = session.lock()) open->respond(number, std::move(response));
     });
   }
+  uint64_t client() const override { return client_; }
   bool departed() const override { return state_->departed; }
   bool timed_out() const override { return state_->timed_out; }
 
  private:
   std::shared_ptr<HttpCore> core_;
   std::weak_ptr<HttpSession> session_;
-  uint64_t number_;
+  uint64_t client_, number_;
   std::shared_ptr<RequestState> state_;
   std::atomic<bool> responded_{false};
 };
@@ -283,7 +288,7 @@ void HttpSession::on_body_bytes(ErrorCode error) {
 
 void HttpSession::dispatch() {
   state_ = std::make_shared<RequestState>();
-  auto exchange = std::make_shared<Exchange>(core_.shared_from_this(), weak_from_this(), number_, state_);
+  auto exchange = std::make_shared<Exchange>(core_.shared_from_this(), weak_from_this(), client_, number_, state_);
   set_deadline(core_.limits.request_seconds);
   watch_for_departure();
   HttpRequest head{.method = request_.method, .target = request_.target, .headers = request_.headers, .body = {}};

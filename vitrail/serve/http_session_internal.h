@@ -31,6 +31,7 @@ struct HttpCore : std::enable_shared_from_this<HttpCore> {
   bool draining = false;
   std::set<HttpSession*> sessions;
   size_t requests = 0, buffered_bytes = 0;  // in flight
+  uint64_t clients = 0;                     // so far
   std::mutex mutex;
   std::condition_variable closed;
   size_t connections = 0;  // under the mutex: the size of `sessions`
@@ -94,6 +95,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   void set_deadline(double seconds);
 
   HttpCore& core_;
+  const uint64_t client_ = ++core_.clients;
   Socket socket_;
   boost::asio::steady_timer timer_;
   boost::beast::flat_buffer buffer_;

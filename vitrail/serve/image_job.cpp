@@ -12,6 +12,19 @@ namespace {
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
+// By the size of the file, or of the image that a small PNG may have.
+bool takes_long_to_decode(std::string_view file) {
+  constexpr uint64_t kHeavyPixels = uint64_t{4} << 20;
+  if (file.size() > kHeavyBytes) return true;
+  if (!file.starts_with("\x89PNG") || file.size() < 24) return false;
+  const auto big_endian = [&](size_t at) {
+    uint64_t value = 0;
+    for (size_t i = at; i < at + 4; ++i) value = value << 8 | static_cast<unsigned char>(file[i]);
+    return value;
+  };
+  return big_endian(16) * big_endian(20) > kHeavyPixels;
+}
+
 // A job that runs.  The tasks of its images share it.
 class RunningJob : public std::enable_shared_from_this<RunningJob> {
  public:
@@ -33,9 +46,11 @@ class RunningJob : public std::enable_shared_from_this<RunningJob> {
 
  private:
   void post(size_t i, void (RunningJob::*action)(size_t)) {
-    call_->engine().pool.post([self = shared_from_this(), i, action] {
+    const auto run = [self = shared_from_this(), i, action] {
       if (!self->call_->departed()) self->guard(i, [&] { ((*self).*action)(i); });
-    });
+    };
+    call_->engine().pool.post(
+        {.run = run, .client = call_->client(), .is_heavy = takes_long_to_decode(images_[i].bytes)});
   }
 
   template <class Action>
@@ -79,6 +94,7 @@ class RunningJob : public std::enable_shared_from_this<RunningJob> {
     for (size_t p = 0; p < passes_.size(); ++p) {
       call_->engine().batcher.add(
           {.model = job_.model,
+           .client = call_->client(),
            .request = passes_[p],
            .input = input,
            .departed = [self = shared_from_this()] { return self->call_->departed(); },
@@ -175,7 +191,7 @@ class RunningJob : public std::enable_shared_from_this<RunningJob> {
         self->call_->respond(std::move(response));
       });
     };
-    call_->engine().pool.post(respond, true);
+    call_->engine().pool.post_urgent(respond);
   }
 
   HttpResponse response() {

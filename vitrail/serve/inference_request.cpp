@@ -164,7 +164,7 @@ std::vector<RequestedOutput> parse_outputs(const json& body, bool binary, const 
 
 }  // namespace
 
-InferenceRequest parse_inference(const HttpRequest& request, const Limits& limits) {
+InferenceRequest parse_inference(const HttpRequest& request, const Limits& limits, const ParseBudget& budget) {
   const std::string_view length = request.header("inference-header-content-length");
   std::string_view text = request.body, binary;
   InferenceRequest result;
@@ -179,7 +179,7 @@ InferenceRequest parse_inference(const HttpRequest& request, const Limits& limit
       return result;
     }
   }
-  const json body = parse_json(text, limits.json_depth);
+  const json body = parse_json(text, limits.json_depth, budget);
   const json& inputs = member(body, "inputs");
   if (!inputs.is_array() || inputs.size() != 1)
     throw Error("inputs", "one input: images (BYTES) or pixels (FP32)", str(inputs.size()));

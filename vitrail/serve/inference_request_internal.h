@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "vitrail/serve/http_internal.h"
+#include "vitrail/serve/json_body_internal.h"
 #include "vitrail/tensor/tensor.h"
 
 namespace vitrail::serve {
@@ -35,7 +36,7 @@ struct InferenceRequest {
 
 // Throws Error or HttpError for a body that is not as the protocol, sizes that do not agree, numbers that are not
 // finite as FP32, and more images or outputs than the limits.
-InferenceRequest parse_inference(const HttpRequest& request, const Limits& limits);
+InferenceRequest parse_inference(const HttpRequest& request, const Limits& limits, const ParseBudget& budget = {});
 
 // An output: values of FP32, or strings of BYTES.
 struct InferenceOutput {

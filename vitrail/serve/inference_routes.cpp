@@ -171,7 +171,7 @@ void model_ready_route(const CallPointer& call) {
 
 void infer_route(const CallPointer& call) {
   const ModelPointer model = model_of(*call);
-  InferenceRequest request = parse_inference(call->request(), call->engine().options.limits);
+  InferenceRequest request = parse_inference(call->request(), call->engine().options.limits, call->parse_budget());
   call->options().require_all_taken();
   const std::shared_ptr<tasks::Request> tensors = model->loaded().tensors();
   const std::vector<tasks::Output> all = tensors->outputs();

@@ -9,8 +9,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr size_t kMaxValues = size_t{1} << 24;  // so that a small body cannot exhaust memory
-
 std::string option_value(const std::string& name, const json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_boolean() || value.is_number()) return value.dump();
@@ -19,16 +17,18 @@ std::string option_value(const std::string& name, const json& value) {
 
 }  // namespace
 
-json parse_json(std::string_view text, int max_depth) {
+json parse_json(std::string_view text, int max_depth, const ParseBudget& budget) {
   if (json_depth(text) > max_depth) {
     throw HttpError(400, str("JSON that is nested more than ", max_depth, " levels deep"));
   }
-  const JsonContent content = json_content(text, kMaxValues);
-  if (content.values > kMaxValues) throw HttpError(400, str("JSON with more than ", kMaxValues, " values"));
+  const JsonContent content = json_content(text, {.bytes = budget.bytes, .check = budget.check});
+  if (content.bytes > budget.bytes)
+    throw HttpError(413, str("JSON whose values need more than ", budget.bytes, " bytes of memory"));
   if (content.repeated_key) {
     const std::string key = json(*content.repeated_key).dump(-1, ' ', true, json::error_handler_t::replace);
     throw HttpError(400, "JSON with a duplicate key: " + key);
   }
+  if (budget.reserve) budget.reserve(content.bytes);
   try {
     return json::parse(text);
   } catch (const json::parse_error& error) {

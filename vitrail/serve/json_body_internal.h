@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // JSON bodies of requests.
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -9,9 +10,15 @@
 
 namespace vitrail::serve {
 
-// Throws HttpError 400 for malformed JSON, deeper nesting than max_depth, duplicate keys and more than 16 million
-// values, which would take a gigabyte.
-nlohmann::json parse_json(std::string_view text, int max_depth);
+// What JSON may take.  A small body can name values that need much memory.
+struct ParseBudget {
+  size_t bytes = size_t{192} << 20;                // of memory for its values: 413
+  std::function<void(size_t bytes)> reserve = {};  // called before the values are made; may throw
+  std::function<void()> check = {};                // called from time to time; may throw, such as Departed
+};
+
+// Throws HttpError 400 for malformed JSON, deeper nesting than max_depth and duplicate keys, 413 beyond the budget.
+nlohmann::json parse_json(std::string_view text, int max_depth, const ParseBudget& budget = {});
 
 // The member of an object.  Throw Error naming it if it has another type; without it, the first throws too.
 const nlohmann::json& member(const nlohmann::json& object, const std::string& name);

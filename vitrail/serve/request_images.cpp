@@ -40,13 +40,15 @@ RequestImages from_form(const HttpRequest& request, const Limits& limits, Reques
 }
 
 // {"images": ["data:…", …], options…} or {"image": "data:…", options…}
-RequestImages from_json(const HttpRequest& request, const Limits& limits, RequestOptions& options) {
-  const nlohmann::json body = parse_json(request.body, limits.json_depth);
+RequestImages from_json(const HttpRequest& request, const Limits& limits, RequestOptions& options,
+                        const ParseBudget& budget) {
+  const nlohmann::json body = parse_json(request.body, limits.json_depth, budget);
   RequestImages result;
   result.single = body.is_object() && body.contains("image");
   const std::string key = result.single ? "image" : "images";
   const nlohmann::json& given = member(body, key);
-  const nlohmann::json list = result.single ? nlohmann::json::array({given}) : given;
+  const nlohmann::json one = result.single ? nlohmann::json::array({given}) : nlohmann::json();
+  const nlohmann::json& list = result.single ? one : given;  // a copy of many images would take memory
   if (!list.is_array()) throw Error(key, "a list of data URIs", list.type_name());
   check_count(list.size(), limits);
   for (const nlohmann::json& uri : list) {
@@ -82,10 +84,11 @@ bool decompress_body(HttpRequest& request, const Limits& limits) {
   }
 }
 
-RequestImages take_images(HttpRequest& request, const Limits& limits, RequestOptions& options) {
+RequestImages take_images(HttpRequest& request, const Limits& limits, RequestOptions& options,
+                          const ParseBudget& budget) {
   const std::string type = media_type(request.header("content-type"));
   if (type == "multipart/form-data") return from_form(request, limits, options);
-  if (type == "application/json") return from_json(request, limits, options);
+  if (type == "application/json") return from_json(request, limits, options, budget);
   if (request.body.empty()) throw HttpError(400, "an empty body: send an image, a form or JSON");
   const auto begin = bytes_of(std::string_view(request.body).substr(0, 16));
   // curl --data-binary says that it sends a form, whatever it sends.

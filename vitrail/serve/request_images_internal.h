@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "vitrail/serve/http_internal.h"
+#include "vitrail/serve/json_body_internal.h"
 #include "vitrail/serve/target_internal.h"
 #include "vitrail/tensor/tensor.h"
 
@@ -23,7 +24,8 @@ struct RequestImages {
 
 // Takes the images out of the body by its Content-Type; fields of a form and members of a JSON object are added to the
 // options.  Throws HttpError: 400 for a malformed body, 413 for too many images, 415 for a type that has no image.
-RequestImages take_images(HttpRequest& request, const Limits& limits, RequestOptions& options);
+RequestImages take_images(HttpRequest& request, const Limits& limits, RequestOptions& options,
+                          const ParseBudget& budget = {});
 
 // Replaces a body with Content-Encoding gzip or deflate, and returns whether it had one.  Throws HttpError: 400 for
 // damaged data, 413 above the limit, 415 for another encoding.

@@ -153,13 +153,17 @@ class Server::Implementation : public HttpHandler {
     call->options().add(target.query);
     call->set_target(std::move(target));
     const auto run = [call, route] {
+      if (call->departed()) return;
       call->guard([&] {
         call->decompress();
         route->run(call);
       });
     };
     if (route->is_public()) return run();  // at once: when the pool is busy, the server is alive nevertheless
-    pool_.post(run);
+    // What is parsed or decompressed may take long.
+    const HttpRequest& given = call->request();
+    const bool is_heavy = given.body.size() > kHeavyBytes || !given.header("content-encoding").empty();
+    pool_.post({.run = run, .client = call->client(), .is_heavy = is_heavy});
   }
 
   HttpResponse error(const HttpRequest& head, int status, const std::string& message) override {

@@ -2,32 +2,56 @@
 #pragma once
 // Threads that decode images and write responses, beside the threads that compute.
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <thread>
 #include <vector>
 
 namespace vitrail::serve {
 
+constexpr size_t kHeavyBytes = size_t{256} << 10;  // a body or image of more bytes may take long
+
+struct PoolTask {
+  std::function<void()> run;  // must not throw
+  uint64_t client = 0;        // clients take turns
+  bool is_heavy = false;      // it may take long
+};
+
 class WorkerPool {
  public:
+  // Heavy tasks run on `threads` threads, and the others on as many.  There is one thread more than that number, so
+  // that heavy tasks leave one.
   explicit WorkerPool(int threads);
   ~WorkerPool() { stop(); }
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
 
-  // Runs a task, which must not throw, on one of the threads; dropped after stop().  urgent: before the others, for
-  // responses whose results are ready.
-  void post(std::function<void()> task, bool urgent = false);
+  // Runs a task on one of the threads; dropped after stop().
+  void post(PoolTask task);
+  // Runs a task before all others: a response whose results are ready.
+  void post_urgent(std::function<void()> task);
   void stop();  // finishes running tasks and drops the others
 
  private:
-  void loop();
+  struct Lane {
+    std::map<uint64_t, std::deque<std::function<void()>>> waiting;  // by client
+    uint64_t last = 0;                                              // the client whose task was taken last
+    int running = 0;
 
+    std::function<void()> take();
+  };
+
+  void loop();
+  Lane* next_lane();  // null: nothing may run now
+
+  int limit_;  // of the running tasks of a lane
   std::mutex mutex_;
   std::condition_variable work_;
-  std::deque<std::function<void()>> tasks_;
+  std::deque<std::function<void()>> urgent_;
+  Lane light_, heavy_;
   bool stopped_ = false;
   std::vector<std::thread> threads_;
 };

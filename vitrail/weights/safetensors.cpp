@@ -110,7 +110,7 @@ class SafetensorsFile : public TensorFile {
     if (json_depth(text) > kMaxHeaderDepth) {
       throw Error(bytes_.where, "a safetensors header", "JSON that is nested deeper");
     }
-    if (const auto repeated = json_content(text, text.size()).repeated_key) {
+    if (const auto repeated = json_content(text, {}).repeated_key) {
       throw Error(bytes_.where, "each name once in the safetensors header", str("\"", *repeated, "\" twice"));
     }
     json parsed;
