@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Texts that OpenCLIP cleans, and what it makes of them.
 
-    open_clip_texts.py                         the fixture tests/fixtures/text/open_clip/cleaned.json
-    open_clip_texts.py --cases N --output DIR  the same with N drawn texts, and tokens.json, the ids of OpenCLIP's
-                                               tokenizer, beside its vocabulary
+    open_clip_texts.py                         the fixture tests/fixtures/text/open_clip
+    open_clip_texts.py --cases N --output DIR  the same with N drawn texts, and OpenCLIP's vocabulary
 
-cleaned.json is a list of [text, lower, whitespace, canonicalize].  To compare all texts of a folder:
+cleaned.json is a list of [text, lower, whitespace, canonicalize].  tokens.json is a list of [text, ids] of OpenCLIP's
+tokenizer, in the fixture with the merges of tests/fixtures/text/clip.  To compare all texts of a folder:
 
     VITRAIL_OPEN_CLIP_TEXTS=DIR build/release/tests/text_tests --gtest_filter='OpenClipText*'
 """
 
 import argparse
+import gzip
 import html.entities
 import json
 import pathlib
@@ -142,12 +143,16 @@ def main():
     cleaned = [[text, *(clean(text) for clean in cleanings)] for text in samples]
     lines = ",\n".join(json.dumps(row) for row in cleaned)
     (arguments.output / "cleaned.json").write_text(f"[\n{lines}\n]\n")
-    if arguments.output != FIXTURE:
-        simple = tokenizer.SimpleTokenizer(context_length=77)
-        tokens = [[text, simple.encode(text)] for text in samples]
-        (arguments.output / "tokens.json").write_text(json.dumps(tokens) + "\n")
-        file = pathlib.Path(tokenizer.default_bpe())
-        shutil.copy(file, arguments.output / file.name)
+    vocabulary = pathlib.Path(tokenizer.default_bpe())
+    merges = gzip.compress((FIXTURE.parent / "clip" / "merges.txt").read_bytes().rstrip(), mtime=0)
+    if arguments.output == FIXTURE:
+        (FIXTURE / vocabulary.name).write_bytes(merges)
+        samples = samples[:130]  # a small file
+    else:
+        shutil.copy(vocabulary, arguments.output)
+    simple = tokenizer.SimpleTokenizer(arguments.output / vocabulary.name)
+    tokens = ",\n".join(json.dumps([text, simple.encode(text)]) for text in samples)
+    (arguments.output / "tokens.json").write_text(f"[\n{tokens}\n]\n")
 
 
 if __name__ == "__main__":
