@@ -23,7 +23,7 @@ constexpr char32_t kSubstitute = 0x1a, kReplacementCharacter = 0xfffd, kNoBreakS
 // A set of characters: the first and last one of each of its ranges.
 class CharacterSet {
  public:
-  explicit CharacterSet(std::u32string ranges) : ranges_(std::move(ranges)), is_word_(ranges_ == U"\\w") {}
+  explicit CharacterSet(const std::string& ranges) : ranges_(code_points(ranges)), is_word_(ranges_ == U"\\w") {}
 
   bool contains(char32_t c) const {
     if (is_word_) return is_letter(c) || is_number(c) || c == U'_';
@@ -98,7 +98,7 @@ const Tables& tables() {
   static const Tables result = [] {
     const Json json = text_table("mojibake");
     Tables table;
-    for (const Json& ranges : json["sets"]) table.sets.emplace_back(code_points(ranges.get<std::string>()));
+    for (const Json& ranges : json["sets"]) table.sets.emplace_back(ranges.get<std::string>());
     for (const Json& encoding : json["encodings"]) {
       Encoding& added = table.encodings.emplace_back(encoding[0].get<std::string>());
       char32_t byte = 0x80;
