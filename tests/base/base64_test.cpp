@@ -63,6 +63,12 @@ TEST(Base64, OtherTextIsAnErrorThatNamesItsPlace) {
   }
 }
 
+TEST(Base64, LineBreaksAreSkipped) {
+  for (const char* text : {"Zm9v\r\nYmFy", "Zm9vYmFy\n", "\nZm9\nvYmF\ny", "data:;base64,Zm9v\nYmFy"})
+    EXPECT_EQ(from_base64_or_uri(text, "body"), "foobar") << text;
+  EXPECT_TRUE(testing::contains(testing::error_of([] { from_base64_or_uri("https://a/b.png", "body"); }), "URLs"));
+}
+
 // One text for each content: the unused bits of the last character are zeros.
 TEST(Base64, BitsAfterTheLastByteAreAnError) {
   EXPECT_EQ(from_base64("Zg==", "body"), "f");

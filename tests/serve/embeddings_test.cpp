@@ -62,6 +62,44 @@ TEST(ServeEmbeddings, DimensionsAreThoseOfTheModel) {
   }
 }
 
+TEST(ServeEmbeddings, InputsMayBeAsOpenAisClientsSendThem) {
+  const TestServer server;
+  const auto embedding = [&](const json& input) {
+    const HttpReply reply = server.post("/v1/embeddings", json{{"model", "clip"}, {"input", input}}.dump(), kJson);
+    EXPECT_EQ(reply.status, 200) << reply.body;
+    return json::parse(reply.body)["data"][0]["embedding"];
+  };
+  const std::string png = png_of(noise_image(1)), uri = data_uri(png);
+  const json image = embedding(uri), text = embedding("a cat");
+  std::string broken = base64(png);
+  for (size_t at = 76; at < broken.size(); at += 78) broken.insert(at, "\r\n");
+  for (const json& input :
+       {json{{"type", "image_url"}, {"image_url", {{"url", uri}, {"detail", "low"}}}}, json{{"image_url", uri}},
+        json{{"image", base64(png)}}, json{{"image", broken}}, json{{"type", "image"}, {"image", uri}}})
+    EXPECT_EQ(embedding(json::array({input})), image) << input;
+  EXPECT_EQ(embedding(json::array({json{{"type", "text"}, {"text", "a cat"}}})), text);
+  const std::vector<int64_t> tokens = DualModel(clip_model()).token_ids("a cat", "test");
+  EXPECT_EQ(embedding(tokens), text);
+  EXPECT_EQ(embedding(json::array({tokens})), text);
+}
+
+// Tokens of another tokenizer would be another text.
+TEST(ServeEmbeddings, TokensAreThoseOfTheModel) {
+  const TestServer server;
+  const auto status = [&](const json& input) {
+    return server.post("/v1/embeddings", json{{"model", "clip"}, {"input", input}}.dump(), kJson).status;
+  };
+  const std::vector<int64_t> tokens = DualModel(clip_model()).token_ids("a cat", "test");
+  EXPECT_EQ(status(tokens), 200);
+  EXPECT_EQ(status(std::vector<int64_t>(tokens.begin(), tokens.end() - 1)), 400) << "no end";
+  for (const int64_t other : {int64_t{-1}, int64_t{1} << 40}) {
+    std::vector<int64_t> wrong = tokens;
+    wrong[1] = other;
+    EXPECT_EQ(status(wrong), 400) << other;
+  }
+  EXPECT_EQ(status(std::vector<int64_t>(1000, tokens.back())), 400);
+}
+
 TEST(ServeEmbeddings, InputsOfOtherFormsAreErrors) {
   const TestServer server;
   const auto status = [&](const json& body) { return server.post("/v1/embeddings", body.dump(), kJson).status; };

@@ -158,6 +158,34 @@ TEST(ServeProtocol, ARequestHasOneHost) {
   EXPECT_EQ(refusal("GET /livez HTTP/1.1\r\nHost:\r\nConnection: close\r\n"), "200 ");
 }
 
+TEST(ServeProtocol, EmptyLinesBeforeARequestAreSkipped) {
+  const TestServer server;
+  HttpConnection connection(server.port());
+  const std::string request = http_request("GET", "/livez");
+  for (const std::string& before : {std::string("\r\n"), std::string("\r\n\r\n")}) {
+    connection.send(before + request);
+    EXPECT_EQ(connection.receive().status, 200);
+  }
+  for (const char c : "\r\n" + request) {
+    connection.send(std::string_view(&c, 1));
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  EXPECT_EQ(connection.receive().status, 200);
+}
+
+TEST(ServeProtocol, ModelsAndUnknownRoutesAnswerOpenAisClients) {
+  const TestServer server;
+  const json list = json::parse(server.get("/v1/models").body)["data"];
+  EXPECT_EQ(json::parse(server.get("/v1/models/clip").body), list[1]);
+  for (const char* target : {"/v1/models/none", "/v1/chat/completions", "/v1/models/a/b"}) {
+    const HttpReply reply = server.get(target);
+    EXPECT_EQ(reply.status, 404);
+    EXPECT_EQ(json::parse(reply.body)["error"]["code"], 404) << reply.body;
+  }
+  for (const char* target : {"/none", "/v2/models/none"})
+    EXPECT_TRUE(json::parse(server.get(target).body)["error"].is_string()) << target;
+}
+
 TEST(ServeProtocol, TargetsMayBeAbsolute) {
   const TestServer server;
   EXPECT_EQ(server.get("http://elsewhere:1/livez").body, server.get("/livez").body);
@@ -352,7 +380,7 @@ TEST(ServeProtocol, AnAddressThatOthersReachNeedsAKey) {
   serve::ServeOptions options = serve_options();
   options.host = "0.0.0.0";
   EXPECT_TRUE(contains(error_of([&] { serve::Server{options}; }), "API key"));
-  options.host = "localhost";
+  options.host = "example.org";
   EXPECT_TRUE(contains(error_of([&] { serve::Server{options}; }), "IPv4 or IPv6"));
   options.host = "127.0.0.1";
   const serve::Server first(options);

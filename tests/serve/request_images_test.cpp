@@ -118,6 +118,17 @@ TEST(RequestImages, ADataUriIsInBase64) {
   }
 }
 
+TEST(RequestImages, AnImageOfJsonIsBase64InOneOfItsForms) {
+  const auto image = [](const std::string& value) {
+    RequestOptions options;
+    HttpRequest request = request_of("application/json", "{\"images\": [" + value + "]}");
+    return take_images(request, {}, options).images.at(0).bytes;
+  };
+  for (const char* value : {R"("data:;base64,QUJD")", R"("QUJD")", R"("QU\r\nJD\n")", R"("data:;base64,QUJ\nD")",
+                            R"({"image_url": "QUJD"})", R"({"type": "image_url", "image_url": {"url": "QUJD"}})"})
+    EXPECT_EQ(image(value), "ABC") << value;
+}
+
 TEST(RequestImages, AMediaTypeIsInLowerCaseWithoutParameters) {
   EXPECT_EQ(media_type(""), "");
   EXPECT_EQ(media_type("Text/HTML"), "text/html");

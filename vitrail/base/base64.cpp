@@ -34,6 +34,12 @@ std::string to_base64(std::span<const std::byte> bytes) {
 }
 
 std::string from_base64(std::string_view text, const std::string& where) {
+  constexpr std::string_view kBreaks = "\r\n";
+  if (text.find_first_of(kBreaks) != text.npos) {
+    std::string letters_alone(text);
+    std::erase_if(letters_alone, [&](char c) { return kBreaks.find(c) != kBreaks.npos; });
+    return from_base64(letters_alone, where);
+  }
   const auto damaged = [&](const char* what) { return Error(where, "base64 with padding", what); };
   if (text.size() % 4 != 0) throw damaged("a length that is no multiple of 4");
   const size_t padding = text.ends_with("==") ? 2 : text.ends_with('=') ? 1 : 0;
@@ -60,6 +66,11 @@ std::string from_data_uri(std::string_view uri, const std::string& where) {
   if (!uri.starts_with("data:") || !uri.substr(0, comma).ends_with(";base64"))
     throw Error(where, "a data URI, data:image/…;base64,… (URLs are not fetched)", std::string(uri.substr(0, 24)));
   return from_base64(uri.substr(std::min(comma + 1, uri.size())), where);
+}
+
+std::string from_base64_or_uri(std::string_view text, const std::string& where) {
+  const bool is_uri = text.starts_with("data:") || text.substr(0, 16).find("://") != text.npos;
+  return is_uri ? from_data_uri(text, where) : from_base64(text, where);
 }
 
 }  // namespace vitrail

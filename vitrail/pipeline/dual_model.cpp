@@ -105,7 +105,7 @@ Tensor DualModel::embed_images(std::span<const image::ImageView> images) const {
 }
 
 // [T, length]
-Tensor DualModel::padded(const std::vector<std::vector<int64_t>>& ids) const {
+Tensor DualModel::padded(std::span<const std::vector<int64_t>> ids) const {
   int64_t length = text_config().context_length;
   // What follows a text is seen without a causal mask, and by a last token that is pooled.
   const bool shortened = !tokenizer_->pads_to_context() && !text_config().class_token && text_config().causal &&
@@ -125,23 +125,41 @@ Tensor DualModel::padded(const std::vector<std::vector<int64_t>>& ids) const {
   return result;
 }
 
+std::vector<int64_t> DualModel::token_ids(const std::string& text, const std::string& where) const {
+  const int64_t context = text_config().context_length;
+  std::vector<int64_t> ids = tokenizer_->encode(cleaned(text, text_config().cleaning), context);
+  if (ids == tokenizer_->encode("", context)) throw Error(where, "words", "\"" + text + "\"");
+  return ids;
+}
+
+void DualModel::check_tokens(const std::vector<int64_t>& ids, const std::string& where) const {
+  const int64_t context = text_config().context_length, vocabulary = tokenizer_->vocab_size();
+  if (ids.empty() || std::ssize(ids) > context) throw Error(where, str("1 to ", context, " tokens"), str(ids.size()));
+  for (const int64_t id : ids) {
+    if (id < 0 || id >= vocabulary) throw Error(where, str("tokens of the model, from 0 to ", vocabulary - 1), str(id));
+  }
+  if (std::ranges::find(ids, tokenizer_->eos_id()) == ids.end())
+    throw Error(where, str("tokens of the model, with the one that ends a text, ", tokenizer_->eos_id()), "none");
+}
+
 Tensor DualModel::embed_texts(const std::vector<std::string>& texts, bool l2_normalize, int64_t* tokens,
                               const ProgressCallback& progress) const {
+  std::vector<std::vector<int64_t>> ids;
+  for (size_t i = 0; i < texts.size(); ++i) ids.push_back(token_ids(texts[i], str("text ", i)));
+  for (const std::vector<int64_t>& text : ids) {
+    if (tokens) *tokens += static_cast<int64_t>(text.size());
+  }
+  return embed_tokens(ids, l2_normalize, progress);
+}
+
+Tensor DualModel::embed_tokens(const std::vector<std::vector<int64_t>>& texts, bool l2_normalize,
+                               const ProgressCallback& progress) const {
   if (texts.empty()) throw Error("texts", "at least one text", "none");
-  const int64_t context = text_config().context_length;
-  const std::vector<int64_t> without_content = tokenizer_->encode("", context);
+  for (size_t i = 0; i < texts.size(); ++i) check_tokens(texts[i], str("text ", i));
   std::vector<Tensor> batches;
   for (size_t first = 0; first < texts.size(); first += kTextsPerPass) {
-    std::vector<std::vector<int64_t>> ids;
     const size_t last = std::min(first + kTextsPerPass, texts.size());
-    for (size_t i = first; i < last; ++i) {
-      ids.push_back(tokenizer_->encode(cleaned(texts[i], text_config().cleaning), context));
-      if (ids.back() == without_content) throw Error(str("text ", i), "words", "\"" + texts[i] + "\"");
-    }
-    for (const std::vector<int64_t>& text : ids) {
-      if (tokens) *tokens += static_cast<int64_t>(text.size());
-    }
-    const Tensor batch = padded(ids);
+    const Tensor batch = padded(std::span(texts).subspan(first, last - first));
     infer::NamedTensors inputs{{"ids", batch}, {"rows", text_->model.pooled_rows(batch)}};
     if (text_config().class_token) inputs.push_back({"mask", text_->model.padding_mask(batch)});
     batches.push_back(text_session_->run(inputs)[0].tensor);

@@ -41,6 +41,8 @@ std::string random_token() {
 
 }  // namespace
 
+std::string address_of(const std::string& host) { return host == "localhost" ? "127.0.0.1" : host; }
+
 bool is_loopback(const std::string& address) {
   in_addr v4{};
   if (::inet_pton(AF_INET, address.c_str(), &v4) == 1) return (ntohl(v4.s_addr) >> 24) == 127;
@@ -52,7 +54,7 @@ Browsers::Browsers(const ServeOptions& options)
       hosts_{"localhost", name_of(options.host)},
       token_(random_token()),
       has_key_(!options.api_key.empty()),
-      on_loopback_(options.unix_path.empty() && is_loopback(options.host)) {
+      on_loopback_(options.unix_path.empty() && is_loopback(address_of(options.host))) {
   for (const std::string& origin : origins_) {
     const std::string_view authority = authority_of(origin);
     const bool upper = std::ranges::any_of(origin, [](char c) { return c >= 'A' && c <= 'Z'; });

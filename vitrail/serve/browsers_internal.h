@@ -10,6 +10,8 @@
 
 namespace vitrail::serve {
 
+// The address of a host: for localhost 127.0.0.1, else the text itself.
+std::string address_of(const std::string& host);
 // Whether an address, as inet_pton() reads it, is of this machine alone.
 bool is_loopback(const std::string& address);
 

@@ -42,7 +42,8 @@ HttpResponse json_response(const ordered_json& value) { return {.body = pipeline
 
 HttpResponse error_response(const std::string& route, int status, const std::string& message) {
   ordered_json error = message;
-  if (route == "embeddings") error = {{"message", message}, {"type", openai_type(status)}, {"code", status}};
+  const bool of_openai = route == "embeddings" || route == "models" || route == "model" || route == kOpenAiRoute;
+  if (of_openai) error = {{"message", message}, {"type", openai_type(status)}, {"code", status}};
   HttpResponse response = json_response({{"error", error}});
   response.status = status;
   if (status == 429 || status == 503) response.headers.emplace_back("Retry-After", "1");

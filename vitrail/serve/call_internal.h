@@ -36,8 +36,9 @@ struct Engine {
   std::atomic<bool> log_has_failed{false};  // a warning said so
 };
 
-// The form of errors: {"error": "…"}, or OpenAI's {"error": {"message", "type", "code"}}.
+// The form of errors: {"error": "…"}, or that of OpenAI's routes, {"error": {"message", "type", "code"}}.
 HttpResponse error_response(const std::string& route, int status, const std::string& message);
+constexpr const char* kOpenAiRoute = "openai";  // one that the server does not have
 HttpResponse json_response(const nlohmann::ordered_json& value);
 
 // Ends a long computation whose client has left, or whose server ends.

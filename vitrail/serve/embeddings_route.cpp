@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // POST /v1/embeddings: OpenAI's form, with images as data URIs.
+#include <algorithm>
 #include <bit>
 
 #include "vitrail/base/base64_internal.h"
@@ -16,30 +17,42 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
+// A text, or the tokens of one.
+struct TextInput {
+  std::string text = {};
+  std::vector<int64_t> tokens = {};
+};
+
 // The inputs of a request in their order.
 struct Inputs {
   std::vector<EncodedImage> images;
-  std::vector<std::string> texts;
+  std::vector<TextInput> texts;
   std::vector<bool> is_text;  // whether each input is a text
 };
 
-// An input: a text, "data:…", {"text": "…"} or {"image": "data:…"}.
+bool is_tokens(const json& value) {
+  return value.is_array() && !value.empty() &&
+         std::ranges::all_of(value, [](const json& id) { return id.is_number_integer(); });
+}
+
+// An input: a text, tokens, "data:…", {"text": "…"} or {"image": "data:…"}, or a part of a message of OpenAI's clients:
+// {"type": "image_url", "image_url": {"url": "data:…"}}.
 void add_input(const json& input, bool strings_are_images, Inputs& inputs) {
   const std::string where = str("input ", inputs.is_text.size());
-  const bool is_object = input.is_object() && input.size() == 1;
-  const json& value = is_object ? input.begin().value() : input;
-  const std::string kind = is_object ? input.begin().key() : "";
-  const bool known = kind.empty() || kind == "text" || kind == "image" || kind == "image_url";
-  if (!known || !value.is_string())
-    throw Error(where, R"(a text, a data URI, {"text": …} or {"image": …})", input.type_name());
-  const auto& text = value.get_ref<const std::string&>();
-  const bool is_text = kind == "text" || (kind.empty() && !strings_are_images && !text.starts_with("data:"));
-  inputs.is_text.push_back(is_text);
-  if (is_text) {
-    inputs.texts.push_back(text);
-  } else {
-    inputs.images.push_back({where, from_data_uri(text, where)});
+  const size_t members = input.is_object() ? input.size() - input.count("type") : 0;
+  const auto named = [&](const char* name) { return members == 1 && input.contains(name); };
+  const char* const image = named("image") ? "image" : named("image_url") ? "image_url" : nullptr;
+  const json& value = named("text") ? input["text"] : image ? input[image] : input;
+  const bool is_uri = value.is_string() && value.get_ref<const std::string&>().starts_with("data:");
+  if (image || (input.is_string() && (strings_are_images || is_uri))) {
+    inputs.is_text.push_back(false);
+    inputs.images.push_back({where, image_bytes(value, where)});
+    return;
   }
+  inputs.is_text.push_back(true);
+  if (is_tokens(value)) return inputs.texts.push_back({.tokens = value.get<std::vector<int64_t>>()});
+  if (!value.is_string()) throw Error(where, R"(a text, a data URI, {"text": …} or {"image": …})", input.type_name());
+  inputs.texts.push_back({.text = value.get<std::string>()});
 }
 
 Inputs inputs_of(const json& body, const Limits& limits) {
@@ -48,8 +61,9 @@ Inputs inputs_of(const json& body, const Limits& limits) {
   const std::string modality = text_member(body, "modality", "");
   if (!modality.empty() && modality != "text" && modality != "image")
     throw Error("modality", "text or image", "'" + modality + "'");
-  const json one = given.is_array() ? json() : json::array({given});
-  const json& list = given.is_array() ? given : one;  // a copy of many images would take memory
+  const bool is_list = given.is_array() && !is_tokens(given);
+  const json one = is_list ? json() : json::array({given});
+  const json& list = is_list ? given : one;  // a copy of many images would take memory
   if (list.empty()) throw Error("input", "at least one input", "none");
   if (list.size() > limits.images)
     throw HttpError(413, str("at most ", limits.images, " inputs in a request, got ", list.size()));
@@ -124,7 +138,12 @@ void embeddings_route(const CallPointer& call) {
   };
   if (inputs->texts.empty()) return start_images(call, std::move(inputs->images), std::move(job));
   run_text_task(call, inputs->texts.size(), [=, model = job.model](const ProgressCallback& progress) {
-    texts->rows = dual->embed_texts(inputs->texts, true, &texts->tokens, progress);
+    std::vector<std::vector<int64_t>> tokens;
+    for (const TextInput& input : inputs->texts) {
+      tokens.push_back(input.tokens.empty() ? dual->token_ids(input.text, str("text ", tokens.size())) : input.tokens);
+      texts->tokens += std::ssize(tokens.back());
+    }
+    texts->rows = dual->embed_tokens(tokens, true, progress);
     require_unchanged_files(*model);
     std::vector<ImageOutcome> none;
     if (inputs->images.empty()) return call->respond(job.finish(none));

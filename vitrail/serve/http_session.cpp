@@ -163,9 +163,19 @@ void HttpSession::on_header_bytes(ErrorCode error) {
   parse_header();
 }
 
+// Some clients send them after a body (RFC 9112, section 2.2).
+void HttpSession::skip_empty_lines() {
+  const auto text = [this] {
+    return std::string_view(static_cast<const char*>(buffer_.data().data()), buffer_.size());
+  };
+  while (header_bytes_ == 0 && text().starts_with("\r\n")) buffer_.consume(2);
+}
+
 void HttpSession::parse_header() {
+  skip_empty_lines();
   const auto bytes = buffer_.data();
   const std::string_view text(static_cast<const char*>(bytes.data()), bytes.size());
+  if (text.empty() || text == "\r") return read_more_header();
   const std::string_view head = text.substr(0, text.find("\r\n\r\n"));
   // Header lines that continue the line before (RFC 9112, section 5.2), which proxies read in different ways.
   if (head.find("\r\n ") != head.npos || head.find("\r\n\t") != head.npos)

@@ -75,6 +75,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   void read_header();
   void read_more_header();
   void on_header_bytes(ErrorCode error);
+  void skip_empty_lines();
   void parse_header();
   void on_header();
   // What Beast accepts and a proxy might read in another way, or RFC 9112 forbids; empty: nothing.

@@ -85,8 +85,7 @@ void take_json_data(const json& data, InferenceInput& input) {
   flatten(data, [&](const json& value) {
     if (!value.is_string()) throw Error(input.name, "images in base64, or data URIs", value.type_name());
     const auto& text = value.get_ref<const std::string&>();
-    input.strings.push_back(text.starts_with("data:") ? from_data_uri(text, input.name)
-                                                      : from_base64(text, input.name));
+    input.strings.push_back(from_base64_or_uri(text, input.name));
   });
 }
 

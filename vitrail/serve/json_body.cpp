@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/serve/json_body_internal.h"
 
+#include "vitrail/base/base64_internal.h"
 #include "vitrail/base/json_checks_internal.h"
 #include "vitrail/serve/http_error.h"
 
@@ -51,6 +52,15 @@ std::string text_member(const json& object, const std::string& name, const std::
   if (found == object.end()) return preset;
   if (!found->is_string()) throw Error(name, "a text", found->type_name());
   return found->get<std::string>();
+}
+
+std::string image_bytes(const json& value, const std::string& where) {
+  for (const char* name : {"image_url", "url"}) {
+    if (const auto found = value.is_object() ? value.find(name) : value.end(); found != value.end())
+      return image_bytes(*found, where);
+  }
+  if (!value.is_string()) throw Error(where, "a data URI", value.type_name());
+  return from_base64_or_uri(value.get_ref<const std::string&>(), where);
 }
 
 void add_options(const json& object, const std::string& except, RequestOptions& options) {

@@ -24,6 +24,10 @@ nlohmann::json parse_json(std::string_view text, int max_depth, const ParseBudge
 const nlohmann::json& member(const nlohmann::json& object, const std::string& name);
 std::string text_member(const nlohmann::json& object, const std::string& name, const std::string& preset);
 
+// The bytes of an image: base64 or a data URI, also as OpenAI's clients send it: {"url": …}, {"image_url": …}.  Throws
+// Error naming `where`.
+std::string image_bytes(const nlohmann::json& value, const std::string& where);
+
 // Adds the members of an object but `except` as options: texts, numbers, booleans, and lists of these.
 void add_options(const nlohmann::json& object, const std::string& except, RequestOptions& options);
 

@@ -18,7 +18,7 @@ struct ModelSource {
 struct ServeOptions {
   std::vector<ModelSource> models;     // the first is the default; empty: the bundled models
   ModelOptions model = {};             // threads and precision of all models
-  std::string host = "127.0.0.1";      // an address
+  std::string host = "127.0.0.1";      // an address, or localhost
   uint16_t port = 8080;                // 0: any free port
   std::string unix_path = {};          // a Unix socket instead of host and port
   std::string api_key = {};            // requests must carry it, unless empty

@@ -53,8 +53,7 @@ RequestImages from_json(const HttpRequest& request, const Limits& limits, Reques
   check_count(list.size(), limits);
   for (const nlohmann::json& uri : list) {
     const std::string name = result.single ? "-" : str("image ", result.images.size());
-    if (!uri.is_string()) throw Error(name, "a data URI", uri.type_name());
-    result.images.push_back({name, from_data_uri(uri.get_ref<const std::string&>(), name)});
+    result.images.push_back({name, image_bytes(uri, name)});
   }
   add_options(body, key, options);
   return result;

@@ -15,6 +15,7 @@ std::vector<Route> all_routes() {
   const Route others[]{
       {"embeddings", "POST", {"v1", "embeddings"}, embeddings_route},
       {"models", "GET", {"v1", "models"}, models_route},
+      {"model", "GET", {"v1", "models", "*"}, model_route},
       {"live", "GET", {"livez"}, live_route, Access::kHealth},
       {"ready", "GET", {"healthz"}, ready_route, Access::kHealth},
       {"metrics", "GET", {"metrics"}, metrics_route},

@@ -34,6 +34,7 @@ const Route* find_route(std::string_view method, const std::vector<std::string>&
 // vitrail's own routes.  That of a task has images in, and the command line's JSON or a PNG out.
 void task_route(const CallPointer& call);
 void models_route(const CallPointer& call);
+void model_route(const CallPointer& call);
 
 // OpenAI's form of embeddings.
 void embeddings_route(const CallPointer& call);

@@ -34,9 +34,10 @@ void check_options(const ServeOptions& options) {
   in_addr v4{};
   in6_addr v6{};
   if (!options.unix_path.empty()) return;
-  if (::inet_pton(AF_INET, options.host.c_str(), &v4) != 1 && ::inet_pton(AF_INET6, options.host.c_str(), &v6) != 1)
-    throw Error("--host", "an IPv4 or IPv6 address: 127.0.0.1", "'" + options.host + "'");
-  if (!is_loopback(options.host) && options.api_key.empty() && !options.public_without_key) {
+  const std::string host = address_of(options.host);
+  if (::inet_pton(AF_INET, host.c_str(), &v4) != 1 && ::inet_pton(AF_INET6, host.c_str(), &v6) != 1)
+    throw Error("--host", "an IPv4 or IPv6 address or localhost: 127.0.0.1", "'" + options.host + "'");
+  if (!is_loopback(host) && options.api_key.empty() && !options.public_without_key) {
     throw Error("--host", "an API key (--api-key-file) or --public for an address that other machines can reach",
                 "'" + options.host + "' without");
   }
@@ -86,7 +87,7 @@ class Server::Implementation : public HttpHandler {
                 .statistics = statistics_,
                 .fault = [this] { return fault(); },
                 .exposition = [this] { return exposition(); }},
-        transport_(listen({.host = options_.host, .port = options_.port, .unix_path = options_.unix_path},
+        transport_(listen({.host = address_of(options_.host), .port = options_.port, .unix_path = options_.unix_path},
                           options_.limits, *this)) {}
 
   ~Implementation() override {
@@ -167,16 +168,19 @@ class Server::Implementation : public HttpHandler {
   }
 
   HttpResponse error(const HttpRequest& head, int status, const std::string& message) override {
-    std::string name = "none";
+    std::string name = "none", form = name;
     std::vector<std::string> unused;
     try {
-      const Route* const route = find_route("POST", parse_target(head.target).path, unused);
-      if (route) name = route->name;
+      const std::vector<std::string> path = parse_target(head.target).path;
+      const Route* route = find_route(head.method, path, unused);
+      if (!route) route = find_route("POST", path, unused);
+      if (route) name = form = route->name;
+      if (!route && !path.empty() && path[0] == "v1") form = kOpenAiRoute;
     } catch (const Error&) {
       // a target without a route
     }
     metrics_.count_request(name, status, 0);
-    HttpResponse response = error_response(name, status, message);
+    HttpResponse response = error_response(form, status, message);
     browsers_.permit(head, response);
     return response;
   }

@@ -18,14 +18,27 @@ void metrics_route(const CallPointer& call) {
   call->respond({.content_type = "text/plain; version=0.0.4; charset=utf-8", .body = call->engine().exposition()});
 }
 
+namespace {
+
+ordered_json model_json(const ServedModel& model) {
+  ordered_json object{{"id", model.name()}, {"object", "model"}, {"created", 0}, {"owned_by", "vitrail"}};
+  object.update(ordered_json::parse(model.loaded().facts()));
+  return object;
+}
+
+}  // namespace
+
 void models_route(const CallPointer& call) {
   ordered_json list = ordered_json::array();
   for (const auto& [name, model] : call->engine().models.list()) {
-    if (!model) continue;
-    list.push_back({{"id", name}, {"object", "model"}, {"created", 0}, {"owned_by", "vitrail"}});
-    list.back().update(ordered_json::parse(model->loaded().facts()));
+    if (model) list.push_back(model_json(*model));
   }
   call->respond(ordered_json{{"object", "list"}, {"data", list}});
+}
+
+// /v1/models/NAME
+void model_route(const CallPointer& call) {
+  call->respond(model_json(*call->engine().models.find(call->target().path[2])));
 }
 
 }  // namespace vitrail::serve
