@@ -96,6 +96,17 @@ TEST(ZeroShot, LabelsMayBeAnyKindOfFile) {
   EXPECT_EQ(run_program({"embed", "-m", clip(), "--text", "absent.txt", "-o", folder / "x.npy"}).status, 1);
 }
 
+TEST(ZeroShot, StandardInputHasLabelsOrImages) {
+  const fs::path image = image_folder(1) / "a.png";
+  const auto from = [&](const std::string& input, const std::string& labels) {
+    return run_program({"zeroshot", "-m", clip(), image, "--format", "json", "--labels", labels}, input).out;
+  };
+  EXPECT_EQ(from("cat\ndog\n", "-"), from("", "cat,dog"));
+  const ProgramResult both = run_program({"zeroshot", "-m", clip(), "-", "--labels", "-"}, image.string() + "\n");
+  EXPECT_NE(both.status, 0);
+  EXPECT_TRUE(contains(both.err, "standard input has the images")) << both.err;
+}
+
 TEST(ZeroShot, OneLabelIsAWarning) {
   const fs::path image = image_folder(1) / "a.png";
   EXPECT_TRUE(contains(run_program({"zeroshot", "-m", clip(), image, "--labels", "cat"}).err, "always 100 %"));

@@ -66,7 +66,7 @@ TEST(OpenClipConfig, MayBeAModelAlone) {
   EXPECT_EQ(config.text->depth, 3);
   EXPECT_EQ(config.preprocessing.mean, (std::vector<double>{0.48145466, 0.4578275, 0.40821073}));
   EXPECT_ERROR(error_of([] { parse_model_config(R"({"vision_cfg": {}, "text_cfg": {"layers": "x"}})", "", "file"); }),
-               "file: text_cfg: layers", "string");
+               "file: text_cfg: layers", "\"x\"");
 }
 
 // All names of OpenCLIP are known: other architectures than Vision Transformers are errors that say so.

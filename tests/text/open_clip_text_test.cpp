@@ -73,6 +73,7 @@ TEST(FixText, HasFtfysSteps) {
       {"&amp;\n<b>\n&amp;", "&\n<b>\n&amp;"},
       {"schÃ¶n, voilÃ\u00a0 le travail, Ã©tÃ©", "schön, voilà le travail, été"},
       {"Ã la mode", "à la mode"},
+      {"Ã quele, Ã quela, Ã quilo, Ã s vezes", "àquele, àquela, àquilo, às vezes"},
       {"â€œquotedâ€\u009d â€” â€¦", "\"quoted\" — …"},
       {"ðŸ˜€ and \u00ed\u00a0\u00bd\u00ed\u00b8\u0080", "😀 and 😀"},
       {"Ð¿Ñ€Ð¸Ð²ÐµÑ‚", "привет"},

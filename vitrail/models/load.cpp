@@ -66,12 +66,12 @@ Found find_files(const fs::path& given) {
 // The configuration of a file, of a registered architecture, or of OpenCLIP's name.
 ModelConfig named_config(const std::string& file_or_name, const std::string& family_args) {
   const fs::path path = file_or_name;
-  const bool is_file = is_present(path);
+  const bool is_file = is_present(path), name = !is_file && find_architecture(file_or_name);
   const auto open_clip = is_file ? std::nullopt : open_clip_model(file_or_name);
-  if (!is_file && !open_clip && !find_architecture(file_or_name)) refuse_unknown_name(file_or_name);
-  const std::string text = is_file     ? read_text_file(path)
-                           : open_clip ? *open_clip
-                                       : "{\"architecture\": \"" + file_or_name + "\"}";
+  if (!is_file && !name && !open_clip) refuse_unknown_name(file_or_name);
+  const std::string text = open_clip ? *open_clip
+                           : name    ? "{\"architecture\": \"" + file_or_name + "\"}"
+                                     : read_text_file(path);
   const PreprocessorFile preprocessor = is_file ? preprocessor_file(path.parent_path()) : PreprocessorFile{};
   return parse_model_config(text, preprocessor.text, file_or_name, family_args, preprocessor.path);
 }

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "apps/vitrail/commands/commands.h"
 #include "apps/vitrail/commands/prediction_printer.h"
 #include "apps/vitrail/commands/zero_shot_options.h"
@@ -55,7 +57,12 @@ void add_zeroshot(CLI::App& program, const GlobalOptions& global, Run& run) {
   options->texts.add_to(*command);
   options->predictions.add_to(*command);
   options->images.add_to(*command);
-  command->callback([options, &global, &run] { run = [options, &global] { return zeroshot(*options, global); }; });
+  command->callback([options, &global, &run] {
+    if (options->labels == "/dev/stdin" &&
+        std::ranges::find(options->images.inputs, "-") != options->images.inputs.end())
+      throw CLI::ValidationError("--labels", "standard input has the images");
+    run = [options, &global] { return zeroshot(*options, global); };
+  });
 }
 
 }  // namespace vitrail::app
