@@ -61,26 +61,9 @@ class Embedder:
     def embed(self, images) -> np.ndarray:
         """The features of images, a row each."""
         images = [_image(value) for value in images]
-        parts = [self._rows(images[i : i + self.batch]) for i in range(0, len(images), self.batch)]
+        lists = [images[i : i + self.batch] for i in range(0, len(images), self.batch)]
+        parts = [self._model().embed(part, errors=self.errors, **self._options) for part in lists]
         return np.concatenate(parts) if parts else np.empty((0, 0), np.float32)
-
-    def _rows(self, images: list) -> np.ndarray:
-        try:
-            return self._model().embed(images, **self._options)
-        except Error:
-            if self.errors == "raise":
-                raise
-        rows = [self._row(image) for image in images]
-        known = next((row for row in rows if row is not None), None)
-        if known is None:  # the shape is that of any image
-            known = self._model().embed(np.zeros((64, 64, 3), np.uint8), **self._options)
-        return np.stack([np.full_like(known, np.nan) if row is None else row for row in rows])
-
-    def _row(self, image) -> np.ndarray | None:
-        try:
-            return self._model().embed(image, **self._options)
-        except Error:
-            return None
 
     def __call__(self, batch):
         features = self.embed(list(batch[self.column]))

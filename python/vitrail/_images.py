@@ -8,7 +8,7 @@ import os
 import numpy as np
 
 from ._errors import Error
-from ._library import functions
+from ._library import c_path, functions
 
 GREY, RGB, RGBA = 0, 1, 3
 
@@ -23,7 +23,7 @@ def is_one_image(images) -> bool:
         return np.ndim(images) in (2, 3)
     if hasattr(images, "__dlpack__"):
         return _from_dlpack(images).ndim in (2, 3)
-    return True  # a path, bytes, or an image of Pillow
+    return hasattr(images, "read") or not hasattr(images, "__next__")  # a path, a file, bytes, an image of Pillow
 
 
 def _from_dlpack(image) -> np.ndarray:
@@ -51,6 +51,15 @@ def _array(image) -> np.ndarray:
     )
 
 
+def _upright(image):
+    """An image of Pillow turned as its EXIF orientation says.  Arrays have none."""
+    if not hasattr(image, "getexif"):
+        return image
+    from PIL import ImageOps
+
+    return ImageOps.exif_transpose(image)
+
+
 def _view(image, handle):
     """A handle over the memory of an array, which is returned to keep it alive."""
     array = _array(image)
@@ -70,28 +79,34 @@ def _view(image, handle):
     return array
 
 
-def _open(model, image, exif: bool):
+def open_image(model, image, exif: bool):
+    """The handle of an image, and what must outlive it."""
     handle, owner = ctypes.c_void_p(), None
+    if hasattr(image, "read"):
+        image = image.read()
     if isinstance(image, (str, os.PathLike)):
-        functions.image_read(model, os.fsencode(image), exif, ctypes.byref(handle))
+        functions.image_read(model, c_path(image), exif, ctypes.byref(handle))
     elif isinstance(image, (bytes, bytearray, memoryview)):
         data = bytes(image)
         functions.image_decode(model, data, len(data), exif, ctypes.byref(handle))
     else:
-        owner = _view(image, handle)
+        owner = _view(_upright(image) if exif else image, handle)
     return handle, owner
+
+
+def each_of(images):
+    """An iterable of several images."""
+    return images if hasattr(images, "__iter__") else _array(images)  # it has only __array__ or __dlpack__
 
 
 @contextlib.contextmanager
 def opened(model, images, exif: bool = False):
     """The handles of images as a C array, and their number."""
-    if not is_one_image(images) and not hasattr(images, "__iter__"):
-        images = _array(images)  # it has only __array__ or __dlpack__
-    images = [images] if is_one_image(images) else list(images)
+    images = [images] if is_one_image(images) else list(each_of(images))
     handles, owners = (ctypes.c_void_p * len(images))(), []
     try:
         for i, image in enumerate(images):
-            handle, owner = _open(model, image, exif)
+            handle, owner = open_image(model, image, exif)
             handles[i] = handle
             owners.append(owner)
         yield handles, len(images)

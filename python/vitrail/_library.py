@@ -103,6 +103,8 @@ FUNCTIONS = {
     "image_read": (Status, [Handle, c_char_p, c_int, Handles]),
     "image_decode": (Status, [Handle, c_char_p, c_size_t, c_int, Handles]),
     "image_view": (Status, [c_void_p, c_size_t, c_int64, c_int64, c_int64, c_int, Handles]),
+    "image_width": (c_int64, [Handle]),
+    "image_height": (c_int64, [Handle]),
     "image_free": (None, [Handle]),
     "classify": (Status, [Handle, Handles, c_size_t, c_int64, POINTER(Prediction), POINTER(c_int64)]),
     "logits": (Status, [Handle, Handles, c_size_t, Handles]),
@@ -121,6 +123,21 @@ FUNCTIONS = {
     "segment": (Status, [Handle, Handle, POINTER(Prompt), Handles, Handles, Handles]),
     "zeroshot": (Status, [Handle, Handles, c_size_t, Strings, c_size_t, Strings, c_size_t, Handles]),
 }
+
+
+def c_text(text: str) -> bytes:
+    """A text for C, which would end it at a NUL."""
+    if "\0" in text:
+        raise Error(f"text: expected no NUL character, got {text!r}", "text", "no NUL character", repr(text))
+    return text.encode()
+
+
+def c_path(path) -> bytes:
+    """A path for C, in the encoding of the file system."""
+    name = os.fsencode(path)
+    if b"\0" in name:
+        raise Error(f"path: expected no NUL character, got {path!r}", "path", "no NUL character", repr(path))
+    return name
 
 
 def _path() -> str:

@@ -6,14 +6,15 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from ._batches import run_batches
 from ._errors import Error
-from ._images import is_one_image, opened
-from ._library import AttentionOptions, EmbedOptions, ModelOptions, Prediction, functions
+from ._images import each_of, is_one_image, opened
+from ._library import AttentionOptions, EmbedOptions, ModelOptions, Prediction, c_path, c_text, functions
 from ._segment import ImageEmbedding, Masks, embedded, masks_of
 
 TOKENS = ("pooled", "cls", "patch", "grid", "all")
@@ -34,11 +35,11 @@ def _array(tensor: ctypes.c_void_p) -> np.ndarray:
 def _strings(strings: Sequence[str]):
     if isinstance(strings, str):
         strings = [strings]
-    return (ctypes.c_char_p * len(strings))(*(text.encode() for text in strings)), len(strings)
+    return (ctypes.c_char_p * len(strings))(*map(c_text, strings)), len(strings)
 
 
 def _encoded(path: str | os.PathLike | None) -> bytes | None:
-    return None if path is None else os.fsencode(path)
+    return None if path is None else c_path(path)
 
 
 class Model:
@@ -47,6 +48,10 @@ class Model:
     Methods take one image or several.  An image is a path, the bytes of a file, an image of Pillow, a uint8 array
     [height, width, 3] (RGB; also [height, width] and RGBA), or an object with __array__ or __dlpack__.  One image gives
     one result, several give one per image.  Methods may be called from several threads at once.
+
+    Several images are a list, an array, or any iterable: classify, logits, embed and zeroshot decode them in threads
+    beside the model, with bounded memory.  on_progress, such as the `update` of a tqdm, is called with the number of
+    images since its last call.  errors="nan" gives rows of NaN for images that cannot be read.
     """
 
     def __init__(self, handle: ctypes.c_void_p, path: str):
@@ -81,20 +86,31 @@ class Model:
         """Whether the model embeds texts (CLIP, SigLIP)."""
         return bool(functions.model_has_text(self._handle))
 
-    def classify(self, images, top: int = 5, exif: bool = False) -> list:
+    def classify(
+        self, images, top: int = 5, exif: bool = False, on_progress: Callable[[int], Any] | None = None
+    ) -> list:
         """The `top` most probable classes as (label, probability), the most probable first."""
-        with opened(self._handle, images, exif) as (handles, count):
+
+        def rows(handles, count):
             predictions, written = (Prediction * (count * max(top, 1)))(), ctypes.c_int64()
             functions.classify(self._handle, handles, count, top, predictions, ctypes.byref(written))
-        each = written.value
-        rows = [
-            [(p.label.decode(), p.probability) for p in predictions[i * each : (i + 1) * each]] for i in range(count)
-        ]
-        return rows[0] if is_one_image(images) else rows
+            each = written.value
+            return [
+                [(p.label.decode(), p.probability) for p in predictions[i * each : (i + 1) * each]]
+                for i in range(count)
+            ]
 
-    def logits(self, images, exif: bool = False) -> np.ndarray:
+        if is_one_image(images):
+            with opened(self._handle, images, exif) as (handles, count):
+                return rows(handles, count)[0]
+        batches, _ = run_batches(self._handle, each_of(images), exif, rows, on_progress=on_progress)
+        return [row for batch in batches for row in batch]
+
+    def logits(
+        self, images, exif: bool = False, errors: str = "raise", on_progress: Callable[[int], Any] | None = None
+    ) -> np.ndarray:
         """The class scores [classes], or [images, classes]."""
-        return self._run(functions.logits, images, exif)
+        return self._run(functions.logits, images, exif, errors=errors, on_progress=on_progress)
 
     def embed(
         self,
@@ -104,6 +120,8 @@ class Model:
         norm: bool = True,
         normalize: bool = False,
         exif: bool = False,
+        errors: str = "raise",
+        on_progress: Callable[[int], Any] | None = None,
     ) -> np.ndarray:
         """Features: [D] of an image for tokens "pooled" or "cls", [N, D] for "patch" or "all", [rows, columns, D] for
         "grid".
@@ -115,7 +133,7 @@ class Model:
             expected = "one of " + ", ".join(TOKENS)
             raise Error(f"tokens: expected {expected}, got {tokens!r}", "tokens", expected, repr(tokens))
         options = EmbedOptions(ctypes.sizeof(EmbedOptions), TOKENS.index(tokens), layer, not norm, normalize)
-        return self._run(functions.embed, images, exif, ctypes.byref(options))
+        return self._run(functions.embed, images, exif, ctypes.byref(options), errors=errors, on_progress=on_progress)
 
     def attention(
         self, image, layer: int = -1, head: int | None = None, rollout: bool = False, exif: bool = False
@@ -140,7 +158,8 @@ class Model:
 
     def preprocess(self, images, exif: bool = False) -> np.ndarray:
         """The model's input [images, channels, height, width] of images whose inputs have one size."""
-        return self._run(functions.preprocess, images, exif, one_row=False)
+        with opened(self._handle, images, exif) as (handles, count):
+            return self._batch(functions.preprocess, handles, count)
 
     def forward(self, pixels) -> np.ndarray:
         """The model's output for an input [images, channels, height, width], as preprocess() gives it."""
@@ -160,13 +179,22 @@ class Model:
         embeddings = _array(result)
         return embeddings[0] if isinstance(texts, str) else embeddings
 
-    def zeroshot(self, images, labels: Sequence[str], templates: Sequence[str] = (), exif: bool = False) -> np.ndarray:
+    def zeroshot(
+        self,
+        images,
+        labels: Sequence[str],
+        templates: Sequence[str] = (),
+        exif: bool = False,
+        errors: str = "raise",
+        on_progress: Callable[[int], Any] | None = None,
+    ) -> np.ndarray:
         """The probability of each label: [labels], or [images, labels].
 
         templates: texts such as "a photo of a {}", whose embeddings are averaged; without them the labels are the
         texts.
         """
-        return self._run(functions.zeroshot, images, exif, *_strings(labels), *_strings(templates))
+        texts = (*_strings(labels), *_strings(templates))
+        return self._run(functions.zeroshot, images, exif, *texts, errors=errors, on_progress=on_progress)
 
     def image_embedding(self, image, exif: bool = False) -> ImageEmbedding:
         """What Segment Anything's image encoder gives for an image; segment() takes it instead of the image."""
@@ -193,19 +221,48 @@ class Model:
         given = [f"{name}={str(value).lower() if isinstance(value, bool) else value}" for name, value in values]
         text = ctypes.c_void_p()
         with opened(self._handle, images, exif) as (handles, count):
-            functions.run(self._handle, task.encode(), handles, count, *_strings(given), ctypes.byref(text))
+            functions.run(self._handle, c_text(task), handles, count, *_strings(given), ctypes.byref(text))
         try:
             rows = json.loads(functions.text_data(text))
         finally:
             functions.text_free(text)
         return rows[0] if is_one_image(images) else rows
 
-    def _run(self, function, images, exif, *options, one_row: bool = True) -> np.ndarray:
+    def _batch(self, function, handles, count, *options) -> np.ndarray:
         result = ctypes.c_void_p()
-        with opened(self._handle, images, exif) as (handles, count):
-            function(self._handle, handles, count, *options, ctypes.byref(result))
-        rows = _array(result)
-        return rows[0] if one_row and is_one_image(images) else rows
+        function(self._handle, handles, count, *options, ctypes.byref(result))
+        return _array(result)
+
+    def _run(self, function, images, exif, *options, errors, on_progress) -> np.ndarray:
+        if errors not in ("raise", "nan"):
+            expected = '"raise" or "nan"'
+            raise Error(f"errors: expected {expected}, got {errors!r}", "errors", expected, repr(errors))
+
+        def rows(handles, count):
+            return self._batch(function, handles, count, *options)
+
+        if is_one_image(images) and errors == "raise":
+            with opened(self._handle, images, exif) as (handles, count):
+                return rows(handles, count)[0]
+        batches, read = run_batches(
+            self._handle,
+            [images] if is_one_image(images) else each_of(images),
+            exif,
+            rows,
+            skip=errors == "nan",
+            on_progress=on_progress,
+        )
+        if not batches:  # no image was read: the shape of a row is that of any image
+            with opened(self._handle, np.zeros((64, 64, 3), np.uint8)) as (handles, count):
+                batches = [rows(handles, count)[:0]]
+        if len({batch.shape[1:] for batch in batches}) > 1:
+            expected, got = "images whose results have one shape", str({batch.shape[1:] for batch in batches})
+            raise Error(f"images: expected {expected}, got {got}", "images", expected, got)
+        values = np.concatenate(batches)
+        if not all(read):
+            known, values = values, np.full((len(read), *values.shape[1:]), np.nan, np.float32)
+            values[np.array(read)] = known
+        return values[0] if is_one_image(images) else values
 
 
 def load(
@@ -227,7 +284,7 @@ def load(
     options = ModelOptions(
         ctypes.sizeof(ModelOptions),
         threads or 0,
-        precision.encode() if precision else None,
+        c_text(precision) if precision else None,
         _encoded(labels),
         _encoded(config),
         _encoded(tokenizer),
@@ -235,5 +292,5 @@ def load(
         width,
     )
     handle = ctypes.c_void_p()
-    functions.model_open(os.fsencode(path), ctypes.byref(options), ctypes.byref(handle))
+    functions.model_open(c_path(path), ctypes.byref(options), ctypes.byref(handle))
     return Model(handle, os.fspath(path))

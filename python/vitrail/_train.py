@@ -9,7 +9,8 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from ._library import TrainCallback, TrainOptions, functions
+from ._interrupts import DeferredInterrupt
+from ._library import TrainCallback, TrainOptions, c_path, functions
 
 MESSAGE, PROGRESS, EPOCH, RESULT = range(4)
 KINDS = {MESSAGE: "message", PROGRESS: "progress", EPOCH: "epoch", RESULT: "result"}
@@ -18,8 +19,8 @@ KINDS = {MESSAGE: "message", PROGRESS: "progress", EPOCH: "epoch", RESULT: "resu
 class _Events:
     """Passes events to a function of the caller.  An exception in it, or Ctrl-C, stops the run and is raised after."""
 
-    def __init__(self, on_progress: Callable[[dict[str, Any]], Any] | None):
-        self.on_progress, self.result, self.failure = on_progress, {}, None
+    def __init__(self, on_progress: Callable[[dict[str, Any]], Any] | None, interrupt: DeferredInterrupt):
+        self.on_progress, self.interrupt, self.result, self.failure = on_progress, interrupt, {}, None
 
     def __call__(self, kind, text, _) -> int:
         try:
@@ -29,9 +30,9 @@ class _Events:
                 self.result = event
             if self.on_progress and self.failure is None:
                 self.on_progress({"event": KINDS[kind], **event})
-        except BaseException as failure:  # KeyboardInterrupt too: nothing may leave a callback of C
+        except BaseException as failure:  # nothing may leave a callback of C
             self.failure = self.failure or failure
-        return self.failure is not None
+        return self.failure is not None or self.interrupt.came
 
 
 def train(
@@ -54,22 +55,24 @@ def train(
     on_progress is called with dicts: "event" is "message", "progress" (after each batch), "epoch" or "result".  If it
     raises, and on Ctrl-C, the run is saved after the current step and the exception raised; resume=True continues it.
     """
-    source = json.dumps(recipe).encode() if isinstance(recipe, dict) else os.fsencode(recipe)
+    source = json.dumps(recipe).encode() if isinstance(recipe, dict) else c_path(recipe)
     lines = [f"{key}={json.dumps(value)}".encode() for key, value in (settings or {}).items()]
-    events = _Events(on_progress)
+    interrupt = DeferredInterrupt()
+    events = _Events(on_progress, interrupt)
     options = TrainOptions(
         ctypes.sizeof(TrainOptions),
         threads or 0,
         resume,
         allow_changes,
-        None if model is None else os.fsencode(model),
+        None if model is None else c_path(model),
         (ctypes.c_char_p * len(lines))(*lines),
         len(lines),
         TrainCallback(events),
         None,
     )
     stopped = ctypes.c_int()
-    functions.train(source, os.fsencode(out), ctypes.byref(options), ctypes.byref(stopped))
+    with interrupt:
+        functions.train(source, c_path(out), ctypes.byref(options), ctypes.byref(stopped))
     if events.failure is not None:
         raise events.failure
     return {"run": os.fspath(out), **events.result}

@@ -10,8 +10,11 @@ import multiprocessing
 import os
 import pathlib
 import pickle
+import signal
 import subprocess
+import sys
 import tempfile
+import threading
 import unittest
 import warnings
 
@@ -150,6 +153,59 @@ class Classifier(unittest.TestCase):
         np.testing.assert_array_equal(self.model.attention(stored, exif=True), self.model.attention(turned))
         np.testing.assert_array_equal(self.model.attention(stored), self.model.attention(decoded(stored)))
 
+    def test_exif_turns_images_of_pillow_too(self):
+        from PIL import Image
+
+        stored = ROOT / "tests" / "fixtures" / "image" / "decode" / "exif_6.png"
+        with Image.open(stored) as photo:
+            np.testing.assert_array_equal(self.model.logits(photo, exif=True), self.model.logits(stored, exif=True))
+        with open(stored, "rb") as file:
+            np.testing.assert_array_equal(self.model.logits(file), self.model.logits(stored))
+
+    def test_lists_give_what_each_image_gives(self):
+        pixels = decoded(PHOTO)
+        images = [str(PHOTO), PHOTO, pixels[:200], PHOTO.read_bytes(), pixels[:, :99]] * 15  # several batches
+        want = np.stack([self.model.embed(image) for image in images])
+        told = []
+        np.testing.assert_array_equal(self.model.embed(iter(images), on_progress=told.append), want)
+        self.assertEqual((sum(told), max(told)), (75, 32))
+        self.assertEqual(self.model.classify(images), [self.model.classify(image) for image in images])
+        with self.assertRaisesRegex(vitrail.Error, "/no/such"):
+            self.model.embed([*images, "/no/such"])
+
+    def test_unreadable_images_are_rows_of_nan(self):
+        bad = [None, b"", b"text", "/no/such", "a\0b", np.zeros((4, 4)), np.zeros((0, 4, 3), np.uint8)]
+        rows = self.model.logits([PHOTO, *bad, PHOTO], errors="nan")
+        np.testing.assert_array_equal(np.isnan(rows).all(1), [False, *[True] * len(bad), False])
+        np.testing.assert_array_equal(rows[-1], self.model.logits(PHOTO))
+        self.assertTrue(np.isnan(self.model.logits(b"", errors="nan")).all())
+        with self.assertRaises(vitrail.Error):
+            self.model.logits([PHOTO], errors="ignore")
+
+    def test_nul_ends_no_text(self):
+        for call in (lambda: vitrail.load("a\0b"), lambda: self.model.run("classify\0", PHOTO)):
+            with self.assertRaisesRegex(vitrail.Error, "NUL"):
+                call()
+
+    def test_memory_does_not_grow_with_the_list(self):
+        script = """
+import pathlib, resource, sys, numpy as np, vitrail
+from PIL import Image
+file = pathlib.Path(sys.argv[2]) / "large.png"
+Image.fromarray(np.zeros((4000, 6000, 3), np.uint8)).save(file)
+model = vitrail.load(sys.argv[1])
+peaks = []
+for count in (8, 40):
+    model.embed([file] * count)
+    peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+print(peaks[1] - peaks[0])
+"""
+        with tempfile.TemporaryDirectory() as folder:
+            grown = subprocess.run(
+                [sys.executable, "-c", script, CLASSIFIER, folder], check=True, capture_output=True, text=True
+            ).stdout
+        self.assertLess(int(grown), 200_000, "KiB; 32 images have 2,250,000 KiB of pixels")
+
     def test_properties(self):
         self.assertEqual(self.model.labels, json.loads((CLASSIFIER / "config.json").read_text())["label_names"])
         self.assertFalse(self.model.has_text)
@@ -279,9 +335,27 @@ class Training(unittest.TestCase):
         if event["event"] == "progress" and event["step"] == 3:
             raise KeyboardInterrupt
 
+    def test_ctrl_c_at_any_moment_is_raised(self):
+        settings = {"epochs": 1000, "schedule.warmup_epochs": 0}
+        for i in range(8):
+            timer = threading.Timer(0.2 + 0.15 * i, os.kill, (os.getpid(), signal.SIGINT))
+            with self.assertRaises(KeyboardInterrupt):
+                timer.start()
+                vitrail.train(self.folder / "colors", self.folder / f"run{i}", model=CLASSIFIER, settings=settings)
+        self.assertIs(signal.getsignal(signal.SIGINT), signal.default_int_handler)
+
     def test_mistakes_in_a_recipe_are_errors(self):
         with self.assertRaisesRegex(vitrail.Error, "epochss"):
             vitrail.train({"epochss": 1}, self.folder / "run")
+
+
+class Interrupts(unittest.TestCase):
+    def test_a_long_list_is_interrupted_at_once(self):
+        model = vitrail.load(CLASSIFIER)
+        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+        with self.assertRaises(KeyboardInterrupt):
+            model.embed([PHOTO] * 100_000)
+        self.assertTrue(np.isfinite(model.embed([PHOTO] * 3)).all())
 
 
 class Batches(unittest.TestCase):

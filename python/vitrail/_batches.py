@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many images with bounded memory: they are decoded in threads while the model runs on those before."""
+
+from __future__ import annotations
+
+import collections
+import concurrent.futures
+import ctypes
+import functools
+import os
+from collections.abc import Callable, Iterable, Iterator
+
+from ._images import open_image
+from ._library import functions
+
+BATCH = 32  # images
+BATCH_PIXELS = 1 << 25  # 100 MB
+UNREADABLE = (OSError, ValueError, TypeError, MemoryError)  # vitrail.Error is a ValueError
+
+
+def _free(future: concurrent.futures.Future) -> None:
+    if not future.cancelled() and future.exception() is None:
+        functions.image_free(future.result()[0])
+
+
+class _Decoder:
+    """Images in their order, decoded ahead in threads."""
+
+    def __init__(self, pool: concurrent.futures.Executor, model, images: Iterable, exif: bool, threads: int):
+        self._pool, self._source, self._threads = pool, iter(images), threads
+        self._open = functools.partial(open_image, model, exif=exif)
+        self._ahead: collections.deque = collections.deque()
+        self._largest = 0  # pixels of the largest image so far
+
+    def __iter__(self) -> Iterator[concurrent.futures.Future]:
+        exhausted = object()
+        while True:
+            while len(self._ahead) < self._limit():
+                image = next(self._source, exhausted)
+                if image is exhausted:
+                    break
+                self._ahead.append(self._begin(image))
+            if not self._ahead:
+                return
+            concurrent.futures.wait([self._ahead[0]])
+            yield self._ahead.popleft()
+
+    def _begin(self, image) -> concurrent.futures.Future:
+        if isinstance(image, (str, os.PathLike, bytes)):
+            return self._pool.submit(self._open, image)
+        future: concurrent.futures.Future = concurrent.futures.Future()  # other libraries' images stay on this thread
+        try:
+            future.set_result(self._open(image))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+    def _limit(self) -> int:
+        fitting = min(BATCH, BATCH_PIXELS // self._largest) if self._largest else 0
+        return max(self._threads, fitting)
+
+    def saw(self, pixels: int) -> None:
+        self._largest = max(self._largest, pixels)
+
+    def close(self) -> None:
+        for future in self._ahead:
+            future.cancel()
+            future.add_done_callback(_free)
+
+
+class _Batch:
+    """The handles of images; they are freed when the function of the library has returned, even after Ctrl-C."""
+
+    def __init__(self):
+        self.images, self.pixels = [], 0  # each with its position, handle and owner
+
+    def add(self, position: int, handle, owner) -> int:
+        pixels = functions.image_width(handle) * functions.image_height(handle)
+        self.images.append((position, handle, owner))
+        self.pixels += pixels
+        return pixels
+
+    def is_full(self) -> bool:
+        return len(self.images) >= BATCH or self.pixels >= BATCH_PIXELS
+
+    def run(self, function: Callable, skip: bool) -> tuple[list, list[int]]:
+        """The results, and the positions of images without one.  After an error each image runs by itself."""
+        try:
+            try:
+                return [_call(function, [handle for _, handle, _ in self.images])], []
+            except UNREADABLE:
+                if not skip:
+                    raise
+            results, failed = [], []
+            for position, handle, _ in self.images:
+                try:
+                    results.append(_call(function, [handle]))
+                except UNREADABLE:
+                    failed.append(position)
+            return results, failed
+        finally:
+            self.free()
+
+    def free(self) -> None:
+        for _, handle, _ in self.images:
+            functions.image_free(handle)
+        self.images = []
+
+
+def _call(function: Callable, handles: list):
+    return function((ctypes.c_void_p * len(handles))(*handles), len(handles))
+
+
+def run_batches(
+    model,
+    images: Iterable,
+    exif: bool,
+    function: Callable,
+    *,
+    skip: bool = False,
+    on_progress: Callable[[int], object] | None = None,
+) -> tuple[list, list[bool]]:
+    """The results of function(handles, count) for batches of images, and for each image whether it has one.
+
+    The function runs in a thread of its own, so that Ctrl-C is answered at once.  Without images it gets none.  skip:
+    images that cannot be read have no result.
+    """
+    threads = min(len(os.sched_getaffinity(0)), 8)
+    pool = concurrent.futures.ThreadPoolExecutor(threads)
+    runner = concurrent.futures.ThreadPoolExecutor(1)
+    decoder = _Decoder(pool, model, images, exif, threads)
+    results: list = []
+    read: list[bool] = []
+    batch, told = _Batch(), 0
+
+    def run() -> None:
+        nonlocal batch
+        full, batch = batch, _Batch()
+        rows, failed = runner.submit(full.run, function, skip).result()
+        results.extend(rows)
+        for position in failed:
+            read[position] = False
+        tell()
+
+    def tell() -> None:
+        nonlocal told
+        if on_progress and told < len(read):
+            on_progress(len(read) - told)
+        told = len(read)
+
+    try:
+        for future in decoder:
+            try:
+                image = future.result()
+            except UNREADABLE:
+                if not skip:
+                    raise
+                read.append(False)
+                continue
+            decoder.saw(batch.add(len(read), *image))
+            read.append(True)
+            if batch.is_full():
+                run()
+        if batch.images or not read:
+            run()
+        tell()
+        return results, read
+    finally:
+        batch.free()
+        decoder.close()
+        pool.shutdown(wait=False)
+        runner.shutdown(wait=False)
