@@ -160,21 +160,28 @@ TEST(EmbedText, ABlankLineHasARowOfItsOwn) {
 
 // One default template everywhere: the labels are the texts.
 TEST(ZeroShot, TheDefaultTemplateIsTheLabel) {
-  const fs::path root = scratch_folder(), image = image_folder(1) / "a.png";
-  fs::create_directories(root / "cat");
-  fs::create_directories(root / "dog");
-  fs::copy_file(image, root / "cat" / "a.png");
-  const auto out = [&](std::vector<std::string> arguments, const std::vector<std::string>& more) {
+  const fs::path root = scratch_folder(), logits = scratch_folder() / "logits.npy", images = image_folder(2);
+  for (const auto& [name, file] : {std::pair("cat", "a.png"), std::pair("dog", "b.png")}) {
+    fs::create_directories(root / name);
+    fs::copy_file(images / file, root / name / file);
+  }
+  const auto predicted = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{"zeroshot", "-m", clip(), images, "--labels", "cat,dog", "--format", "json"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return run_program(arguments).out;
   };
-  const std::vector<std::string> zeroshot{"zeroshot", "-m", clip(), image.string(), "--labels", "cat,dog"};
-  const std::vector<std::string> eval{"eval",          "-m",         clip(), root.string(), "--zeroshot",
-                                      "--predictions", "/dev/stdout"};
-  for (const auto& command : {zeroshot, eval}) {
-    EXPECT_EQ(out(command, {}), out(command, {"--template", "{}"}));
-    EXPECT_NE(out(command, {}), out(command, {"--template", "a photo of a {}"}));
-  }
+  const auto evaluated = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{"eval",    "-m",       clip(),          root,     "--zeroshot",
+                                       "--quiet", "--logits", logits.string(), "--force"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    EXPECT_EQ(run_program(arguments).status, 0);
+    return read_text_file(logits);
+  };
+  const std::vector<std::string> label{"--template", "{}"}, photo{"--template", "a photo of a {}"};
+  EXPECT_EQ(predicted({}), predicted(label));
+  EXPECT_NE(predicted({}), predicted(photo));
+  EXPECT_EQ(evaluated({}), evaluated(label));
+  EXPECT_NE(evaluated({}), evaluated(photo));
 }
 
 TEST(EmbedText, NeedsTextsOrImagesButNotBoth) {
