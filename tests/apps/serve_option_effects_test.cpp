@@ -90,6 +90,13 @@ void check_public() {
   EXPECT_EQ(post_image(server.port()).status, 200);
 }
 
+void check_cors() {
+  const std::string page = "Origin: https://example.org\r\n";
+  const ServeProcess off(serve_small()), on(serve_small({"--cors", "https://example.org"}));
+  EXPECT_EQ(post_image(off.port(), page).status, 403);
+  EXPECT_EQ(post_image(on.port(), page).status, 200);
+}
+
 // Four images in one request.
 void post_form(const ServeProcess& server) {
   std::string body;
@@ -197,6 +204,7 @@ OptionEffects serve_option_effects() {
           {"serve", "--unix", check_unix},
           {"serve", "--api-key-file", check_api_key_file},
           {"serve", "--public", check_public},
+          {"serve", "--cors", check_cors},
           {"serve", "--batch", check_batch_of_serve},
           {"serve", "--delay", check_delay},
           {"serve", "--decode-threads", check_decode_threads},

@@ -97,7 +97,7 @@ TEST(TextFieldReader, ListsHaveCommas) {
 
 TEST(TextFieldReader, TextsAreRepeatedButChoicesHaveCommas) {
   EXPECT_EQ(with("files", {"csv,png"}).files, (std::vector<std::string>{"csv", "png"}));
-  EXPECT_EQ(error_of([] { with("files", {"csv,jpg"}); }), "files: expected csv or png, got 'jpg'");
+  EXPECT_EQ(error_of([] { with("files", {"csv,jpg"}); }), "files: expected csv or png, got 'jpg'; did you mean png?");
 }
 
 TEST(CheckFields, NamesTheFirstNumberOutsideItsRange) {

@@ -61,9 +61,7 @@ TEST(FileList, IsTheSameAfterWritingAndReading) {
 TEST(FileList, WhatTokenizersReadIsNeededAndNothingElseOfThem) {
   for (const char* name : text::kTokenizerFiles) EXPECT_TRUE(is_needed_beside_weights(name)) << name;
   for (const char* name : text::kTokenizerCompanions) EXPECT_TRUE(is_needed_beside_weights(name)) << name;
-  for (const char* name : {"tokenizer.model", "special_tokens_map.json", "added_tokens.json"}) {
-    EXPECT_FALSE(is_needed_beside_weights(name)) << name;
-  }
+  EXPECT_FALSE(is_needed_beside_weights("tokenizer.model"));
 }
 
 TEST(FileList, OtherRepliesAreErrors) {
