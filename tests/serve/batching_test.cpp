@@ -126,7 +126,9 @@ TEST(ServeBatching, DrainUnderLoadCountsWhatClientsReceived) {
   metrics.send("Host: localhost\r\n\r\n");
   const std::string text = metrics.receive().body;
   EXPECT_TRUE(drained.get());
-  EXPECT_TRUE(contains(text, str(R"(vitrail_requests_total{route="classify",status="200"} )", received, "\n"))) << text;
+  EXPECT_TRUE(
+      contains(text, str(R"(vitrail_requests_total{route="classify",status="200",model="small"} )", received, "\n")))
+      << text;
   EXPECT_FALSE(contains(text, "vitrail_departed_requests_total{")) << text;
 }
 

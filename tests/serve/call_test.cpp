@@ -174,14 +174,16 @@ TEST_F(ServeCall, TimesAreThoseOfTheSlowestImage) {
   timed->add_times(0.125, 0.25, 1.5);
   timed->respond(HttpResponse{.status = 200, .body = "abc"});
   const Headers& headers = only().headers;
-  ASSERT_EQ(headers.size(), 1u);
+  ASSERT_EQ(headers.size(), 2u);
+  EXPECT_EQ(headers[1].first, "X-Request-Id");
   EXPECT_EQ(headers[0].first, "Server-Timing");
   EXPECT_TRUE(headers[0].second.starts_with("decode;dur=500.000, queue;dur=1000.000, model;dur=2000.000, total;dur="))
       << headers[0].second;
 }
 
 TEST_F(ServeCall, ItsLineHasTheFieldsInTheirOrder) {
-  HttpRequest request{.method = "PUT", .target = "/x", .headers = {}, .body = "12345"};
+  HttpRequest request{.method = "PUT", .target = "/x", .headers = {}, .body = "12345", .client = "::1"};
+  request.headers.emplace_back("x-request-id", "7");
   const std::string parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
   request.headers.emplace_back("traceparent", parent);
   const CallPointer logged = call("classify", request);
@@ -191,7 +193,9 @@ TEST_F(ServeCall, ItsLineHasTheFieldsInTheirOrder) {
   auto line = nlohmann::ordered_json::parse(lines[0]);
   EXPECT_GE(line["seconds"].get<double>(), 0);
   line["seconds"] = 0;
-  EXPECT_EQ(line.dump(), R"({"route":"classify","method":"PUT","status":404,"request_bytes":5,"response_bytes":3,)"
+  line["time"] = "";
+  EXPECT_EQ(line.dump(), R"({"time":"","route":"classify","method":"PUT","status":404,"client":"::1","request_id":"7",)"
+                         R"("request_bytes":5,"response_bytes":3,)"
                          R"("seconds":0,"decode_seconds":0.5,"queue_seconds":0.123457,"model_seconds":2.0,)"
                          R"("traceparent":")" +
                              parent + "\"}");

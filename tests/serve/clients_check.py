@@ -147,7 +147,7 @@ class Clients(unittest.TestCase):
     def test_metrics_are_those_of_the_page(self):
         types = run("curl", "-sS", f"{self.url}/metrics").decode()
         documented = set()
-        for before, names, after in re.findall(r"`(vitrail_\w*)(?:\{([\w,]+)\})?(\w*)`", PAGE):
+        for before, names, after in re.findall(r"`((?:vitrail|process)_\w*)(?:\{([\w,]+)\})?(\w*)`", PAGE):
             documented |= {before + name + after for name in names.split(",")}
         self.assertEqual(set(re.findall(r"^# TYPE (\w+) ", types, re.M)), documented)
 

@@ -309,5 +309,21 @@ TEST(ServeInference, MetadataAndRepository) {
   EXPECT_EQ(TestServer().post("/v2/repository/models/clip/unload", "{}").status, 403) << "off by default";
 }
 
+TEST(ServeInference, AModelHasItsConfiguration) {
+  const TestServer server;
+  const json config = json::parse(server.get("/v2/models/small/config").body);
+  EXPECT_EQ(config, json::parse(server.get("/v2/models/small/versions/1/config").body));
+  EXPECT_EQ(config["name"], "small");
+  EXPECT_EQ(config["max_batch_size"], 256);
+  EXPECT_EQ(config["input"][0], (json{{"name", "images"}, {"data_type", "TYPE_STRING"}, {"dims", json::array()}}));
+  EXPECT_EQ(config["input"][1], (json{{"name", "pixels"}, {"data_type", "TYPE_FP32"}, {"dims", {3, 32, 32}}}));
+  EXPECT_EQ(config["output"][0]["dims"], json{10});
+  EXPECT_EQ(server.get("/v2/models/none/config").status, 404);
+  const std::string metrics = server.get("/metrics").body;
+  for (const char* name : {"vitrail_build_info{version=\"", "process_resident_memory_bytes ", "process_open_fds ",
+                           "process_cpu_seconds_total ", "process_start_time_seconds "})
+    EXPECT_TRUE(contains(metrics, std::string("\n") + name)) << name;
+}
+
 }  // namespace
 }  // namespace vitrail::testing

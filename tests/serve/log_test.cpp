@@ -51,8 +51,25 @@ TEST_F(ServeLog, ALineHasTheRouteTheStatusTheSizesAndTheTimes) {
   EXPECT_GT(line["model_seconds"], 0);
   EXPECT_GE(line["seconds"], line["model_seconds"]);
   EXPECT_FALSE(line.contains("traceparent"));
+  EXPECT_FALSE(line.contains("error"));
+  EXPECT_EQ(line["model"], "small");
+  EXPECT_TRUE(line["client"].get<std::string>().starts_with("127.0.0.1:")) << line;
+  EXPECT_EQ(line["time"].get<std::string>().size(), 24U) << line;
   EXPECT_EQ(line_of("POST", "/v1/classify?top=0", png)["status"], 400);
   EXPECT_EQ(line_of("POST", "/v1/embed", png)["route"], "embed");
+}
+
+TEST_F(ServeLog, ALineHasTheErrorAndTheRequestsId) {
+  const std::string given = "Content-Type: image/png\r\nX-Request-Id: abc-1\r\n";
+  const json line = line_of("POST", "/v1/classify", "no image", given);
+  EXPECT_EQ(line["status"], 422);
+  EXPECT_EQ(line["request_id"], "abc-1");
+  EXPECT_TRUE(line["error"].get<std::string>().starts_with("image: expected")) << line;
+  const json refused = line_of("GET", "/none");
+  EXPECT_EQ(refused["status"], 404) << "before it has a route";
+  EXPECT_TRUE(contains(refused["error"].get<std::string>(), "no such route"));
+  EXPECT_NE(refused["request_id"], line_of("GET", "/none")["request_id"]);
+  EXPECT_NE(line_of("GET", "/none", "", "X-Request-Id: " + std::string(200, 'a') + "\r\n")["request_id"].size(), 200U);
 }
 
 // Other text could forge a line or fill the log.

@@ -139,6 +139,18 @@ TEST(Metrics, TheWholeTextWithoutRequests) {
             want + "# HELP g Help of g.\n# TYPE g gauge\ng 0.5\n# HELP h Help of h.\n# TYPE h gauge\nh 3\n");
 }
 
+TEST(Metrics, RequestsOfAModelAreApart) {
+  Metrics metrics;
+  metrics.count_request("embed", 200, 1, "a");
+  metrics.count_request("embed", 200, 1, "b\"\\");
+  const std::string text = metrics.text({{"g", "Help.", 1, "version=\"1\"", "counter"}});
+  for (const char* line :
+       {R"(vitrail_requests_total{route="embed",status="200",model="a"} 1)",
+        R"(vitrail_requests_total{route="embed",status="200",model="b\"\\"} 1)",
+        R"(vitrail_request_duration_seconds_count{route="embed",model="a"} 1)", "# TYPE g counter\ng{version=\"1\"} 1"})
+    EXPECT_TRUE(contains(text, str("\n", line, "\n"))) << line;
+}
+
 TEST(Metrics, DurationsOfARouteHaveTheirBuckets) {
   Metrics metrics;
   metrics.count_request("embed", 200, 0.0025);

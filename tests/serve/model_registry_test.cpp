@@ -245,6 +245,7 @@ TEST(Routes, AllHaveTheirNamesMethodsAndPaths) {
             "v2_ready GET /v2/health/ready public\nv2_metadata GET /v2\nv2_statistics GET /v2/models/stats\n"
             "v2_statistics GET /v2/models/*/stats\nv2_statistics GET /v2/models/*/versions/*/stats\n"
             "v2_model GET /v2/models/*\nv2_model GET /v2/models/*/versions/*\n"
+            "v2_config GET /v2/models/*/config\nv2_config GET /v2/models/*/versions/*/config\n"
             "v2_model_ready GET /v2/models/*/ready\nv2_model_ready GET /v2/models/*/versions/*/ready\n"
             "v2_infer POST /v2/models/*/infer\nv2_infer POST /v2/models/*/versions/*/infer\n"
             "v2_index POST /v2/repository/index\nv2_load POST /v2/repository/models/*/load\n"

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <span>
 #include <string>
 #include <thread>
@@ -61,11 +62,13 @@ class TestServer : public serve::Server {
     return http(port(), "POST", target, body, headers);
   }
   HttpReply get(const std::string& target) const { return http(port(), "GET", target); }
-  // The value of a line of the metrics; 0 without it.
+  // The sum over the models of a line of the metrics; 0 without it.
   double metric(const std::string& name) const {
-    const std::string text = "\n" + get("/metrics").body;
-    const size_t at = text.find("\n" + name + " ");
-    return at == text.npos ? 0 : std::stod(text.substr(at + name.size() + 2));
+    const std::string text = "\n" + std::regex_replace(get("/metrics").body, std::regex(",model=\"[^\"]*\""), "");
+    double sum = 0;
+    for (size_t at = 0; (at = text.find("\n" + name + " ", at)) != text.npos; ++at)
+      sum += std::stod(text.substr(at + name.size() + 2));
+    return sum;
   }
 };
 

@@ -106,7 +106,8 @@ void Browsers::permit(const HttpRequest& head, HttpResponse& response) const {
   const std::string_view origin = head.header("origin");
   if (!is_given(origin)) return;
   response.headers.emplace_back("Access-Control-Allow-Origin", origin);
-  response.headers.emplace_back("Access-Control-Expose-Headers", "Server-Timing, Inference-Header-Content-Length");
+  response.headers.emplace_back("Access-Control-Expose-Headers",
+                                "Server-Timing, Inference-Header-Content-Length, X-Request-Id");
 }
 
 }  // namespace vitrail::serve

@@ -2,7 +2,6 @@
 #include "vitrail/serve/call_internal.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 
 #include "vitrail/base/callbacks.h"
@@ -28,14 +27,6 @@ const char* openai_type(int status) {
   return status >= 500 ? "server_error" : "invalid_request_error";
 }
 
-// W3C Trace Context: version-trace-parent-flags.  Other text is not logged.
-std::string valid_traceparent(std::string_view text) {
-  const bool valid = text.size() == 55 && std::ranges::all_of(text, [](char c) {
-                       return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || c == '-';
-                     });
-  return valid ? std::string(text) : "";
-}
-
 }  // namespace
 
 HttpResponse json_response(const ordered_json& value) { return {.body = pipeline::json_line(value) + "\n"}; }
@@ -55,9 +46,9 @@ Call::Call(Engine& engine, std::string route, HttpRequest request, std::shared_p
       route_(std::move(route)),
       request_(std::move(request)),
       exchange_(std::move(exchange)),
-      request_bytes_(request_.body.size()),
-      method_(request_.method),
-      traceparent_(valid_traceparent(request_.header("traceparent"))) {}
+      entry_(log_entry_of(request_, route_)) {
+  entry_.request_bytes = request_.body.size();
+}
 
 Call::~Call() {
   if (responded_) return;
@@ -98,19 +89,24 @@ void Call::respond(HttpResponse response) {
   {
     const std::lock_guard lock(times_mutex_);
     times_.total = seconds;
-    if (!model_name_.empty()) engine_.statistics.add_request(model_name_, response.status < 400, times_);
+    entry_.times = times_;
+    if (!entry_.model.empty()) engine_.statistics.add_request(entry_.model, response.status < 400, times_);
     response.headers.emplace_back(
         "Server-Timing", "decode;dur=" + milliseconds(times_.decode) + ", queue;dur=" + milliseconds(times_.queue) +
                              ", model;dur=" + milliseconds(times_.model) + ", total;dur=" + milliseconds(seconds));
   }
   engine_.browsers.permit(request_, response);
-  engine_.metrics.count_request(route_, response.status, seconds);
-  if (engine_.options.log) log(log_line(response.status, response.body.size(), seconds));
+  response.headers.emplace_back("X-Request-Id", entry_.request_id);
+  engine_.metrics.count_request(route_, response.status, seconds, entry_.model);
+  entry_.status = response.status;
+  entry_.response_bytes = response.body.size();
+  engine_.log(entry_);
   exchange_->respond(std::move(response));
 }
 
 void Call::fail(const std::exception& error) {
   const Failure failure = failure_of(error, route_);
+  if (!responded_) entry_.error = error.what();
   respond(error_response(route_, failure.status == 0 ? 400 : failure.status, failure.error));
 }
 
@@ -130,27 +126,13 @@ void Call::set_output_seconds(double seconds) {
   times_.output = seconds;
 }
 
-std::string Call::log_line(int status, size_t bytes, double seconds) const {
-  const auto rounded = [](double value) { return std::round(value * 1e6) / 1e6; };
-  ordered_json line{{"route", route_},
-                    {"method", method_},
-                    {"status", status},
-                    {"request_bytes", request_bytes_},
-                    {"response_bytes", bytes},
-                    {"seconds", rounded(seconds)},
-                    {"decode_seconds", rounded(times_.decode)},
-                    {"queue_seconds", rounded(times_.queue)},
-                    {"model_seconds", rounded(times_.model)}};
-  if (!traceparent_.empty()) line["traceparent"] = traceparent_;
-  return pipeline::json_line(line);
-}
-
 // A full disk must not keep the response from the client.
-void Call::log(const std::string& line) const {
+void Engine::log(const LogEntry& entry) {
+  if (!options.log) return;
   try {
-    engine_.options.log(line);
+    options.log(log_line(entry));
   } catch (const std::exception& error) {
-    if (!engine_.log_has_failed.exchange(true)) warn(str("serve: a line of the log was lost: ", error.what()));
+    if (!log_has_failed.exchange(true)) warn(str("serve: a line of the log was lost: ", error.what()));
   }
 }
 

@@ -15,6 +15,7 @@
 #include "vitrail/serve/model_registry_internal.h"
 #include "vitrail/serve/model_statistics_internal.h"
 #include "vitrail/serve/recent_embeddings_internal.h"
+#include "vitrail/serve/request_log_internal.h"
 #include "vitrail/serve/target_internal.h"
 #include "vitrail/serve/worker_pool_internal.h"
 
@@ -34,6 +35,8 @@ struct Engine {
   std::function<std::string()> fault;       // why it is not ready; empty: it is
   std::function<std::string()> exposition;  // the text of the metrics
   std::atomic<bool> log_has_failed{false};  // a warning said so
+
+  void log(const LogEntry& entry);
 };
 
 // The form of errors: {"error": "…"}, or that of OpenAI's routes, {"error": {"message", "type", "code"}}.
@@ -84,14 +87,12 @@ class Call {
   // For a long task of the batcher, from time to time: runs what waits.  Throws Departed.
   void let_others_run() const;
 
-  void set_model(const std::string& name) { model_name_ = name; }  // its statistics count the request
-  void add_times(double decode, double queue, double model);       // the times of an image; the largest are reported
-  void set_output_seconds(double seconds);                         // the time for the response
+  void set_model(const std::string& name) { entry_.model = name; }  // its statistics count the request
+  void add_times(double decode, double queue, double model);        // the times of an image; the largest are reported
+  void set_output_seconds(double seconds);                          // the time for the response
 
  private:
   void reserve(size_t bytes);  // until the response; throws HttpError 429
-  std::string log_line(int status, size_t bytes, double seconds) const;
-  void log(const std::string& line) const;
 
   Engine& engine_;
   std::string route_;
@@ -100,8 +101,8 @@ class Call {
   Target target_;
   RequestOptions options_;
   Clock::time_point begin_ = Clock::now();
-  size_t request_bytes_, inflated_bytes_ = 0;
-  std::string method_, traceparent_, model_name_;
+  size_t inflated_bytes_ = 0;
+  LogEntry entry_;
   std::atomic<bool> responded_{false};
   mutable std::mutex times_mutex_;
   RequestTimes times_;

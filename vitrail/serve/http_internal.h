@@ -20,6 +20,7 @@ struct HttpRequest {
   std::string method, target;  // target: "/v1/classify?top=3"
   Headers headers;             // names in lower case
   std::string body;            // empty while only the header has arrived
+  std::string client = {};     // its address, "127.0.0.1:50000"; empty for a Unix socket
 
   // The value of a header, by its name in lower case; empty without it.
   std::string_view header(std::string_view name) const {

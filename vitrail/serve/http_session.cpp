@@ -4,6 +4,7 @@
 
 #include "vitrail/serve/http_session_internal.h"
 
+#include <netdb.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -33,6 +34,20 @@ std::string lower_case(beast::string_view text) {
 
 bool is_http_error(const beast::error_code& error) {
   return error.category() == http::make_error_code(http::error::bad_method).category();
+}
+
+// "127.0.0.1:50000"; empty for a Unix socket.
+std::string address_of(const Socket& socket) {
+  beast::error_code error;
+  auto endpoint = socket.remote_endpoint(error);
+  std::array<char, NI_MAXHOST> host{};
+  std::array<char, NI_MAXSERV> port{};
+  const bool is_tcp = !error && (endpoint.data()->sa_family == AF_INET || endpoint.data()->sa_family == AF_INET6);
+  if (!is_tcp || ::getnameinfo(endpoint.data(), static_cast<socklen_t>(endpoint.size()), host.data(), host.size(),
+                               port.data(), port.size(), NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+    return "";
+  const std::string name = host.data();
+  return (name.find(':') == name.npos ? name : "[" + name + "]") + ":" + port.data();
 }
 
 class Exchange : public HttpExchange {
@@ -97,6 +112,7 @@ HttpSession::HttpSession(HttpCore& core, Socket socket)
   count_chunk_ = [this](std::uint64_t, beast::string_view, ErrorCode& error) {
     if (++chunks_ > core_.limits.chunks) error = http::error::body_limit;
   };
+  address_ = address_of(socket_);
   core_.add(this);
   beyond_limit_ = core_.sessions.size() > core_.limits.connections;
 }
@@ -234,6 +250,7 @@ void HttpSession::copy_head() {
   const auto& head = parser_->get();
   request_.method = std::string(head.method_string());
   request_.target = std::string(head.target());
+  request_.client = address_;
   for (const auto& field : head)
     request_.headers.emplace_back(lower_case(field.name_string()), std::string(field.value()));
 }
@@ -301,7 +318,11 @@ void HttpSession::dispatch() {
   auto exchange = std::make_shared<Exchange>(core_.shared_from_this(), weak_from_this(), client_, number_, state_);
   set_deadline(core_.limits.request_seconds);
   watch_for_departure();
-  HttpRequest head{.method = request_.method, .target = request_.target, .headers = request_.headers, .body = {}};
+  HttpRequest head{.method = request_.method,
+                   .target = request_.target,
+                   .headers = request_.headers,
+                   .body = {},
+                   .client = address_};
   core_.handler.handle(std::exchange(request_, std::move(head)), std::move(exchange));  // the head: for a time-out
 }
 

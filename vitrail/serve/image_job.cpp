@@ -74,7 +74,7 @@ class RunningJob : public std::enable_shared_from_this<RunningJob> {
   image::Image decoded(size_t i, std::span<const std::byte> bytes) {
     image::DecodeOptions options = job_.decode;
     options.mode = job_.model->loaded().color_mode();
-    image::Image image = image::decode(bytes, options, images_[i].name);
+    image::Image image = image::decode(bytes, options, images_[i].name == "-" ? "image" : images_[i].name);
     outcomes_[i].item.width = image.width;
     outcomes_[i].item.height = image.height;
     return image;

@@ -130,10 +130,11 @@ ordered_json tensor_json(const std::string& name, const char* datatype, const Sh
 }  // namespace
 
 void server_metadata_route(const CallPointer& call) {
-  call->respond(
-      ordered_json{{"name", "vitrail"},
-                   {"version", kVersion},
-                   {"extensions", {"binary_tensor_data", "classification", "model_repository", "statistics"}}});
+  call->respond(ordered_json{
+      {"name", "vitrail"},
+      {"version", kVersion},
+      {"extensions",
+       {"binary_tensor_data", "classification", "model_configuration", "model_repository", "statistics"}}});
 }
 
 void model_metadata_route(const CallPointer& call) {
@@ -148,6 +149,26 @@ void model_metadata_route(const CallPointer& call) {
                              {"platform", "vitrail"},
                              {"inputs", inputs},
                              {"outputs", outputs}});
+}
+
+// Triton's extension model_configuration.
+void model_config_route(const CallPointer& call) {
+  const ModelPointer model = model_of(*call);
+  const auto tensor = [](const std::string& name, const char* type, const Shape& shape) {
+    const std::vector<int64_t> dims(shape.begin(), shape.end());
+    return ordered_json{{"name", name}, {"data_type", type}, {"dims", dims}};
+  };
+  ordered_json inputs = ordered_json::array({tensor("images", "TYPE_STRING", {})}), outputs = ordered_json::array();
+  const Shape pixels = model->loaded().input_shape();
+  if (pixels.rank() > 0) inputs.push_back(tensor("pixels", "TYPE_FP32", pixels));
+  for (const tasks::Output& output : model->loaded().tensors()->outputs())
+    outputs.push_back(tensor(output.name, "TYPE_FP32", output.shape));
+  call->respond(ordered_json{{"name", model->name()},
+                             {"platform", "vitrail"},
+                             {"backend", "vitrail"},
+                             {"max_batch_size", call->engine().options.limits.images},
+                             {"input", inputs},
+                             {"output", outputs}});
 }
 
 // /v2/models/stats for all models, or /v2/models/NAME[/versions/VERSION]/stats

@@ -19,6 +19,17 @@ std::string number(double value) {
   return {text, end};
 }
 
+// `,model="…"`, with what the format escapes; empty without a model.
+std::string model_label(const std::string& model) {
+  if (model.empty()) return "";
+  std::string text = ",model=\"";
+  for (const char c : model) {
+    if (c == '\\' || c == '"') text += '\\';
+    text += c == '\n' ? "\\n" : std::string(1, c);
+  }
+  return text + "\"";
+}
+
 void begin(const char* name, const char* type, const char* help, std::string& text) {
   text += str("# HELP ", name, " ", help, "\n# TYPE ", name, " ", type, "\n");
 }
@@ -44,10 +55,10 @@ void Histogram::write(const std::string& name, const std::string& labels, std::s
 
 Metrics::Metrics() : decode_(kSeconds), queue_(kSeconds), model_(kSeconds), batch_(kBatches) {}
 
-void Metrics::count_request(const std::string& route, int status, double seconds) {
+void Metrics::count_request(const std::string& route, int status, double seconds, const std::string& model) {
   const std::lock_guard lock(mutex_);
-  ++requests_[{route, status}];
-  seconds_.try_emplace(route, kSeconds).first->second.add(seconds);
+  ++requests_[{route, status, model}];
+  seconds_.try_emplace({route, model}, kSeconds).first->second.add(seconds);
 }
 
 void Metrics::count_departed(const std::string& route) {
@@ -84,9 +95,12 @@ void Metrics::add_batch(size_t images, double model_seconds) {
 std::string Metrics::text(const std::vector<Gauge>& gauges) const {
   const std::lock_guard lock(mutex_);
   std::string text;
-  begin("vitrail_requests_total", "counter", "Responses by route and status.", text);
-  for (const auto& [key, count] : requests_)
-    text += str("vitrail_requests_total{route=\"", key.first, "\",status=\"", key.second, "\"} ", count, "\n");
+  begin("vitrail_requests_total", "counter", "Responses by route, status and model.", text);
+  for (const auto& [key, count] : requests_) {
+    const auto& [route, status, model] = key;
+    text += str("vitrail_requests_total{route=\"", route, "\",status=\"", status, "\"", model_label(model), "} ", count,
+                "\n");
+  }
   begin("vitrail_departed_requests_total", "counter", "Requests whose client left before the response.", text);
   for (const auto& [route, count] : departed_)
     text += str("vitrail_departed_requests_total{route=\"", route, "\"} ", count, "\n");
@@ -98,8 +112,10 @@ std::string Metrics::text(const std::vector<Gauge>& gauges) const {
   text += str("vitrail_embedding_cache_total{result=\"hit\"} ", known_embeddings_,
               "\nvitrail_embedding_cache_total{result=\"miss\"} ", new_embeddings_, "\n");
   begin("vitrail_request_duration_seconds", "histogram", "From the arrival of a request to its response.", text);
-  for (const auto& [route, histogram] : seconds_)
-    histogram.write("vitrail_request_duration_seconds", "route=\"" + route + "\"", text);
+  for (const auto& [key, histogram] : seconds_) {
+    const std::string labels = "route=\"" + key.first + "\"" + model_label(key.second);
+    histogram.write("vitrail_request_duration_seconds", labels, text);
+  }
   begin("vitrail_decode_duration_seconds", "histogram", "Decoding and preprocessing of an image.", text);
   decode_.write("vitrail_decode_duration_seconds", "", text);
   begin("vitrail_queue_duration_seconds", "histogram", "Wait of an image for its batch.", text);
@@ -109,8 +125,8 @@ std::string Metrics::text(const std::vector<Gauge>& gauges) const {
   begin("vitrail_batch_images", "histogram", "Images of a batch.", text);
   batch_.write("vitrail_batch_images", "", text);
   for (const Gauge& gauge : gauges) {
-    begin(gauge.name.c_str(), "gauge", gauge.help.c_str(), text);
-    text += gauge.name + " " + number(gauge.value) + "\n";
+    begin(gauge.name.c_str(), gauge.type, gauge.help.c_str(), text);
+    text += gauge.name + (gauge.labels.empty() ? "" : "{" + gauge.labels + "}") + " " + number(gauge.value) + "\n";
   }
   return text;
 }

@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -29,7 +30,8 @@ class Metrics {
  public:
   Metrics();
 
-  void count_request(const std::string& route, int status, double seconds);
+  // model: empty for a request without one.
+  void count_request(const std::string& route, int status, double seconds, const std::string& model = "");
   void count_departed(const std::string& route);
   void count_image(bool succeeded);
   void count_embedding(bool known);  // known: it was kept
@@ -37,18 +39,20 @@ class Metrics {
   void add_queue(double seconds);
   void add_batch(size_t images, double model_seconds);
 
-  // gauges: names, help texts and values that the server knows.
+  // What the server knows.
   struct Gauge {
     std::string name, help;
     double value;
+    std::string labels = {};
+    const char* type = "gauge";
   };
   std::string text(const std::vector<Gauge>& gauges) const;
 
  private:
   mutable std::mutex mutex_;
-  std::map<std::pair<std::string, int>, uint64_t> requests_;  // by route and status
-  std::map<std::string, uint64_t> departed_;                  // by route
-  std::map<std::string, Histogram> seconds_;                  // by route
+  std::map<std::tuple<std::string, int, std::string>, uint64_t> requests_;  // by route, status and model
+  std::map<std::string, uint64_t> departed_;                                // by route
+  std::map<std::pair<std::string, std::string>, Histogram> seconds_;        // by route and model
   uint64_t images_ = 0, failed_images_ = 0, known_embeddings_ = 0, new_embeddings_ = 0;
   Histogram decode_, queue_, model_, batch_;
 };

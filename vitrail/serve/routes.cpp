@@ -30,6 +30,8 @@ std::vector<Route> all_routes() {
       {"v2_statistics", "GET", {"v2", "models", "*", "versions", "*", "stats"}, model_statistics_route},
       {"v2_model", "GET", {"v2", "models", "*"}, model_metadata_route},
       {"v2_model", "GET", {"v2", "models", "*", "versions", "*"}, model_metadata_route},
+      {"v2_config", "GET", {"v2", "models", "*", "config"}, model_config_route},
+      {"v2_config", "GET", {"v2", "models", "*", "versions", "*", "config"}, model_config_route},
       {"v2_model_ready", "GET", {"v2", "models", "*", "ready"}, model_ready_route},
       {"v2_model_ready", "GET", {"v2", "models", "*", "versions", "*", "ready"}, model_ready_route},
       {"v2_infer", "POST", {"v2", "models", "*", "infer"}, infer_route},

@@ -42,6 +42,7 @@ void embeddings_route(const CallPointer& call);
 // The Open Inference Protocol (KServe's version 2).
 void server_metadata_route(const CallPointer& call);
 void model_metadata_route(const CallPointer& call);
+void model_config_route(const CallPointer& call);
 void model_statistics_route(const CallPointer& call);
 void model_ready_route(const CallPointer& call);
 void infer_route(const CallPointer& call);

@@ -10,6 +10,7 @@
 #include "vitrail/base/text.h"
 #include "vitrail/serve/http_error.h"
 #include "vitrail/serve/ignoring_case_internal.h"
+#include "vitrail/serve/process_gauges_internal.h"
 #include "vitrail/serve/request_images_internal.h"
 #include "vitrail/serve/routes_internal.h"
 
@@ -182,6 +183,12 @@ class Server::Implementation : public HttpHandler {
     metrics_.count_request(name, status, 0);
     HttpResponse response = error_response(form, status, message);
     browsers_.permit(head, response);
+    LogEntry entry = log_entry_of(head, name);
+    response.headers.emplace_back("X-Request-Id", entry.request_id);
+    entry.error = message;
+    entry.status = status;
+    entry.response_bytes = response.body.size();
+    engine_.log(entry);
     return response;
   }
 
@@ -195,11 +202,15 @@ class Server::Implementation : public HttpHandler {
   }
 
   std::string exposition() const {
-    return metrics_.text(
-        {{"vitrail_ready", "Whether requests are accepted.", fault().empty() ? 1.0 : 0.0},
+    std::vector<Metrics::Gauge> gauges = process_gauges();
+    gauges.insert(
+        gauges.begin(),
+        {{"vitrail_build_info", "The version.", 1, "version=\"" VITRAIL_VERSION "\""},
+         {"vitrail_ready", "Whether requests are accepted.", fault().empty() ? 1.0 : 0.0},
          {"vitrail_waiting_images", "Images that wait for a batch.", static_cast<double>(batcher_.waiting_images())},
          {"vitrail_embedding_cache_bytes", "Kept image embeddings.", static_cast<double>(embeddings_.bytes())},
          {"vitrail_connections", "Open connections.", static_cast<double>(transport_->connections())}});
+    return metrics_.text(gauges);
   }
 
   ServeOptions options_;
