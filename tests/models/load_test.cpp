@@ -58,7 +58,7 @@ void expect_same_values(const Tensor& actual, const Tensor& expected) {
 TEST(Load, ModelsUnderAPrefixGiveTheSameLogits) {
   const Tensor images = testing::input_of("timm_token");
   const Tensor expected = testing::model_of("timm_token").forward(images);
-  for (const std::string prefix : {"net.", "model.", "model._orig_mod.", "ema_model.module."}) {
+  for (const std::string prefix : {"net.", "model.", "backbone.", "model._orig_mod.", "ema_model.module."}) {
     const fs::path folder = testing::scratch_folder();
     fs::copy(testing::fixture("models/timm_token/config.json"), folder / "config.json");
     testing::TorchSave save;
@@ -69,6 +69,31 @@ TEST(Load, ModelsUnderAPrefixGiveTheSameLogits) {
     expect_same_values(build_model(open_model(folder / "epoch=1.ckpt")).forward(images), expected);
     ASSERT_EQ(warnings.messages.size(), 1u);
     expect_part(warnings.messages[0], "left out 1 tensor beside the model's: \"criterion.weight\"");
+  }
+}
+
+// A classifier of one's own has its head beside the backbone; self-supervised training and segmentors have others.
+TEST(Load, TheHeadBesideABackboneIsTheModelsIfItFits) {
+  const Tensor images = testing::input_of("timm_token");
+  const Tensor expected = testing::model_of("timm_token").forward(images);
+  const fs::path folder = testing::scratch_folder();
+  fs::copy(testing::fixture("models/timm_token/config.json"), folder / "config.json");
+  const Tensors company{{"n_averaged", Tensor::zeros({1})},
+                        {"dino_head.last_layer.weight", Tensor::zeros({4, 2})},
+                        {"decode_head.conv_seg.weight", Tensor::zeros({3, 2})}};
+  for (const std::string prefix : {"backbone.", "net."}) {
+    Tensors tensors = company;
+    for (const auto& [name, tensor] : tensors_of("timm_token")) {
+      tensors.emplace_back(name.starts_with("head.") ? name : prefix + name, tensor);
+    }
+    weights::write_safetensors(folder / "model.safetensors", tensors, {});
+    for (const auto& key_map : {std::optional<std::string>(), std::optional<std::string>("timm")}) {
+      const testing::Warnings warnings;
+      const LoadOptions options{.key_map = key_map};
+      expect_same_values(build_model(open_model(folder, options)).forward(images), expected);
+      ASSERT_EQ(warnings.messages.size(), 1u) << prefix;
+      expect_part(warnings.messages[0], "left out 3 tensors beside the model's: ");
+    }
   }
 }
 

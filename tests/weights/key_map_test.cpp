@@ -351,7 +351,9 @@ TEST(KeyMap, ADinoTrainingCheckpointGivesItsBackbone) {
   for (const char* key : {"mlp.0.weight", "mlp.2.bias", "last_layer.weight_g", "last_layer.weight_v"}) {
     tensors.emplace_back(str("module.head.", key), Tensor::zeros({1}));
   }
-  const auto file = checkpoint_of(tensors);
+  Checkpoint backbone = *checkpoint_of(tensors);
+  EXPECT_EQ(backbone.strip_model_prefix(), std::vector<std::string>{"backbone."});
+  const auto file = std::make_shared<const Checkpoint>(backbone);
   const KeyMap map = KeyMap::detect(file->names());
   EXPECT_EQ(map.name(), "dino_hub");
   EXPECT_EQ(MappedTensors(*file, map, {}).all().size(), 3u);

@@ -45,7 +45,8 @@ Names all_of(const std::vector<std::string>& prefixes) {
 
 TEST(ModelPrefixes, AnyPrefixOfAnyFamilyIsFoundBesideOtherKeys) {
   for (const Names& family : families()) {
-    for (const std::string prefix : {"", "net.", "model._orig_mod.", "a.b.c.", "module.vit_model.", "encoder/"}) {
+    for (const std::string prefix :
+         {"", "net.", "model._orig_mod.", "a.b.c.", "module.vit_model.", "backbone.", "encoder/"}) {
       Names names{"criterion.weight", "n_averaged"};
       const Names model = prefixed(family, prefix);
       names.insert(names.begin() + 1, model.begin(), model.end());
@@ -66,7 +67,7 @@ TEST(InnerWrappers, AreRemovedAnywhereInANameAndModuleBehindANumber) {
   for (const auto& [name, expected] : cases) EXPECT_EQ(without_inner_wrappers(name), expected);
 }
 
-TEST(WrapperPrefixes, OfAllNamesAreRemovedAndBackboneWhereItIs) {
+TEST(WrapperPrefixes, OfAllNamesAreRemoved) {
   const auto stripped = [](Names names) {
     strip_wrapper_prefixes(names);
     return names;
@@ -77,11 +78,8 @@ TEST(WrapperPrefixes, OfAllNamesAreRemovedAndBackboneWhereItIs) {
   EXPECT_EQ(stripped({"_fsdp_wrapped_module.module.a"}), Names{"a"});
   EXPECT_EQ(stripped({"module.a", "b"}), (Names{"module.a", "b"}));
   EXPECT_EQ(stripped({"modules.a"}), Names{"modules.a"});
-  EXPECT_EQ(stripped({"backbone.a", "head.b"}), (Names{"a", "head.b"}));
-  EXPECT_EQ(stripped({"module.backbone.a", "module.head.b"}), (Names{"a", "head.b"}));
-  EXPECT_EQ(stripped({"backbone.backbone.a", "b"}), (Names{"a", "b"}));
-  // Two names would become one.
-  EXPECT_EQ(stripped({"backbone.a", "a", "backbone.b"}), (Names{"backbone.a", "a", "backbone.b"}));
+  EXPECT_EQ(stripped({"backbone.a", "head.b"}), (Names{"backbone.a", "head.b"}));
+  EXPECT_EQ(stripped({"module.backbone.a", "module.head.b"}), (Names{"backbone.a", "head.b"}));
 }
 
 TEST(InnerWrappers, StayWhereTwoNamesWouldBecomeEqual) {
@@ -304,12 +302,12 @@ TEST(WrapperPrefixes, AreThoseOfTrainingScripts) {
     EXPECT_EQ(stripped({prefix + "a", prefix + "b"}), (Names{"a", "b"})) << prefix;
     EXPECT_EQ(stripped({prefix + prefix + "a"}), Names{"a"}) << prefix;
     const Names some{prefix + "a", "b"};
-    EXPECT_EQ(stripped(some), prefix == "backbone." ? (Names{"a", "b"}) : some) << prefix;
+    EXPECT_EQ(stripped(some), some) << prefix;
     EXPECT_EQ(stripped({"x." + prefix + "a"}), Names{"x." + prefix + "a"}) << prefix;
   }
   for (const char* other : {"_checkpoint_wrapped_module.a", "net.a", "encoder.a", "Module.a"})
     EXPECT_EQ(stripped({other}), Names{other});
-  EXPECT_EQ(stripped({"model.backbone.a", "model.b"}), (Names{"a", "b"}));
+  EXPECT_EQ(stripped({"model.backbone.a", "model.b"}), (Names{"backbone.a", "b"}));
 }
 
 TEST(InnerWrappers, AreCountedByTheNamesThatChange) {

@@ -144,7 +144,9 @@ weights::KeyMap choose_key_map(weights::Checkpoint& checkpoint, const ModelConfi
   }
   if (choice.front() == '{') return weights::KeyMap::parse(choice, "key_map");
   for (const std::string& name : weights::KeyMap::builtin_names()) {
-    if (name == choice) return weights::KeyMap::builtin(name);
+    if (name != choice) continue;
+    checkpoint.strip_model_prefix(prefix);
+    return weights::KeyMap::builtin(name);
   }
   // One of config.json is relative to that file.
   const fs::path folder = fs::path(options.config.value_or(files.config.string())).parent_path();

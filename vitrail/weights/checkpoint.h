@@ -15,7 +15,8 @@
 namespace vitrail::weights {
 
 // Opening reads only the index; tensors are read on request, from the mapped file if the format allows it.  Prefixes of
-// training scripts ("module.", "_orig_mod.", "model.", "backbone.") are removed from the names.
+// training scripts ("module.", "_orig_mod.", "model.", "backbone.") are removed from the names if
+// all have them.
 // Immutable after opening and strip_model_prefix(); tensor() is thread-safe.
 class Checkpoint {
  public:

@@ -15,18 +15,6 @@ bool strip_from_all(std::vector<std::string>& names, std::string_view prefix) {
   return true;
 }
 
-bool strip_where_present(std::vector<std::string>& names, std::string_view prefix) {
-  std::vector<std::string> stripped = names;
-  for (std::string& name : stripped) {
-    if (name.starts_with(prefix)) name.erase(0, prefix.size());
-  }
-  if (stripped == names) return false;
-  const std::unordered_set<std::string_view> distinct(stripped.begin(), stripped.end());
-  if (distinct.size() != stripped.size()) return false;
-  names = std::move(stripped);
-  return true;
-}
-
 bool is_number(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
 }
@@ -69,7 +57,7 @@ size_t strip_inner_wrappers(std::vector<std::string>& names) {
 void strip_wrapper_prefixes(std::vector<std::string>& names) {
   while (strip_from_all(names, "module.") || strip_from_all(names, "_orig_mod.") ||
          strip_from_all(names, "_fsdp_wrapped_module.") || strip_from_all(names, "model.") ||
-         strip_where_present(names, "backbone.")) {
+         strip_from_all(names, "backbone.")) {
   }
 }
 

@@ -8,8 +8,7 @@
 namespace vitrail::weights {
 
 // Removes, repeatedly, "module." (DistributedDataParallel), "_orig_mod." (torch.compile), "_fsdp_wrapped_module."
-// (FullyShardedDataParallel) and "model." (Lightning) if all names have it.  Removes "backbone." if some names have it
-// (DINO's and DINOv2's training checkpoints also contain projection heads), unless two names would become equal.
+// (FullyShardedDataParallel), "model." (Lightning) and "backbone." if all names have it.
 void strip_wrapper_prefixes(std::vector<std::string>& names);
 
 // Without the names of wrappers around a model's parts, as "_orig_mod." in "blocks.0._orig_mod.norm1.weight": the
