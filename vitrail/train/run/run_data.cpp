@@ -6,6 +6,7 @@
 
 #include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
+#include "vitrail/base/memory_limit.h"
 #include "vitrail/base/text.h"
 #include "vitrail/base/utf8_internal.h"
 #include "vitrail/base/warning_pause_internal.h"
@@ -121,6 +122,16 @@ void report_identical_images(const data::Dataset& train, const RunData& run) {
   if (validates) data::warn_of_shared_images(validation, test);
 }
 
+// An evaluation counts [label][prediction].  The index 200000 in a list makes as many classes, and 320 GB of counts.
+void require_countable_classes(size_t classes, const std::string& path) {
+  const double bytes = sizeof(int64_t) * static_cast<double>(classes) * static_cast<double>(classes);
+  if (bytes <= static_cast<double>(memory_limit()) / 4) return;
+  throw Error(path,
+              "classes × classes that fit into a quarter of the memory (in a list, class indices are below the number "
+              "of classes; the column \"label\" takes ids as names)",
+              str(classes, " classes"));
+}
+
 // A list may name files of another folder.  That ends the run before it writes anything.
 void require_readable_images(const Subset& train, const std::string& path) {
   constexpr int64_t kMaxTried = 100;
@@ -177,6 +188,7 @@ RunData open_sets(const DataRecipe& recipe, int64_t channels) {
   options.labels = run.classes;
   options.num_classes = static_cast<int64_t>(run.classes.size());
   options.multi_label = run.multi_label = train->is_multi_label();
+  if (!run.multi_label) require_countable_classes(run.classes.size(), recipe.train);
 
   if (!recipe.val.empty()) {
     const bool is_test = is_test_set(recipe);
