@@ -123,7 +123,7 @@ TEST_F(ServeBrowsers, AnOriginOfCorsIsOneAsBrowsersSendIt) {
                              "https://a,https://b", "https://user@a", "ftp://a"}) {
     serve::ServeOptions given = options();
     given.cors = {origin};
-    EXPECT_ERROR(error_of([&] { serve::Browsers{given}; }), "--cors", origin);
+    EXPECT_ERROR(error_of([&] { serve::Browsers{given}; }), "--cors", str("'", origin, "'"));
   }
 }
 

@@ -105,7 +105,7 @@ Tensor DualModel::embed_images(std::span<const image::ImageView> images) const {
 }
 
 // [T, length]
-Tensor DualModel::padded(std::span<const std::vector<int64_t>> ids) const {
+Tensor DualModel::padded(const std::vector<std::vector<int64_t>>& ids) const {
   int64_t length = text_config().context_length;
   // What follows a text is seen without a causal mask, and by a last token that is pooled.
   const bool shortened = !tokenizer_->pads_to_context() && !text_config().class_token && text_config().causal &&
@@ -144,26 +144,30 @@ void DualModel::check_tokens(const std::vector<int64_t>& ids, const std::string&
 
 Tensor DualModel::embed_texts(const std::vector<std::string>& texts, bool l2_normalize, int64_t* tokens,
                               const ProgressCallback& progress) const {
-  std::vector<std::vector<int64_t>> ids;
-  for (size_t i = 0; i < texts.size(); ++i) ids.push_back(token_ids(texts[i], str("text ", i)));
-  for (const std::vector<int64_t>& text : ids) {
-    if (tokens) *tokens += static_cast<int64_t>(text.size());
-  }
-  return embed_tokens(ids, l2_normalize, progress);
+  const auto ids_of = [&](size_t i) {
+    std::vector<int64_t> ids = token_ids(texts[i], str("text ", i));
+    if (tokens) *tokens += std::ssize(ids);
+    return ids;
+  };
+  return embed_tokens(texts.size(), ids_of, l2_normalize, progress);
 }
 
-Tensor DualModel::embed_tokens(const std::vector<std::vector<int64_t>>& texts, bool l2_normalize,
-                               const ProgressCallback& progress) const {
-  if (texts.empty()) throw Error("texts", "at least one text", "none");
-  for (size_t i = 0; i < texts.size(); ++i) check_tokens(texts[i], str("text ", i));
+Tensor DualModel::embed_tokens(size_t count, const std::function<std::vector<int64_t>(size_t)>& ids_of,
+                               bool l2_normalize, const ProgressCallback& progress) const {
+  if (count == 0) throw Error("texts", "at least one text", "none");
   std::vector<Tensor> batches;
-  for (size_t first = 0; first < texts.size(); first += kTextsPerPass) {
-    const size_t last = std::min(first + kTextsPerPass, texts.size());
-    const Tensor batch = padded(std::span(texts).subspan(first, last - first));
+  for (size_t first = 0; first < count; first += kTextsPerPass) {
+    std::vector<std::vector<int64_t>> ids;
+    const size_t last = std::min(first + kTextsPerPass, count);
+    for (size_t i = first; i < last; ++i) {
+      ids.push_back(ids_of(i));
+      check_tokens(ids.back(), str("text ", i));
+    }
+    const Tensor batch = padded(ids);
     infer::NamedTensors inputs{{"ids", batch}, {"rows", text_->model.pooled_rows(batch)}};
     if (text_config().class_token) inputs.push_back({"mask", text_->model.padding_mask(batch)});
     batches.push_back(text_session_->run(inputs)[0].tensor);
-    if (progress) progress(static_cast<int64_t>(last), static_cast<int64_t>(texts.size()));
+    if (progress) progress(static_cast<int64_t>(last), static_cast<int64_t>(count));
   }
   const Tensor embeddings = ops::cat(batches, 0);
   return l2_normalize ? analysis::normalized_rows(embeddings) : embeddings;

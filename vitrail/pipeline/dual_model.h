@@ -41,10 +41,11 @@ class DualModel {
                      const ProgressCallback& progress = {}) const;
   // The ids of a text, with special tokens and without padding.  Throws Error naming `where` for one without tokens.
   std::vector<int64_t> token_ids(const std::string& text, const std::string& where) const;
-  // Texts as token_ids() gives them → [T, D].  Throws Error for no ids, for more than the context has, for one beyond
-  // the vocabulary, and without the token that ends a text.
-  Tensor embed_tokens(const std::vector<std::vector<int64_t>>& texts, bool l2_normalize = true,
-                      const ProgressCallback& progress = {}) const;
+  // Texts by their ids → [T, D].  ids_of: of text i, as token_ids() gives them; asked for before its pass.  Throws
+  // Error for no ids, for more than the context has, for one beyond the vocabulary, and without the token that ends a
+  // text.
+  Tensor embed_tokens(size_t count, const std::function<std::vector<int64_t>(size_t i)>& ids_of,
+                      bool l2_normalize = true, const ProgressCallback& progress = {}) const;
   // An embedding for each label: the mean over the templates, "a photo of a {}", of embeddings of length 1, scaled to
   // length 1 (Radford et al. 2021, section 3.1.4).  Each {} stands for the label.  Without templates it is
   // kDefaultTemplate.  Throws Error for a template without {}.
@@ -64,7 +65,7 @@ class DualModel {
   const models::TextTransformerConfig& text_config() const { return text_->model.config(); }
 
  private:
-  Tensor padded(std::span<const std::vector<int64_t>> ids) const;
+  Tensor padded(const std::vector<std::vector<int64_t>>& ids) const;
   void check_tokens(const std::vector<int64_t>& ids, const std::string& where) const;
 
   Model images_;

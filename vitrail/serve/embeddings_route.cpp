@@ -138,12 +138,13 @@ void embeddings_route(const CallPointer& call) {
   };
   if (inputs->texts.empty()) return start_images(call, std::move(inputs->images), std::move(job));
   run_text_task(call, inputs->texts.size(), [=, model = job.model](const ProgressCallback& progress) {
-    std::vector<std::vector<int64_t>> tokens;
-    for (const TextInput& input : inputs->texts) {
-      tokens.push_back(input.tokens.empty() ? dual->token_ids(input.text, str("text ", tokens.size())) : input.tokens);
-      texts->tokens += std::ssize(tokens.back());
-    }
-    texts->rows = dual->embed_tokens(tokens, true, progress);
+    const auto ids_of = [&](size_t i) {
+      const TextInput& input = inputs->texts[i];
+      std::vector<int64_t> ids = input.tokens.empty() ? dual->token_ids(input.text, str("text ", i)) : input.tokens;
+      texts->tokens += std::ssize(ids);
+      return ids;
+    };
+    texts->rows = dual->embed_tokens(inputs->texts.size(), ids_of, true, progress);
     require_unchanged_files(*model);
     std::vector<ImageOutcome> none;
     if (inputs->images.empty()) return call->respond(job.finish(none));
