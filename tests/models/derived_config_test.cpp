@@ -163,6 +163,11 @@ TEST(DerivedConfig, CombinationsThatNoModelHasAreErrors) {
   fails("patch_drop_rate", [](Config& c) { c.use_rel_pos_bias = true, c.patch_drop_rate = 0.1; });
   fails("use_rot_pos_emb", [](Config& c) { c.use_rot_pos_emb = true, c.qk_norm = true; });
   fails("rope_temperature", [](Config& c) { c.use_rot_pos_emb = true, c.rope_temperature = 0; });
+  fails("rope_temperature", [](Config& c) { c.use_rot_pos_emb = true, c.rope_temperature = 1e39; });
+  fails("rope_grid_offset", [](Config& c) { c.use_rot_pos_emb = true, c.rope_grid_offset = NAN; });
+  fails("rope_periods", [](Config& c) { c.use_rot_pos_emb = true, c.rope_periods = {INFINITY}; });
+  fails("qk_scale", [](Config& c) { c.qk_scale = -INFINITY; });
+  fails("init_values", [](Config& c) { c.init_values = NAN; });
   fails("ref_feat_shape", [](Config& c) { c.use_rot_pos_emb = true, c.ref_feat_shape = {{16, 0}}; });
   fails("rope_periods", [](Config& c) { c.use_rot_pos_emb = true, c.rope_periods = {1, 0}; });
   fails("pos_embed", [](Config& c) { c.pos_embed = PositionEmbedding::sincos2d; });

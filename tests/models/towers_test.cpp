@@ -3,12 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <map>
 
+#include "tests/models/support.h"
 #include "tests/support/errors.h"
 #include "tests/support/golden.h"
 #include "tests/support/messages.h"
 #include "tests/support/models.h"
+#include "vitrail/base/read_file.h"
 #include "vitrail/models/text_tower.h"
 #include "vitrail/models/text_transformer.h"
 #include "vitrail/nn/trace.h"
@@ -22,6 +25,7 @@
 namespace vitrail::models {
 namespace {
 
+namespace fs = std::filesystem;
 using TextConfig = TextTransformerConfig;
 using Names = std::vector<std::string>;
 using testing::close;
@@ -95,6 +99,11 @@ TEST(TextTransformer, FieldsHaveLimits) {
   TextConfig config = small_text();
   config.depth = 0;
   EXPECT_ERROR(error_of([&] { tower_of(config); }), "text tower: depth", "0");
+  for (const double eps : {-1e-6, 1.0, 1e300, std::numeric_limits<double>::quiet_NaN()}) {
+    config = small_text();
+    config.norm_eps = eps;
+    EXPECT_ERROR(error_of([&] { tower_of(config); }), "text tower: norm_eps", str(eps));
+  }
 }
 
 TEST(TextTransformer, ParametersAreThoseOfItsOptions) {
@@ -225,6 +234,23 @@ TEST(TextTower, HasTheScaleAndTheBiasOfItsFile) {
   const auto path = testing::model_fixture("timm_token");
   EXPECT_ERROR(error_of([&] { build_text_tower(open_model(path)); }), path.string(),
                "an image model alone (\"vit_tiny_patch16_224\")");
+}
+
+TEST(TextTower, RefusesAScaleAndABiasThatAreNotFinite) {
+  const fs::path folder = testing::model_fixture("hf_siglip").parent_path();
+  const weights::Checkpoint good = weights::Checkpoint::open(testing::model_fixture("hf_siglip"));
+  const double nan = std::numeric_limits<double>::quiet_NaN(), infinity = std::numeric_limits<double>::infinity();
+  for (const std::string name : {"logit_scale", "logit_bias"}) {
+    for (const double value : {nan, infinity, -infinity, 1e39}) {
+      std::map<std::string, Tensor> tensors;
+      for (const std::string& key : good.names()) tensors[key] = good.tensor(key);
+      tensors[name] = Tensor::full({1}, value, DType::f64);
+      const fs::path path = saved(tensors, read_text_file(folder / "config.json"));
+      fs::copy_file(folder / "preprocessor_config.json", path.parent_path() / "preprocessor_config.json",
+                    fs::copy_options::skip_existing);
+      EXPECT_ERROR(error_of([&] { build_text_tower(open_model(path)); }), str(path.string(), ": ", name), str(value));
+    }
+  }
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "vitrail/models/derived_config_internal.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/round_up_internal.h"
@@ -24,6 +25,11 @@ void check_ratio(const char* field, double ratio) {
   if (!(ratio >= 0 && ratio <= kMaxHidden)) throw Error(field, str("a number from 0 to ", kMaxHidden), str(ratio));
 }
 
+// Finite in f32, too.
+void check_finite(const char* field, double value) {
+  if (!std::isfinite(static_cast<float>(value))) throw Error(field, "a finite number", str(value));
+}
+
 void check_relative_positions(const VisionTransformerConfig& config) {
   if (!config.use_rel_pos_bias && !config.use_shared_rel_pos_bias) return;
   if (!config.class_token || config.dist_token || config.reg_tokens > 0) {
@@ -39,6 +45,8 @@ void check_rotary(const VisionTransformerConfig& config) {
   if (config.qk_norm) throw Error("use_rot_pos_emb", "a model without qk_norm", "both");
   if (!(config.rope_temperature > 0))
     throw Error("rope_temperature", "a positive number", str(config.rope_temperature));
+  check_finite("rope_temperature", config.rope_temperature);
+  check_finite("rope_grid_offset", config.rope_grid_offset);
   if (config.rope_type == nn::RotaryType::mixed && config.rope_rotate_half) {
     throw Error("rope_rotate_half", "false with rope_type mixed", "true");
   }
@@ -47,6 +55,7 @@ void check_rotary(const VisionTransformerConfig& config) {
   }
   for (const double period : config.rope_periods) {
     if (!(period > 0)) throw Error("rope_periods", "positive numbers", str(period));
+    check_finite("rope_periods", period);
   }
 }
 
@@ -88,6 +97,8 @@ const VisionTransformerConfig& checked(const VisionTransformerConfig& config) {
   if (config.dist_token && !(config.class_token && config.global_pool == GlobalPool::token)) {
     throw Error("dist_token", "a class token and global_pool token", "another combination");
   }
+  check_finite("qk_scale", config.qk_scale.value_or(1));
+  check_finite("init_values", config.init_values.value_or(1));
   nn::checked_probability(config.patch_drop_rate, "patch_drop_rate");
   if (config.use_rot_pos_emb) check_rotary(config);
   scheme_of(config);

@@ -2,6 +2,7 @@
 #include "vitrail/models/load.h"
 
 #include <algorithm>
+#include <cmath>
 #include <sstream>
 
 #include "vitrail/base/callbacks.h"
@@ -199,11 +200,14 @@ weights::KeyMap text_key_map(const weights::Checkpoint& checkpoint) {
   throw Error(checkpoint.path(), "the tensors of a text tower beside the image tower's, as config.json says", "none");
 }
 
-// A number of a dual model, such as logit_scale.
-double scalar_of(const weights::Checkpoint& checkpoint, const std::string& name) {
+// A number of a dual model that is at most `max`.
+double scalar_of(const weights::Checkpoint& checkpoint, const std::string& name, double max) {
   const Tensor value = checkpoint.tensor(name);
-  if (value.numel() != 1) throw Error(checkpoint.path() + ": " + name, "one number", value.shape().to_string());
-  return value.to(DType::f64).item<double>();
+  const std::string where = checkpoint.path() + ": " + name;
+  if (value.numel() != 1) throw Error(where, "one number", value.shape().to_string());
+  const double number = value.to(DType::f64).item<double>();
+  if (!std::isfinite(number) || number > max) throw Error(where, str("a finite number up to ", max), str(number));
+  return number;
 }
 
 }  // namespace
@@ -345,8 +349,10 @@ TextTower build_text_tower(const OpenedModel& opened) {
                           : "an image model alone (\"" + opened.config.architecture + "\")");
   }
   weights::CheckpointParams params(opened.checkpoint, text_key_map(checkpoint));
-  TextTower tower{TextTransformer(*opened.config.text, ParamSource(params)), scalar_of(checkpoint, "logit_scale")};
-  if (checkpoint.has("logit_bias")) tower.logit_bias = scalar_of(checkpoint, "logit_bias");
+  constexpr double kMaxScale = 88, kMaxBias = 1e38;  // f32 holds e⁸⁸
+  TextTower tower{TextTransformer(*opened.config.text, ParamSource(params)),
+                  scalar_of(checkpoint, "logit_scale", kMaxScale)};
+  if (checkpoint.has("logit_bias")) tower.logit_bias = scalar_of(checkpoint, "logit_bias", kMaxBias);
   params.finish();
   return tower;
 }

@@ -39,6 +39,9 @@ TextTransformerConfig checked(TextTransformerConfig config) {
   check_range("mlp_hidden", config.mlp_hidden, kMaxWidth * 16);
   if (config.output_dim == 0) config.output_dim = config.embed_dim;
   check_range("output_dim", config.output_dim, kMaxWidth);
+  if (!(config.norm_eps >= 0 && config.norm_eps < 1)) {
+    throw Error("text tower: norm_eps", "a value in [0, 1)", str(config.norm_eps));
+  }
   return config;
 }
 
