@@ -202,14 +202,18 @@ class Model:
 
     def segment(
         self, image, points=None, labels=None, box=None, mask_logits=None, multimask: bool = True, exif: bool = False
-    ) -> Masks:
+    ) -> Masks | list[Masks]:
         """The masks of one prompt, with a model of Segment Anything.
 
         image: an image, or its image_embedding(), which makes further prompts quick.  In pixels of the image: points
-        [n, 2] (x, y) with labels [n], 1 in the object (default) or 0 outside, and box (x0, y0, x1, y1).  mask_logits:
-        `logits` of a mask of an earlier result.  multimask: three masks of different extent, or one.
+        [n, 2] (x, y) with labels [n], 1 in the object (default) or 0 outside, and box (x0, y0, x1, y1).  Boxes [n, 4]
+        are n prompts, whose masks are a list.  mask_logits: `logits` of a mask of an earlier result.  multimask: three
+        masks of different extent, or one.
         """
         embedding = image if isinstance(image, ImageEmbedding) else embedded(self._handle, image, exif)
+        if np.ndim(box) == 2:
+            boxes = np.asarray(box)
+            return [self.segment(embedding, points, labels, each, mask_logits, multimask) for each in boxes]
         return Masks(*map(_array, masks_of(self._handle, embedding, points, labels, box, mask_logits, multimask)))
 
     def run(self, task: str, images, exif: bool = False, **options) -> Any:

@@ -66,6 +66,8 @@ def masks_of(model, embedding: ImageEmbedding, points, labels, box, mask_logits,
     if labels is not None:
         count = 0 if points is None else len(points)
         prompt.labels = pointer(labels, "labels", np.intc, (count,), ctypes.c_int)
+    if mask_logits is not None and np.asarray(mask_logits).dtype == bool:
+        raise Error("mask_logits: expected logits, got booleans", "mask_logits", "logits", "booleans")
     if box is not None:
         prompt.box = pointer(box, "box", np.float64, (4,), ctypes.c_double)
     if mask_logits is not None:

@@ -59,6 +59,13 @@ class Segmenter(unittest.TestCase):
         size = want[0]["rle"]["size"]
         self.assertEqual(got.masks.shape, (3, *size))
 
+    def test_boxes_are_prompts(self):
+        boxes = np.float64([[9, 8, 300, 290], [100, 20, 200, 99]])
+        for i, got in enumerate(self.model.segment(PHOTO, box=boxes)):
+            np.testing.assert_array_equal(got.logits, self.model.segment(PHOTO, box=boxes[i]).logits)
+        with self.assertRaisesRegex(vitrail.Error, "booleans"):
+            self.model.segment(PHOTO, mask_logits=np.ones((8, 8), bool))
+
     def test_an_embedding_stands_for_its_image(self):
         embedding = self.model.image_embedding(PHOTO)
         for points, labels in (([[200, 150]], None), ([[200, 150], [20, 30]], [1, 0])):
@@ -250,6 +257,28 @@ print(peaks[1] - peaks[0])
         self.assertTrue(reader.poll(60), "the forked process gives no result")
         np.testing.assert_array_equal(np.frombuffer(reader.recv_bytes(), np.float32), want)
         process.join()
+
+    def test_a_fork_during_a_call_of_another_thread_can_compute(self):
+        want = self.model.logits(PHOTO)
+        done = threading.Event()
+
+        def compute():
+            while not done.is_set():
+                self.model.logits([PHOTO] * 8)
+
+        thread = threading.Thread(target=compute)
+        thread.start()
+        self.addCleanup(thread.join)
+        self.addCleanup(done.set)
+        for _ in range(20):
+            reader, writer = multiprocessing.Pipe(duplex=False)
+            process = multiprocessing.get_context("fork").Process(
+                target=lambda writer=writer: writer.send_bytes(self.model.logits(PHOTO).tobytes())
+            )
+            process.start()
+            self.assertTrue(reader.poll(60), "the forked process gives no result")
+            np.testing.assert_array_equal(np.frombuffer(reader.recv_bytes(), np.float32), want)
+            process.join()
 
 
 class Dual(unittest.TestCase):

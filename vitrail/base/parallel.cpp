@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/base/parallel.h"
 
+#include <pthread.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <exception>
 #include <iterator>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <thread>
 #include <vector>
@@ -107,6 +109,15 @@ void run_on_threads(int64_t count, const Task& task) {
   });
 }
 
+// A process that fork() makes while another thread computes has the locked mutex, but no thread that unlocks it: there
+// it is made anew.
+std::recursive_mutex& compute_mutex() {
+  static std::recursive_mutex mutex;
+  static const int registered = ::pthread_atfork(nullptr, nullptr, [] { new (&mutex) std::recursive_mutex; });
+  static_cast<void>(registered);
+  return mutex;
+}
+
 // The number of cores in the affinity mask.
 int cores_of_affinity() {
   cpu_set_t set;
@@ -135,8 +146,7 @@ ThreadCount::ThreadCount(int n) : previous_(thread_count) {
 ThreadCount::~ThreadCount() { thread_count = previous_; }
 
 ComputeTeam::ComputeTeam(int threads) : threads_(threads) {
-  static std::recursive_mutex mutex;
-  if (threads > 1) lock_ = std::unique_lock(mutex);
+  if (threads > 1) lock_ = std::unique_lock(compute_mutex());
 }
 
 void parallel_for(int64_t begin, int64_t end, int64_t grain, RangeBody body) {
