@@ -4,6 +4,7 @@
 
 #include "tests/apps/option_effects.h"
 #include "tests/support/golden.h"
+#include "tests/support/models.h"
 #include "vitrail/base/npy.h"
 
 namespace vitrail::testing {
@@ -109,6 +110,26 @@ TEST(ConvertInt8, ExcludedLayersHaveSixteenBitsAndOthersEight) {
     ++matrices;
   }
   EXPECT_EQ(matrices, 8U);
+}
+
+// BEiT's tables of relative positions are matrices, too, but no weights of linear layers.
+TEST(ConvertInt8, TablesOfRelativePositionsStay) {
+  const auto folder = scratch_folder();
+  const std::string images = image_folder(2).string();
+  for (const std::string name : {"timm_beit", "hf_data2vec"}) {
+    const std::string model = model_fixture(name).parent_path().string(), hub = (folder / name).string();
+    const ProgramResult result = run_program({"convert", model, "-o", hub, "--dtype", "int8"});
+    ASSERT_EQ(result.status, 0) << result.err;
+    const std::string table = "blocks.0.attn.relative_position_bias_table";
+    EXPECT_TRUE(has_tensor(hub, table));
+    EXPECT_FALSE(has_tensor(hub, table + "_scale"));
+    EXPECT_TRUE(has_tensor(hub, "blocks.0.attn.qkv.weight_scale"));
+    for (const char* precision : {"int8", "fp32", "half"}) {
+      const ProgramResult embed = run_program(
+          {"embed", "-m", hub, "--precision", precision, images, "-o", (folder / "embeddings.npy").string()});
+      EXPECT_EQ(embed.status, 0) << embed.err;
+    }
+  }
 }
 
 // 64 images are evenly spaced over more: of 96, number i is i*96/64.

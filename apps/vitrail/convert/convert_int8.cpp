@@ -52,9 +52,9 @@ NamedTensors int8_tensors(const models::VisionTransformer& model, const Int8Conv
     const auto& [name, tensor] = parameter;
     const std::string layer = name.substr(0, name.rfind('.'));
     const bool excluded = contains(conversion.config.excluded, layer);
-    const bool is_matrix = tensor.rank() == 2;
-    if (excluded || !is_matrix || !name.starts_with("blocks.")) {
-      tensors.emplace_back(name, excluded && is_matrix ? weights::to_16_bits(tensor) : tensor);
+    const bool is_weight = tensor.rank() == 2 && name.ends_with(".weight");  // tables of positions stay
+    if (excluded || !is_weight || !name.starts_with("blocks.")) {
+      tensors.emplace_back(name, excluded && is_weight ? weights::to_16_bits(tensor) : tensor);
       continue;
     }
     const auto calibrated = conversion.weights.find(layer);
