@@ -92,13 +92,27 @@ TEST(CocoRefusals, OfAMaskNameItsAnnotation) {
   EXPECT_ERROR(refusal(R"({"size": [3, 5], "counts": [4294967295]})"), "set.json: annotation 3", "4294967295");
   EXPECT_ERROR(refusal(R"({"size": [3, 5], "counts": [7, 7]})"), "set.json: annotation 3", "14");
   EXPECT_ERROR(refusal(R"({"size": [3, 5], "counts": "7"})"), "set.json: annotation 3", "7");
-  EXPECT_ERROR(refusal("[[1, 2, 3, 4]]"), "set.json: annotation 3", "4 numbers");
-  EXPECT_ERROR(refusal("[[0, 0, 2, 0, 2, 2], [1, 2, 3, 4]]"), "set.json: annotation 3", "4 numbers");
   const auto dataset = parsed(kImage, R"({"id": 3, "image_id": 7, "segmentation": [[0, 0, 2, 0, 2, 2]]})");
   for (const auto& [width, height] : {std::pair(5, 4), std::pair(4, 3), std::pair(3, 5)}) {
     EXPECT_EQ(error_of([&, w = width, h = height] { dataset->masks(0, w, h); }),
               str("folder/a.png: expected an image of 5×3, as set.json says, got ", width, "×", height));
   }
+}
+
+// The line and the far corner cost neither the object nor the image; an annotation of such alone has no mask.
+TEST(CocoInstances, ABadPolygonIsLeftOutAndSaid) {
+  const testing::Warnings warnings;
+  const auto dataset = parsed(kImage, R"(
+      {"id": 3, "image_id": 7, "segmentation": [[1, 2, 3, 4], [0, 0, 2, 0, 2, 2, 0, 2], [0, 0, 2, 0, 99, 2]]},
+      {"id": 4, "image_id": 7, "segmentation": [[1, 2, 3, 4, 5, 6, 7]]},
+      {"id": 5, "image_id": 7, "segmentation": [[3, 0, 4, 0, 4, 3, 3, 3]]})");
+  const auto masks = dataset->masks(0, 5, 3);
+  ASSERT_EQ(masks.size(), 2u);
+  EXPECT_EQ(area(masks[0]), 4);
+  EXPECT_EQ(area(masks[1]), 3);
+  EXPECT_EQ(dataset->left_out().without_mask, 1);
+  EXPECT_EQ(warnings.messages, std::vector<std::string>{"set.json: annotation 3: expected a polygon x, y, … of at "
+                                                        "least 3 corners, got 4 numbers (3 such polygons left out)"});
 }
 
 // Pixels in two polygons are in the mask once.

@@ -191,6 +191,55 @@ TEST(InstanceFolder, NumbersOfObjectsAreColours) {
   }
 }
 
+// A disc of this radius in the middle of a 64×64 mask, whose edge falls from 255 to 0 within `softness` pixels.
+image::Image disc(double radius, double softness) {
+  image::Image mask = image::make_image(64, 64, 1);
+  for (int64_t y = 0; y < 64; ++y) {
+    for (int64_t x = 0; x < 64; ++x) {
+      const double outside = std::hypot(static_cast<double>(x) - 31.3, static_cast<double>(y) - 31.8) - radius;
+      mask.row(y)[x] = static_cast<uint8_t>(std::clamp(127.5 - 255 * outside / softness, 0.0, 255.0));
+    }
+  }
+  return mask;
+}
+
+// Interpolation and blurring leave grey levels at the edge, which are no objects.
+TEST(InstanceFolder, MasksWithSoftEdgesAreRefused) {
+  const fs::path folder = testing::scratch_folder();
+  const auto masks_of = [&](const image::Image& mask, const std::string& name) {
+    image::write_png(folder / name, mask);
+    return open_instances(folder)->masks(0, 64, 64);
+  };
+  write_ppm(folder / "a.ppm", 64, 64);
+  EXPECT_EQ(masks_of(disc(20, 1e-3), "a.png").size(), 1u);
+  for (const auto& [radius, softness] : {std::pair(20.0, 2.0), {20.0, 30.0}, {8.0, 3.0}, {10.0, 18.0}}) {
+    EXPECT_TRUE(contains(error_of([&, r = radius, s = softness] { masks_of(disc(r, s), "a.png"); }),
+                         "a.png: expected objects of one colour each, or of two values"))
+        << softness;
+  }
+  fs::remove(folder / "a.png");
+  fs::create_directories(folder / "a");
+  EXPECT_TRUE(contains(error_of([&] { masks_of(disc(20, 4), "a/cat.png"); }), "cat.png: expected objects of one"));
+  EXPECT_EQ(masks_of(disc(20, 1e-3), "a/cat.png").size(), 1u);
+}
+
+// Cells of 3×3 pixels, lines, and objects of different sizes are no edges.
+TEST(InstanceFolder, SmallAndThinObjectsAreNumbered) {
+  const fs::path folder = testing::scratch_folder();
+  write_ppm(folder / "a.ppm", 64, 64);
+  image::Image cells = image::make_image(64, 64, 1), lines = cells;
+  for (int64_t y = 0; y < 64; ++y) {
+    for (int64_t x = 0; x < 64; ++x) {
+      if (x % 4 < 3 && y % 8 < 3) cells.row(y)[x] = static_cast<uint8_t>(1 + x / 4 + 16 * (y / 8));
+      if ((x + y) % 8 == 0) lines.row(y)[x] = static_cast<uint8_t>(1 + (x + y) / 8);
+    }
+  }
+  image::write_png(folder / "a.png", cells);
+  EXPECT_EQ(open_instances(folder)->masks(0, 64, 64).size(), 128u);
+  image::write_png(folder / "a.png", lines);
+  EXPECT_EQ(open_instances(folder)->masks(0, 64, 64).size(), 16u);
+}
+
 TEST(InstanceFolder, RefusesMasksThatAreNone) {
   const fs::path folder = testing::scratch_folder();
   const auto message = [&](int64_t width, int64_t height) {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <variant>
 
+#include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/json_checks_internal.h"
 #include "vitrail/base/read_file.h"
@@ -112,6 +113,7 @@ class CocoInstances : public InstanceDataset {
     std::map<int64_t, CocoImage> images;
     for (const json& object : list_of(document, "images", where_)) add_image(object, images);
     for (const json& object : list_of(document, "annotations", where_)) add_annotation(object, images);
+    if (bad_polygons_ > 0) warn(str(bad_polygon_, " (", counted(bad_polygons_, "such polygon"), " left out)"));
     for (auto& [id, image] : images) {
       if (image.annotations.empty()) {
         ++left_out_.images;
@@ -164,8 +166,28 @@ class CocoInstances : public InstanceDataset {
     } else if (!object.contains("segmentation") || object["segmentation"].empty()) {
       ++left_out_.without_mask;
     } else {
-      image->second.annotations.push_back(annotation_of(object, image->second, where));
+      Annotation annotation = annotation_of(object, image->second, where);
+      auto* const polygons = std::get_if<Polygons>(&annotation.shape);
+      if (polygons) leave_out_bad(*polygons, image->second, where);
+      if (polygons && polygons->empty()) {
+        ++left_out_.without_mask;
+      } else {
+        image->second.annotations.push_back(std::move(annotation));
+      }
     }
+  }
+
+  // Programs write lines and points among the polygons of an object.  The other polygons are its mask.
+  void leave_out_bad(Polygons& polygons, const CocoImage& image, const std::string& where) {
+    bad_polygons_ += static_cast<int64_t>(std::erase_if(polygons, [&](const std::vector<double>& polygon) {
+      try {
+        check_polygon(polygon, image.width, image.height, where);
+        return false;
+      } catch (const Error& error) {
+        if (bad_polygon_.empty()) bad_polygon_ = error.what();
+        return true;
+      }
+    }));
   }
 
   Rle mask_of(const Annotation& annotation, const CocoImage& image) const {
@@ -187,6 +209,8 @@ class CocoInstances : public InstanceDataset {
   std::string where_;
   fs::path folder_;
   std::vector<CocoImage> images_;
+  int64_t bad_polygons_ = 0;
+  std::string bad_polygon_;  // why the first one is left out
 };
 
 // The folder of an annotation file's images: COCO keeps instances_NAME.json in a folder beside the folder NAME.

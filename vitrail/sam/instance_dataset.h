@@ -25,7 +25,7 @@ class InstanceDataset {
   virtual int64_t size() const = 0;  // images, at least 1
   virtual std::filesystem::path path(int64_t image) const = 0;
   // The masks of an image of width × height pixels, each of that size and not empty.  Throws Error naming the file or
-  // annotation for a mask of another size, and for one that cannot be read.
+  // annotation for a mask of another size, for one that cannot be read, and for one with soft edges.
   virtual std::vector<Rle> masks(int64_t image, int64_t width, int64_t height) const = 0;
 
   const InstancesLeftOut& left_out() const { return left_out_; }

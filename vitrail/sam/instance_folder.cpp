@@ -9,6 +9,7 @@
 #include "vitrail/data/datasets/folder_walk_internal.h"
 #include "vitrail/image/decode.h"
 #include "vitrail/sam/instance_datasets_internal.h"
+#include "vitrail/sam/soft_edges_internal.h"
 
 namespace vitrail::sam {
 namespace {
@@ -61,12 +62,18 @@ std::vector<Rle> numbered_masks(const image::Image& mask, const std::string& whe
       object.row(y)[x] = 1;
     }
   }
+  require_hard_edges(mask, where);
   std::vector<Rle> masks;
   for (const auto& [color, object] : objects) masks.push_back(encode(object));
   return masks;
 }
 
-BinaryMask not_black(const image::Image& mask) {
+// A mask in colours may be cut out of a photograph, a grey one with soft edges is larger than the object.
+BinaryMask not_black(const image::Image& mask, const std::string& where) {
+  bool is_grey = true;
+  for (size_t i = 0; i + 2 < mask.pixels.size() && is_grey; i += 3)
+    is_grey = mask.pixels[i] == mask.pixels[i + 1] && mask.pixels[i] == mask.pixels[i + 2];
+  if (is_grey) require_hard_edges(mask, where);
   BinaryMask object = make_mask(mask.width, mask.height);
   for (int64_t y = 0; y < mask.height; ++y) {
     for (int64_t x = 0; x < mask.width; ++x) object.row(y)[x] = color_at(mask, x, y) != 0;
@@ -111,7 +118,8 @@ class InstanceFolder : public InstanceDataset {
     }
     std::vector<Rle> masks;
     for (const std::string& name : files.separate) {
-      Rle mask = encode(not_black(read_mask(folder_ / name, width, height)));
+      const fs::path path = folder_ / name;
+      Rle mask = encode(not_black(read_mask(path, width, height), path.string()));
       if (area(mask) > 0) masks.push_back(std::move(mask));
     }
     return masks;

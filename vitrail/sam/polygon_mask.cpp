@@ -16,18 +16,6 @@ struct GridPoint {
   int64_t x = 0, y = 0;
 };
 
-void check_corners(std::span<const double> corners, int64_t width, int64_t height, const std::string& where) {
-  if (corners.size() < 6 || corners.size() % 2 != 0) {
-    throw Error(where, "a polygon x, y, … of at least 3 corners", str(corners.size(), " numbers"));
-  }
-  for (size_t i = 0; i < corners.size(); ++i) {
-    const auto side = static_cast<double>(i % 2 == 0 ? width : height);
-    if (!(corners[i] >= -side && corners[i] <= 2 * side)) {
-      throw Error(where, str("corners of a polygon in the image of ", width, "×", height), str(corners[i]));
-    }
-  }
-}
-
 // The grid points from one corner to the next, both included.
 void walk(GridPoint from, GridPoint to, std::vector<GridPoint>& points) {
   const int64_t dx = std::abs(to.x - from.x), dy = std::abs(to.y - from.y), steps = std::max(dx, dy);
@@ -72,8 +60,20 @@ std::vector<int64_t> crossings(const std::vector<GridPoint>& points, int64_t wid
 
 }  // namespace
 
+void check_polygon(std::span<const double> corners, int64_t width, int64_t height, const std::string& where) {
+  if (corners.size() < 6 || corners.size() % 2 != 0) {
+    throw Error(where, "a polygon x, y, … of at least 3 corners", str(corners.size(), " numbers"));
+  }
+  for (size_t i = 0; i < corners.size(); ++i) {
+    const auto side = static_cast<double>(i % 2 == 0 ? width : height);
+    if (!(corners[i] >= -side && corners[i] <= 2 * side)) {
+      throw Error(where, str("corners of a polygon in the image of ", width, "×", height), str(corners[i]));
+    }
+  }
+}
+
 Rle polygon_mask(std::span<const double> corners, int64_t width, int64_t height, const std::string& where) {
-  check_corners(corners, width, height, where);
+  check_polygon(corners, width, height, where);
   Rle rle{width, height, {}};
   std::vector<int64_t> positions = crossings(boundary(corners), width, height);
   positions.push_back(width * height);
