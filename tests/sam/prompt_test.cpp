@@ -88,6 +88,27 @@ TEST(Prompt, ABoxHasAnArea) {
   }
 }
 
+// Detectors predict centre and size, so that corners are often a fraction of a pixel outside.
+TEST(Prompt, ABoxThatSpillsOverTheBorderIsClippedAndSaid) {
+  const testing::Warnings warnings;
+  Prompt prompt{.box = Box{-0.3, 2, 20.4, 10.9}};
+  clip_box(prompt, 20, 10, "boxes.jsonl:1");
+  EXPECT_EQ(problem_of(prompt), "");
+  EXPECT_EQ((std::vector{prompt.box->x0, prompt.box->y0, prompt.box->x1, prompt.box->y1}),
+            (std::vector<double>{0, 2, 20, 10}));
+  EXPECT_EQ(warnings.messages,
+            std::vector<std::string>{"boxes.jsonl:1: the box -0.3, 2, 20.4, 10.9 is clipped to the image of 20×10"});
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (const Box& box : {Box{-1, 0, 5, 5}, Box{0, 0, 20.5, 11}, Box{-0.5, nan, 5, 5}, Box{20.1, 0, 20.9, 5}}) {
+    Prompt other{.box = box};
+    clip_box(other, 20, 10, "prompt");
+    EXPECT_NE(problem_of(other), "") << box.x0;
+  }
+  Prompt inside{.box = Box{0, 0, 20, 10}};
+  clip_box(inside, 20, 10, "prompt");
+  EXPECT_EQ(warnings.messages.size(), 2u) << "the box of no area outside is clipped, too";
+}
+
 TEST(Prompt, AMaskHasLogitsOfTheModelsSize) {
   const auto mask = [](std::vector<float> values) {
     return problem_of({.mask_logits = Tensor::from<float>({2, 2}, values)});

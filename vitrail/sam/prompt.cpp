@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
 
 namespace vitrail::sam {
@@ -38,6 +39,23 @@ void check_mask(const Tensor& mask, int64_t size, const std::string& where) {
 }
 
 }  // namespace
+
+void clip_box(Prompt& prompt, int64_t width, int64_t height, const std::string& where) {
+  if (!prompt.box) return;
+  const auto right = static_cast<double>(width), bottom = static_cast<double>(height);
+  bool is_near = true, is_outside = false;
+  const auto check = [&](double value, double side) {
+    is_near = is_near && value > -1 && value < side + 1;
+    is_outside = is_outside || value < 0 || value > side;
+  };
+  Box& box = *prompt.box;
+  check(box.x0, right), check(box.x1, right), check(box.y0, bottom), check(box.y1, bottom);
+  if (!is_near || !is_outside) return;
+  warn(str(where, ": the box ", box.x0, ", ", box.y0, ", ", box.x1, ", ", box.y1, " is clipped to the image of ", width,
+           "×", height));
+  box = {std::clamp(box.x0, 0.0, right), std::clamp(box.y0, 0.0, bottom), std::clamp(box.x1, 0.0, right),
+         std::clamp(box.y1, 0.0, bottom)};
+}
 
 void check_prompt(const Prompt& prompt, int64_t width, int64_t height, int64_t mask_size, const std::string& where) {
   if (prompt.points.empty() && !prompt.box && !prompt.mask_logits.defined()) {

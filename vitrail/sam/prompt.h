@@ -27,6 +27,10 @@ struct Prompt {
   bool multimask = true;    // three masks of different extent, or one
 };
 
+// Clips a box that spills over the border of an image of width × height pixels by less than a pixel, as those of
+// detectors do, with a warning that begins with `where`.
+void clip_box(Prompt& prompt, int64_t width, int64_t height, const std::string& where);
+
 // Throws Error naming `where` for a prompt without points, box and mask; for labels other than 0 and 1; for coordinates
 // that are not finite or outside [0, width] × [0, height]; for a box without area; and for a mask that is not
 // [mask_size, mask_size], has a NaN or infinity, or is binary: logits are negative outside the object.

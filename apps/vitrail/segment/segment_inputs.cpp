@@ -34,6 +34,7 @@ sam::Prompt resolved(const GivenPrompt& given, int64_t width, int64_t height, in
   } catch (const Error& error) {
     throw Error(given.where + ": " + error.what());
   }
+  sam::clip_box(prompt, width, height, given.where);
   sam::check_prompt(prompt, width, height, mask_size, given.where);
   return prompt;
 }

@@ -80,6 +80,7 @@ sam::Prompt resolved_prompt(const SegmentRequest& request, int64_t width, int64_
   if (const auto* logits = std::get_if<Tensor>(&request.mask)) prompt.mask_logits = *logits;
   if (const auto* mask = std::get_if<sam::BinaryMask>(&request.mask))
     prompt.mask_logits = sam::logits_of_image_mask(*mask, width, height, mask_size);
+  sam::clip_box(prompt, width, height, "prompt");
   sam::check_prompt(prompt, width, height, mask_size, "prompt");
   return prompt;
 }
