@@ -21,9 +21,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   fuzz::attempt([&] { serve::parse_inference(request, limits); });
   fuzz::attempt([&] { serve::take_images(request, limits, options); });
   fuzz::attempt([&] { tasks::take_segment_request(options, 1 << 20); });
-  fuzz::attempt([&] { options.integer("top", 5, 1, 1000); });
-  fuzz::attempt([&] { options.integers("layer", {-1}); });
-  fuzz::attempt([&] { options.number("opacity", 0.5, 0, 1); });
+  int64_t top = 5;
+  std::vector<int64_t> layers;
+  double opacity = 0.5;
+  fuzz::attempt([&] { options.integer("top", top, 1, 1000); });
+  fuzz::attempt([&] { options.integers("layer", layers); });
+  fuzz::attempt([&] { options.number("opacity", opacity, {0, 1}); });
   fuzz::attempt([&] { options.flag("exif"); });
   fuzz::attempt([&] { options.require_all_taken(); });
   return 0;

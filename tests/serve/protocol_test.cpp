@@ -173,7 +173,7 @@ TEST(ServeProtocol, EmptyLinesBeforeARequestAreSkipped) {
   EXPECT_EQ(connection.receive().status, 200);
 }
 
-TEST(ServeProtocol, ModelsAndUnknownRoutesAnswerOpenAisClients) {
+TEST(ServeProtocol, OpenAisClientsReadModelsAndUnknownRoutes) {
   const TestServer server;
   const json list = json::parse(server.get("/v1/models").body)["data"];
   EXPECT_EQ(json::parse(server.get("/v1/models/clip").body), list[1]);

@@ -43,7 +43,7 @@ class ContentReader : public nlohmann::json_sax<json> {
 
  private:
   static constexpr size_t kAllocation = 16;  // what malloc adds
-  static constexpr size_t kTreeNode = 32;    // of std::map, beside what it holds
+  static constexpr size_t kTreeNode = 32;    // a node of std::map, beside what it holds
   static constexpr size_t kValuesPerCheck = 1 << 14;
 
   // A vector that grows holds room for twice its elements.

@@ -17,7 +17,7 @@ int json_depth(std::string_view text);
 
 struct JsonContent {
   size_t values = 0;                             // objects, arrays and what they contain
-  size_t bytes = 0;                              // of memory that nlohmann's values of them take, at most
+  size_t bytes = 0;                              // what nlohmann's values of them take at most
   std::optional<std::string> repeated_key = {};  // the first key that one object has twice
 };
 

@@ -109,8 +109,8 @@ void run_on_threads(int64_t count, const Task& task) {
   });
 }
 
-// A process that fork() makes while another thread computes has the locked mutex, but no thread that unlocks it: there
-// it is made anew.
+// A process that fork() makes while another thread computes has the locked mutex, but no thread that unlocks it. It
+// gets a new one.
 std::recursive_mutex& compute_mutex() {
   static std::recursive_mutex mutex;
   static const int registered = ::pthread_atfork(nullptr, nullptr, [] { new (&mutex) std::recursive_mutex; });

@@ -26,7 +26,7 @@ struct Engine {
   const ServeOptions& options;
   const Browsers& browsers;
   Metrics& metrics;
-  std::atomic<size_t>& inflated_bytes;  // of bodies in flight: the content of compressed ones, the values of JSON
+  std::atomic<size_t>& inflated_bytes;  // bodies in flight: content of compressed ones, values of JSON
   ModelRegistry& models;
   WorkerPool& pool;
   Batcher& batcher;

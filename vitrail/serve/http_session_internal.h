@@ -97,7 +97,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
 
   HttpCore& core_;
   const uint64_t client_ = ++core_.clients;
-  std::string address_;  // of the client
+  std::string address_;  // the client's
   Socket socket_;
   boost::asio::steady_timer timer_;
   boost::beast::flat_buffer buffer_;

@@ -12,7 +12,7 @@ namespace {
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
-// By the size of the file, or of the image that a small PNG may have.
+// Judges by the size of the file, or of the image that a small PNG may have.
 bool takes_long_to_decode(std::string_view file) {
   constexpr uint64_t kHeavyPixels = uint64_t{4} << 20;
   if (file.size() > kHeavyBytes) return true;

@@ -12,7 +12,7 @@ namespace vitrail::serve {
 
 // What JSON may take.  A small body can name values that need much memory.
 struct ParseBudget {
-  size_t bytes = size_t{192} << 20;                // of memory for its values: 413
+  size_t bytes = size_t{192} << 20;                // its values may take: 413
   std::function<void(size_t bytes)> reserve = {};  // called before the values are made; may throw
   std::function<void()> check = {};                // called from time to time; may throw, such as Departed
 };

@@ -10,7 +10,7 @@ namespace vitrail::serve {
 
 struct LogEntry {
   std::string route, method, model, client, request_id, traceparent;  // empty: unknown
-  std::string error = {};  // of a request that failed; also what its client does not see
+  std::string error = {};  // why it failed, also what its client does not see
   int status = 0;
   size_t request_bytes = 0, response_bytes = 0;
   RequestTimes times = {};

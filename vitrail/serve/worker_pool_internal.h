@@ -47,7 +47,7 @@ class WorkerPool {
   void loop();
   Lane* next_lane();  // null: nothing may run now
 
-  int limit_;  // of the running tasks of a lane
+  int limit_;  // tasks of a lane that may run
   std::mutex mutex_;
   std::condition_variable work_;
   std::deque<std::function<void()>> urgent_;
