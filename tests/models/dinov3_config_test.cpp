@@ -2,6 +2,10 @@
 // Configurations of models with rotary positions: DINOv3's in transformers' form, and what is written for all.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
 #include "tests/support/golden.h"
 #include "tests/support/messages.h"
 #include "tests/support/models.h"
@@ -12,6 +16,8 @@
 
 namespace vitrail::models {
 namespace {
+
+namespace fs = std::filesystem;
 
 ModelConfig dinov3(const std::string& fields, const std::string& preprocessor = "") {
   return parse_model_config(R"({"model_type": "dinov3_vit")" + fields + "}", preprocessor, "config.json");
@@ -31,6 +37,22 @@ TEST(Dinov3Config, AbsentFieldsHaveTransformersDefaults) {
   EXPECT_EQ(vit.rope_temperature, 100);
   EXPECT_EQ(vit.global_pool, GlobalPool::token);
   EXPECT_EQ(vit.attn_type, AttentionType::eva);
+}
+
+// The periods in a file of DINOv3's repository say that its positions are rotary.
+TEST(Dinov3Files, HaveRotaryPositionsWhateverTheConfigurationSays) {
+  const fs::path folder = testing::scratch_folder(), fixture = testing::fixture("models/dinov3_hub");
+  fs::copy(testing::model_fixture("dinov3_hub"), folder);
+  nlohmann::ordered_json config = nlohmann::ordered_json::parse(std::ifstream(fixture / "config.json"));
+  for (const char* field : {"use_rot_pos_emb", "rope_type", "rope_temperature", "rope_rotate_half"}) {
+    ASSERT_EQ(config.at("model_args").erase(field), 1u) << field;
+  }
+  std::ofstream(folder / "config.json") << config;
+  const Tensor images = testing::input_of("dinov3_hub");
+  const VisionTransformer model =
+      build_model(open_model(folder / testing::model_fixture("dinov3_hub").filename(), testing::options_for(images)));
+  EXPECT_TRUE(testing::close(model.forward_features(images),
+                             testing::model_of("dinov3_hub", images).forward_features(images), 0));
 }
 
 TEST(Dinov3Config, BiasesAreOfAllOrOfQueriesAndValuesOrAbsent) {

@@ -8,7 +8,8 @@ namespace vitrail::models {
 
 constexpr const char* kDinov3Files = "dinov3_hub";  // the key map
 
-// Sets the periods of the rotary angles, which the files store as rounded to bfloat16, and whether q and v have biases.
+// Sets the rotary positions with their periods, which the files store as rounded to bfloat16, and whether q and v have
+// biases.
 // timm computes the periods in fp32, and has names without biases, because those of some files are zero.
 void read_dinov3_files(const weights::Checkpoint& checkpoint, VisionTransformerConfig& vit);
 
