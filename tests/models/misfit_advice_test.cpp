@@ -61,6 +61,26 @@ TEST(MisfitAdvice, AFieldThatExplainsTheTensorsIsNamed) {
   }
 }
 
+// Virchow's and UNI2-h's config.json does not say that the MLP has a gate.
+TEST(MisfitAdvice, AGateIsNamedWhereTheSecondLayerHasHalfTheInputs) {
+  const auto halve = [](NamedWeights& all, const std::string& end, int64_t axis) {
+    for (auto& [name, tensor] : all) {
+      if (!name.ends_with(end)) continue;
+      Shape shape = tensor.shape();
+      shape[static_cast<size_t>(axis)] /= 2;
+      tensor = Tensor::zeros(shape);
+    }
+  };
+  const std::string gate = "blocks.0.mlp.fc2.weight: \"mlp_layer\": \"swiglu_packed\"";
+  const auto gated = [&](NamedWeights& all) { halve(all, ".mlp.fc2.weight", 1); };
+  EXPECT_TRUE(contains(misfit(gated), "fields of model_args that explain them (1):\n    " + gate)) << misfit(gated);
+  const std::string narrow = misfit([&](NamedWeights& all) {
+    gated(all);
+    halve(all, ".mlp.fc1.weight", 0);
+  });
+  EXPECT_FALSE(contains(narrow, gate)) << narrow;
+}
+
 // nn.Sequential(Linear), and nn.Sequential(Dropout, Linear).
 TEST(MisfitAdvice, TheNameOfAHeadInASequenceIsNear) {
   for (const std::string module : {"head.0.", "head.1."}) {

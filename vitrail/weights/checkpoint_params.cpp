@@ -83,6 +83,13 @@ void CheckpointParams::take_int8_parts(const std::string& path) {
   }
 }
 
+std::string CheckpointParams::advise_on_gate(const std::string& path, const Shape& expected, const Shape& got) const {
+  constexpr std::string_view kSecond = ".mlp.fc2.weight";
+  if (!path.ends_with(kSecond)) return "";
+  const auto first = mapped_.all().find(path.substr(0, path.size() - kSecond.size()) + ".mlp.fc1.weight");
+  return first == mapped_.all().end() ? "" : advise_gate({path, got}, expected, first->second.shape);
+}
+
 Tensor CheckpointParams::get(const std::string& path, const Shape& shape, const Initializer&) {
   const Tensor placeholder = Tensor::empty(shape, dtype_, Device::meta);
   taken_.insert(path);
@@ -99,6 +106,7 @@ Tensor CheckpointParams::get(const std::string& path, const Shape& shape, const 
   }
   if (mapped.shape != shape) {
     misshapen_.push_back(str(name, ": expected ", shape, ", got ", mapped.shape));
+    if (gate_advice_.empty()) gate_advice_ = advise_on_gate(path, shape, mapped.shape);
     return placeholder;
   }
   if (content_ == Content::shapes) {
@@ -146,10 +154,12 @@ void CheckpointParams::finish() {
              " beside the model's: ", quoted_list(beside)));
   }
   if (report.empty()) return;
+  std::vector<std::string> fields = advise_fields(natives, taken_);
+  if (!gate_advice_.empty()) fields.push_back(gate_advice_);
   std::vector<std::string> names;
   for (const NamedShape& source : sources) names.push_back(source.name);
   throw Error(str(checkpoint_->path(), ": the tensors do not fit the model (key map ", family_, "):", report,
-                  section("fields of model_args that explain them", advise_fields(natives, taken_)),
+                  section("fields of model_args that explain them", fields),
                   section("weights in parts, to be merged before saving", advise_merging(names, !missing_.empty()))));
 }
 

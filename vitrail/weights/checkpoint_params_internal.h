@@ -44,6 +44,7 @@ class CheckpointParams : public ParamProvider {
   std::optional<QuantizedTensor> with_scales(const std::string& path, const Tensor& values);
   std::shared_ptr<const QuantizedTensor> read_correction(const std::string& path);  // null where there is none
   void take_int8_parts(const std::string& path);  // the scales and the correction of a weight, if it has them
+  std::string advise_on_gate(const std::string& path, const Shape& expected, const Shape& got) const;
   std::string name_of_source(const MappedTensor& tensor, const std::string& native) const;
 
   std::shared_ptr<const Checkpoint> checkpoint_;
@@ -55,6 +56,7 @@ class CheckpointParams : public ParamProvider {
   std::set<std::string> taken_;
   std::vector<NamedShape> missing_;
   std::vector<std::string> misshapen_, unusable_;
+  std::string gate_advice_;
 };
 
 }  // namespace vitrail::weights

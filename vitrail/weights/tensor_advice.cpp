@@ -101,6 +101,12 @@ std::vector<std::string> advise_fields(const std::vector<NamedShape>& extra, con
   return lines;
 }
 
+std::string advise_gate(const NamedShape& fc2, const Shape& expected, const Shape& fc1) {
+  const bool matrices = fc1.rank() == 2 && fc2.shape.rank() == 2 && expected.rank() == 2;
+  if (!matrices || fc1[0] != 2 * fc2.shape[1] || expected[1] != fc1[0]) return "";
+  return str(fc2.name.substr(0, kMaxShown), ": \"mlp_layer\": \"swiglu_packed\"");
+}
+
 std::vector<std::string> advise_merging(const std::vector<std::string>& names, bool is_any_missing) {
   const NameSet present(names.begin(), names.end());
   std::vector<std::string> lines;
