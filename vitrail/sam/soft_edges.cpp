@@ -89,7 +89,7 @@ void require_hard_edges(const image::Image& mask, const std::string& where) {
   const bool are_soft = 2 * pieces > 3 * edges || edge_pixels < 2 * solid_pixels;
   if (edges <= kFewColors || 2 * edges <= count || !are_soft) return;
   throw Error(where, "objects of one colour each, or of two values (resize masks without interpolation)",
-              str(count, " colours, of which ", edges, " are soft edges"));
+              str(count, " colours with ", edges, " of soft edges"));
 }
 
 }  // namespace vitrail::sam
