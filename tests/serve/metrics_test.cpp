@@ -123,7 +123,7 @@ TEST(Metrics, TheWholeTextWithoutRequests) {
     for (const std::string& bound : bounds) want += "vitrail_" + name + "_bucket{le=\"" + bound + "\"} 0\n";
     want += "vitrail_" + name + "_sum 0\nvitrail_" + name + "_count 0\n";
   };
-  begin("requests_total", "counter", "Responses by route and status.");
+  begin("requests_total", "counter", "Responses by route, status and model.");
   begin("departed_requests_total", "counter", "Requests whose client left before the response.");
   begin("images_total", "counter", "Images by result.");
   want += "vitrail_images_total{result=\"success\"} 0\nvitrail_images_total{result=\"error\"} 0\n";

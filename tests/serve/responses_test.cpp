@@ -38,7 +38,8 @@ TEST(ServeResponses, HealthAndMetadata) {
   EXPECT_EQ(server.get("/v2/health/ready").body, "{\"ready\":true}\n");
   EXPECT_EQ(server.get("/v2/health/live").body, "{\"live\":true}\n");
   EXPECT_EQ(server.get("/v2").body,
-            "{\"name\":\"vitrail\",\"version\":\"1\",\"extensions\":[\"binary_tensor_data\",\"classification\","
+            "{\"name\":\"vitrail\",\"version\":\"1\",\"extensions\":[\"binary_tensor_data\",\"classification\",\"model_"
+            "configuration\","
             "\"model_repository\",\"statistics\"]}\n");
   EXPECT_EQ(server.get("/metrics").headers.at("content-type"), "text/plain; version=0.0.4; charset=utf-8");
   EXPECT_EQ(server.metric("vitrail_waiting_images"), 0);
