@@ -26,7 +26,7 @@ void check_key(const ServeOptions& options) {
   if (key.ends_with(' ')) throw Error("API key", "no space at its end, which a header loses", "one");
   constexpr size_t kOtherBytes = std::string_view("GET / HTTP/1.1\r\nHost:\r\nAuthorization: Bearer \r\n\r\n").size();
   if (key.size() + kOtherBytes > options.limits.header_bytes)
-    throw Error("API key", str("at most ", options.limits.header_bytes, " bytes with the rest of the header"),
+    throw Error("API key", str("at most ", options.limits.header_bytes, " bytes with the other lines of the header"),
                 str(key.size(), " bytes"));
 }
 

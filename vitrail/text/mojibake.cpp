@@ -144,9 +144,9 @@ Bytes restore_a_grave(const Bytes& bytes) {
   Bytes result;
   for (size_t at = 0; at < bytes.size(); ++at) {
     result += bytes[at];
-    const std::u32string_view rest = std::u32string_view(bytes).substr(at);
-    if (!rest.starts_with(U"\u00c3 ")) continue;
-    const auto continues = [&](std::u32string_view word) { return rest.substr(2).starts_with(word); };
+    const std::u32string_view remaining = std::u32string_view(bytes).substr(at);
+    if (!remaining.starts_with(U"\u00c3 ")) continue;
+    const auto continues = [&](std::u32string_view word) { return remaining.substr(2).starts_with(word); };
     if (!continues(U" ") && !continues(U"quele") && !continues(U"quela") && !continues(U"quilo") && !continues(U"s "))
       result += kNoBreakSpace;
   }
@@ -168,15 +168,16 @@ std::optional<std::u32string> decoded(const Bytes& bytes) {
   const auto in = [](char32_t byte, char32_t first, char32_t last) { return byte >= first && byte <= last; };
   std::string utf8;
   for (size_t at = 0; at < bytes.size();) {
-    const std::u32string_view rest = std::u32string_view(bytes).substr(at);
-    if (rest.starts_with(U"\u00c0\u0080")) {
+    const std::u32string_view remaining = std::u32string_view(bytes).substr(at);
+    if (remaining.starts_with(U"\u00c0\u0080")) {
       utf8 += '\0';
       at += 2;
-    } else if (rest.size() >= 6 && rest[0] == 0xed && in(rest[1], 0xa0, 0xaf) && in(rest[2], 0x80, 0xbf) &&
-               rest[3] == 0xed && in(rest[4], 0xb0, 0xbf) && in(rest[5], 0x80, 0xbf)) {
-      append_utf8(
-          0x10000 + ((rest[1] & 0xf) << 16) + ((rest[2] & 0x3f) << 10) + ((rest[4] & 0xf) << 6) + (rest[5] & 0x3f),
-          utf8);
+    } else if (remaining.size() >= 6 && remaining[0] == 0xed && in(remaining[1], 0xa0, 0xaf) &&
+               in(remaining[2], 0x80, 0xbf) && remaining[3] == 0xed && in(remaining[4], 0xb0, 0xbf) &&
+               in(remaining[5], 0x80, 0xbf)) {
+      append_utf8(0x10000 + ((remaining[1] & 0xf) << 16) + ((remaining[2] & 0x3f) << 10) + ((remaining[4] & 0xf) << 6) +
+                      (remaining[5] & 0x3f),
+                  utf8);
       at += 6;
     } else {
       utf8 += static_cast<char>(bytes[at++]);
