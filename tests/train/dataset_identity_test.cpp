@@ -93,5 +93,31 @@ TEST(DatasetIdentity, ATeachersCacheIsOfItsImagesAlone) {
   expect_same_runs(runs / "without", runs / "changed");
 }
 
+// Two columns of a list may name images whose paths below a folder, sizes and times are the same.
+TEST(DatasetIdentity, ATeachersCacheIsOfItsColumns) {
+  const fs::path images = make_images(6), runs = testing::scratch_folder(), cache = runs / "cache";
+  const fs::path set = testing::scratch_folder();
+  for (const char* copy : {"near", "far"}) fs::copy(images / "train", set / copy, fs::copy_options::recursive);
+  std::ofstream list(set / "list.csv");
+  list << "near,far,label\n";
+  for (const auto& entry : fs::recursive_directory_iterator(set / "far")) {
+    if (!entry.is_regular_file()) continue;
+    const fs::path name = fs::relative(entry.path(), set / "far");
+    list << "near/" << name.string() << ",far/" << name.string() << "," << name.parent_path().string() << "\n";
+    fs::last_write_time(entry.path(), fs::last_write_time(set / "near" / name));
+  }
+  list.close();
+  const std::vector<std::string> settings{"epochs=1", "data.holdout=6", "ema=null"};
+  train_to(runs / "teacher", parse_recipe(tiny_recipe(images), "r.json", settings));
+  for (const char* column : {"near", "far"}) {
+    std::vector<std::string> distilled = settings;
+    distilled.insert(distilled.end(), {"data.val=null", str("data.columns=file=", column), "augment.mixup=0",
+                                       "loss.distillation={\"teacher\": \"" + (runs / "teacher/model").string() +
+                                           "\", \"views\": 2, \"cache\": \"" + cache.string() + "\"}"});
+    train_to(runs / column, parse_recipe(tiny_recipe(set / "list.csv"), "r.json", distilled));
+  }
+  EXPECT_EQ(std::distance(fs::directory_iterator(cache), fs::directory_iterator()), 2);
+}
+
 }  // namespace
 }  // namespace vitrail::train
