@@ -58,9 +58,6 @@ Budget& budget() {
 
 thread_local DecodeMemoryScope* current_scope = nullptr;
 
-// The decoded image and one conversion of it, as by the EXIF orientation or a palette.
-constexpr int64_t kBytesPerPixel = 6;
-
 }  // namespace
 
 void set_decode_memory(int64_t bytes) {
@@ -99,7 +96,7 @@ void check_image_memory(const std::string& where, int64_t bytes, int64_t limit) 
 }
 
 void reserve_pixels(const std::string& where, int64_t width, int64_t height, int64_t extra_bytes_per_pixel) {
-  const int64_t bytes = width * height * (kBytesPerPixel + extra_bytes_per_pixel);
+  const int64_t bytes = width * height * (kDecodeBytesPerPixel + extra_bytes_per_pixel);
   check_image_memory(where, bytes, memory_limit());
   if (current_scope != nullptr) current_scope->reserve(bytes);
 }

@@ -9,6 +9,10 @@
 
 namespace vitrail::image {
 
+// The bytes that a pixel needs while it is decoded: the image and one conversion of it, as by the EXIF orientation or a
+// palette.
+inline constexpr int64_t kDecodeBytesPerPixel = 6;
+
 // The limit in bytes: until it is set, the smaller of 1 GiB and half of memory_limit().  Throws Error for a limit below
 // 1.
 void set_decode_memory(int64_t bytes);

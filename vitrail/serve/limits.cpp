@@ -6,6 +6,7 @@
 #include "vitrail/base/error.h"
 #include "vitrail/base/fields.h"
 #include "vitrail/base/text.h"
+#include "vitrail/image/decode_memory.h"
 
 namespace vitrail::serve {
 
@@ -33,11 +34,10 @@ void describe_limits(Fields& f, Limits& l) {
 }
 
 Limits limits_within(int64_t memory) {
-  constexpr int64_t kBytesPerPixel = 6;  // a decoded image and one conversion of it
   Limits limits;
   limits.buffered_bytes = std::min(limits.buffered_bytes, static_cast<size_t>(memory / 4));
   limits.embedding_bytes = std::min(limits.embedding_bytes, static_cast<size_t>(memory / 16));
-  limits.pixels = std::min(limits.pixels, memory / 2 / kBytesPerPixel);
+  limits.pixels = std::min(limits.pixels, memory / 2 / image::kDecodeBytesPerPixel);
   return limits;
 }
 
