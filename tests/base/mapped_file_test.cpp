@@ -71,9 +71,9 @@ TEST(MappedFile, PrefetchedRangesKeepTheirContents) {
   EXPECT_EQ(std::string(reinterpret_cast<const char*>(data), file.bytes().size()), text);
 }
 
-// The kernel does not map the files of /sys.
+// Many kernels do not map the files of /sys.  This one has several pages.
 TEST(MappedFile, IsACopyWhereFilesCannotBeMapped) {
-  const fs::path path = "/sys/kernel/notes";
+  const fs::path path = "/sys/kernel/btf/vmlinux";
   std::ifstream stream(path, std::ios::binary);
   const std::string contents{std::istreambuf_iterator<char>(stream), {}};
   if (contents.empty()) GTEST_SKIP() << path << " cannot be read";
@@ -81,7 +81,7 @@ TEST(MappedFile, IsACopyWhereFilesCannotBeMapped) {
   const std::byte* data = file.bytes().data();
   file.release(data, file.bytes().size());
   file.prefetch(data, file.bytes().size());
-  EXPECT_EQ(std::string(reinterpret_cast<const char*>(data), file.bytes().size()), contents);
+  EXPECT_TRUE(std::string(reinterpret_cast<const char*>(data), file.bytes().size()) == contents);
 }
 
 size_t count_open_descriptors() {
