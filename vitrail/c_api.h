@@ -23,7 +23,7 @@ extern "C" {
 #endif
 
 /* Increases with each addition; functions and the order of fields do not change. */
-#define VITRAIL_C_API_VERSION 3
+#define VITRAIL_C_API_VERSION 4
 int vitrail_api_version(void);     /* that of the library */
 const char* vitrail_version(void); /* "0.2.0"; static */
 
@@ -164,6 +164,9 @@ vitrail_status* vitrail_attention(const vitrail_model* model, const vitrail_imag
  * 3] of image i, with room for `count` handles. */
 vitrail_status* vitrail_pca(const vitrail_model* model, const vitrail_image* const* images, size_t count,
                             vitrail_tensor** maps);
+/* The same, since version 4, of features whose images need not be in memory together: features[i] [1, rows, columns,
+ * D], as vitrail_embed gives them for image i with VITRAIL_TOKENS_GRID. */
+vitrail_status* vitrail_pca_maps(const vitrail_tensor* const* features, size_t count, vitrail_tensor** maps);
 
 /* The model's input of images whose inputs have one size: [count, channels, height, width]. */
 vitrail_status* vitrail_preprocess(const vitrail_model* model, const vitrail_image* const* images, size_t count,
@@ -232,9 +235,13 @@ typedef struct vitrail_prompt {
   const float* mask_logits; /* [mask_size, mask_size], as vitrail_segment gives them; NULL: none */
   int64_t mask_size;
   int single; /* one mask instead of three of different extent */
+  /* Since version 4, instead of mask_logits: a mask [mask_height, mask_width] of the image's size, with 0 outside the
+   * object and one other value in it. */
+  const uint8_t* mask;
+  int64_t mask_width, mask_height;
 } vitrail_prompt;
 #define VITRAIL_PROMPT_INIT \
-  { sizeof(vitrail_prompt), NULL, NULL, 0, NULL, NULL, 0, 0 }
+  { sizeof(vitrail_prompt), NULL, NULL, 0, NULL, NULL, 0, 0, NULL, 0, 0 }
 
 /* The masks of a prompt: masks [masks, height, width] of the image, 1 in the object and 0 outside; iou [masks], the
  * predicted intersection over union; logits [masks, h, w] at the model's mask size.  NULL: the result is not needed. */
@@ -252,6 +259,17 @@ vitrail_status* vitrail_run(const vitrail_model* model, const char* task, const 
                             size_t count, const char* const* options, size_t num_options, vitrail_text** json);
 const char* vitrail_text_data(const vitrail_text* text);
 void vitrail_text_free(vitrail_text* text);
+
+/* -- Paths, since version 4 */
+
+typedef struct vitrail_paths vitrail_paths;
+
+/* The image files of a folder and its subfolders, by their extensions, as paths that begin with `folder`, sorted
+ * bytewise.  Other files are left out with a warning.  A folder without images is an error; a subfolder that cannot be
+ * read is in the list, and cannot be read as an image. */
+vitrail_status* vitrail_list_images(const char* folder, vitrail_paths** images);
+const char* vitrail_paths_at(const vitrail_paths* paths, size_t index); /* NULL: after the last */
+void vitrail_paths_free(vitrail_paths* paths);
 
 #ifdef __cplusplus
 }

@@ -18,6 +18,7 @@
 #include "vitrail/pipeline/model.h"
 #include "vitrail/sam/binary_mask.h"
 #include "vitrail/sam/predictor.h"
+#include "vitrail/sam/prompt_file.h"
 
 namespace vitrail::testing {
 namespace {
@@ -329,6 +330,20 @@ TEST(CApi, SegmentsAsThePredictorBitForBit) {
       refined,
       by.predictor.predict(by.embedding, {.mask_logits = result.logits.select(0, 0).contiguous(), .multimask = false})
           .logits);
+}
+
+TEST(CApi, AMaskOfTheImagesSizeIsAPrompt) {
+  const Segmenter by;
+  sam::BinaryMask object = sam::make_mask(90, 60);
+  for (int64_t y = 10; y < 40; ++y) std::fill_n(object.row(y) + 20, 50, uint8_t{255});
+  vitrail_prompt prompt = VITRAIL_PROMPT_INIT;
+  prompt.mask = object.pixels.data();
+  prompt.mask_width = 90;
+  prompt.mask_height = 60;
+  OwnedTensor logits;
+  EXPECT_OK(vitrail_segment(by.model, by.handle, &prompt, nullptr, nullptr, &logits));
+  for (uint8_t& pixel : object.pixels) pixel = pixel != 0 ? 1 : 0;
+  expect_same(logits, by.predictor.predict(by.embedding, {.mask_logits = sam::logits_of(object, 40)}).logits);
 }
 
 TEST(CApi, SegmentationRefusesWhatMakesNoSense) {

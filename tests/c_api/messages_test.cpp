@@ -20,7 +20,7 @@ namespace {
 const std::string kNull = ": expected a pointer, got NULL";
 
 TEST(CApiVersion, IsThatOfTheHeader) {
-  EXPECT_EQ(vitrail_api_version(), 3);
+  EXPECT_EQ(vitrail_api_version(), 4);
   EXPECT_EQ(vitrail_api_version(), VITRAIL_C_API_VERSION);
   const std::string version = vitrail_version();
   EXPECT_EQ(std::ranges::count(version, '.'), 2) << version;
@@ -345,6 +345,18 @@ TEST(CApiSegment, RefusalsNameTheArgument) {
     prompt.mask_size = size;
     EXPECT_EQ(refusal(&prompt), str("mask_size: expected 40, got ", size));
   }
+  const std::vector<uint8_t> pixels(90 * 60, 1);
+  prompt.mask = pixels.data();
+  prompt.mask_width = 90;
+  prompt.mask_height = 60;
+  prompt.mask_size = 40;
+  EXPECT_EQ(refusal(&prompt), "mask: expected a mask or logits of one, got both");
+  prompt.mask_logits = nullptr;
+  EXPECT_EQ(refusal(&prompt), "");
+  prompt.mask_height = 0;
+  EXPECT_EQ(refusal(&prompt), "mask: expected at least one pixel, got 90×0");
+  prompt.mask_height = 59;
+  EXPECT_EQ(refusal(&prompt), "mask: expected the image's size 90×60, got 90×59");
   prompt.struct_size = 1000;
   EXPECT_EQ(refusal(&prompt), str("vitrail_prompt.struct_size: expected at most ", sizeof prompt, ", got 1000"));
 }

@@ -149,6 +149,56 @@ TEST(CApiOptions, PcaColorsTheImagesTogether) {
   EXPECT_TRUE(contains(message_of(vitrail_pca(handle, in.handles.data(), 2, nullptr)), "maps: expected a pointer"));
 }
 
+TEST(CApiOptions, PcaMapsAreThoseOfTheImagesWhoseFeaturesTheyAreOf) {
+  const Model model(small_model());
+  OwnedModel handle;
+  ASSERT_EQ(message_of(vitrail_model_open(small_model().c_str(), nullptr, &handle)), "");
+  const Inputs in(model, handle);
+  vitrail_embed_options options = VITRAIL_EMBED_OPTIONS_INIT;
+  options.tokens = VITRAIL_TOKENS_GRID;
+  std::array<OwnedTensor, 2> features, want, got;
+  std::array<vitrail_tensor*, 2> maps{};
+  EXPECT_OK(vitrail_pca(handle, in.handles.data(), 2, maps.data()));
+  for (size_t i = 0; i < 2; ++i) {
+    want[i].handle = maps[i];
+    EXPECT_OK(vitrail_embed(handle, &in.handles[i], 1, &options, &features[i]));
+  }
+  std::array<const vitrail_tensor*, 2> grids{features[0], features[1]};
+  EXPECT_OK(vitrail_pca_maps(grids.data(), 2, maps.data()));
+  for (size_t i = 0; i < 2; ++i) {
+    got[i].handle = maps[i];
+    expect_same(got[i], want[i].handle->values);
+  }
+  const auto refusal = [&](size_t count) { return message_of(vitrail_pca_maps(grids.data(), count, maps.data())); };
+  EXPECT_EQ(refusal(0), "pca: expected at least one image, got none");
+  OwnedTensor pooled;
+  EXPECT_OK(vitrail_embed(handle, in.handles.data(), 1, nullptr, &pooled));
+  grids[1] = pooled;
+  EXPECT_TRUE(contains(refusal(2), "features: expected [1, rows, columns, D] of each image"));
+  grids[1] = nullptr;
+  EXPECT_EQ(refusal(2), "features: expected a pointer, got NULL");
+  EXPECT_EQ(message_of(vitrail_pca_maps(grids.data(), 1, nullptr)), "maps: expected a pointer, got NULL");
+}
+
+TEST(CApiPaths, AreTheImagesOfAFolder) {
+  const fs::path folder = image_folder(2);
+  Owned<vitrail_paths, vitrail_paths_free> paths;
+  EXPECT_OK(vitrail_list_images(folder.c_str(), &paths));
+  EXPECT_EQ(std::string(vitrail_paths_at(paths, 0)), (folder / "a.png").string());
+  EXPECT_EQ(std::string(vitrail_paths_at(paths, 1)), (folder / "b.png").string());
+  EXPECT_EQ(vitrail_paths_at(paths, 2), nullptr);
+  Owned<vitrail_paths, vitrail_paths_free> none;
+  const std::string file = (folder / "a.png").string();
+  EXPECT_EQ(message_of(vitrail_list_images(file.c_str(), &none)), file + ": expected a folder, got none");
+  EXPECT_EQ(message_of(vitrail_list_images(nullptr, &none)), "folder: expected a pointer, got NULL");
+  EXPECT_EQ(message_of(vitrail_list_images(file.c_str(), nullptr)), "images: expected a pointer, got NULL");
+  fs::remove(folder / "a.png");
+  fs::remove(folder / "b.png");
+  EXPECT_EQ(message_of(vitrail_list_images(folder.c_str(), &none)),
+            folder.string() + ": expected a folder with images, got none");
+  EXPECT_EQ(none.handle, nullptr);
+}
+
 TEST(CApiOptions, EachKindOfTokensHasItsShape) {
   const Model model(small_model());
   OwnedModel handle;

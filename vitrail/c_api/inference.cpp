@@ -39,6 +39,20 @@ AttentionMapOptions attention_options(const vitrail_attention_options* given) {
   return result;
 }
 
+// One handle per image; none is given away if a later one fails.
+void give_maps(const std::vector<Tensor>& grids, vitrail_tensor** maps) {
+  if (grids.empty()) throw Error("pca", "at least one image", "none");
+  std::vector<std::unique_ptr<vitrail_tensor>> results;
+  for (const analysis::PcaMaps& map : analysis::pca_maps(grids)) results.emplace_back(new_tensor(map.colors));
+  for (size_t i = 0; i < results.size(); ++i) maps[i] = results[i].release();
+}
+
+Tensor grid_of(const vitrail_tensor* features) {
+  const Tensor& values = required(features, "features").values;
+  if (values.rank() == 4 && values.size(0) == 1) return values.select(0, 0);
+  throw Error("features", "[1, rows, columns, D] of each image", values.shape().to_string());
+}
+
 }  // namespace
 }  // namespace vitrail::c_api
 
@@ -95,12 +109,17 @@ vitrail_status* vitrail_pca(const vitrail_model* model, const vitrail_image* con
     for (const vitrail::image::ImageView& view : views_of(images, count)) {
       grids.push_back(required(model, "model").images().embed(view, {.tokens = vitrail::infer::Tokens::grid}));
     }
-    if (grids.empty()) throw vitrail::Error("pca", "at least one image", "none");
-    std::vector<std::unique_ptr<vitrail_tensor>> results;
-    for (const vitrail::analysis::PcaMaps& map : vitrail::analysis::pca_maps(grids)) {
-      results.emplace_back(new_tensor(map.colors));
-    }
-    for (size_t i = 0; i < count; ++i) maps[i] = results[i].release();
+    give_maps(grids, maps);
+  });
+}
+
+vitrail_status* vitrail_pca_maps(const vitrail_tensor* const* features, size_t count, vitrail_tensor** maps) {
+  return guarded([&] {
+    required(maps, "maps");
+    if (count > 0) required(features, "features");
+    std::vector<Tensor> grids;
+    for (size_t i = 0; i < count; ++i) grids.push_back(grid_of(features[i]));
+    give_maps(grids, maps);
   });
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/c_api/handles_internal.h"
 #include "vitrail/sam/binary_mask.h"
+#include "vitrail/sam/prompt_text.h"
 #include "vitrail/tasks/segment/segment_model.h"
 
 using namespace vitrail::c_api;
@@ -14,7 +15,18 @@ const sam::Predictor& predictor_of(const vitrail_model* model) {
   throw Error(model->path, "a checkpoint of Segment Anything", "another model");
 }
 
-sam::Prompt prompt_of(const vitrail_prompt* given, int64_t mask_size) {
+sam::BinaryMask mask_of(const vitrail_prompt& options) {
+  const std::array shape{options.mask_height, options.mask_width};
+  const int64_t size = checked_numel(shape, "mask");
+  if (size == 0) throw Error("mask", "at least one pixel", str(options.mask_width, "×", options.mask_height));
+  return sam::mask_of_image({.width = options.mask_width,
+                             .height = options.mask_height,
+                             .channels = 1,
+                             .pixels = {options.mask, options.mask + size}},
+                            "mask");
+}
+
+sam::Prompt prompt_of(const vitrail_prompt* given, const sam::ImageEmbedding& image, int64_t mask_size) {
   required(given, "prompt");
   const vitrail_prompt options = options_or(given, VITRAIL_PROMPT_INIT, "vitrail_prompt");
   sam::Prompt prompt{.multimask = options.single == 0};
@@ -29,6 +41,9 @@ sam::Prompt prompt_of(const vitrail_prompt* given, int64_t mask_size) {
     prompt.mask_logits = Tensor::empty({mask_size, mask_size});
     std::copy_n(options.mask_logits, mask_size * mask_size, prompt.mask_logits.data<float>());
   }
+  if (options.mask && options.mask_logits) throw Error("mask", "a mask or logits of one", "both");
+  if (options.mask)
+    prompt.mask_logits = sam::logits_of_image_mask(mask_of(options), image.width, image.height, mask_size);
   return prompt;
 }
 
@@ -65,7 +80,7 @@ vitrail_status* vitrail_segment(const vitrail_model* model, const vitrail_image_
   return guarded([&] {
     const vitrail::sam::Predictor& predictor = predictor_of(model);
     const vitrail::sam::ImageEmbedding& image = required(embedding, "embedding").embedding;
-    const vitrail::sam::Masks result = predictor.predict(image, prompt_of(prompt, predictor.mask_size()));
+    const vitrail::sam::Masks result = predictor.predict(image, prompt_of(prompt, image, predictor.mask_size()));
     const auto count = static_cast<int64_t>(result.iou.size());
     std::unique_ptr<vitrail_tensor> pixels, scores, values;  // nothing is given away if a later one fails
     if (masks) pixels.reset(new_tensor(pixels_of(predictor, result, image)));
