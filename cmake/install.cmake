@@ -35,12 +35,11 @@ set(prefix "\${CMAKE_INSTALL_PREFIX}")
 cmake_path(ABSOLUTE_PATH CMAKE_INSTALL_INCLUDEDIR BASE_DIRECTORY "${prefix}" OUTPUT_VARIABLE include_folder)
 install(CODE "set(include_folder \"${include_folder}\")")
 install(SCRIPT ${PROJECT_SOURCE_DIR}/cmake/public_headers.cmake)
-if(SKBUILD)  # in int8, so that a wheel stays small (apps/vitrail/CMakeLists.txt)
-  set(VITRAIL_MODELS ${PROJECT_BINARY_DIR}/models)
-else()
-  set(VITRAIL_MODELS ${PROJECT_SOURCE_DIR}/models)
+if(SKBUILD)  # a wheel has no room for the segmenter
+  set(VITRAIL_LEFT_OUT PATTERN segment-tiny EXCLUDE)
 endif()
-install(DIRECTORY ${VITRAIL_MODELS} DESTINATION ${CMAKE_INSTALL_DATADIR}/vitrail COMPONENT models)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/models DESTINATION ${CMAKE_INSTALL_DATADIR}/vitrail COMPONENT models
+        ${VITRAIL_LEFT_OUT})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/recipes DESTINATION ${CMAKE_INSTALL_DATADIR}/vitrail COMPONENT runtime)
 install(PROGRAMS ${PROJECT_SOURCE_DIR}/scripts/get-data DESTINATION ${CMAKE_INSTALL_DATADIR}/vitrail/scripts
         COMPONENT runtime)
