@@ -13,9 +13,21 @@ The results are the numbers of the command line.  NumPy is the only dependency.
 from ._embedder import Embedder
 from ._errors import Error, InternalError
 from ._library import version as _version
-from ._model import Model, load
+from ._model import Model, Prediction, load
+from ._paths import list_images
 from ._segment import ImageEmbedding, Masks
 from ._train import train
 
-__all__ = ["Embedder", "Error", "ImageEmbedding", "InternalError", "Masks", "Model", "load", "train"]
+__all__ = [
+    "Embedder",
+    "Error",
+    "ImageEmbedding",
+    "InternalError",
+    "Masks",
+    "Model",
+    "Prediction",
+    "list_images",
+    "load",
+    "train",
+]
 __version__ = _version()

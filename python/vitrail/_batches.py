@@ -10,17 +10,13 @@ import functools
 import os
 from collections.abc import Callable, Iterable, Iterator
 
-from ._images import open_image
-from ._library import functions
+from ._images import each_of, is_one_image, open_image
+from ._interrupts import interruptible
+from ._library import ImageHandle, functions
 
 BATCH = 32  # images
 BATCH_PIXELS = 1 << 25  # 100 MB
 UNREADABLE = (OSError, ValueError, TypeError, MemoryError)  # vitrail.Error is a ValueError
-
-
-def _free(future: concurrent.futures.Future) -> None:
-    if not future.cancelled() and future.exception() is None:
-        functions.image_free(future.result()[0])
 
 
 class _Decoder:
@@ -65,18 +61,17 @@ class _Decoder:
     def close(self) -> None:
         for future in self._ahead:
             future.cancel()
-            future.add_done_callback(_free)
 
 
 class _Batch:
-    """The handles of images; they are freed when the function of the library has returned, even after Ctrl-C."""
+    """Images with their positions."""
 
     def __init__(self):
-        self.images, self.pixels = [], 0  # each with its position, handle and owner
+        self.images, self.pixels = [], 0
 
-    def add(self, position: int, handle, owner) -> int:
-        pixels = functions.image_width(handle) * functions.image_height(handle)
-        self.images.append((position, handle, owner))
+    def add(self, position: int, image: ImageHandle) -> int:
+        pixels = functions.image_width(image) * functions.image_height(image)
+        self.images.append((position, image))
         self.pixels += pixels
         return pixels
 
@@ -86,49 +81,49 @@ class _Batch:
     def run(self, function: Callable, skip: bool) -> tuple[list, list[int]]:
         """The results, and the positions of images without one.  After an error each image runs by itself."""
         try:
+            return [_call(function, [image for _, image in self.images])], []
+        except UNREADABLE:
+            if not skip:
+                raise
+        results, failed = [], []
+        for position, image in self.images:
             try:
-                return [_call(function, [handle for _, handle, _ in self.images])], []
+                results.append(_call(function, [image]))
             except UNREADABLE:
-                if not skip:
-                    raise
-            results, failed = [], []
-            for position, handle, _ in self.images:
-                try:
-                    results.append(_call(function, [handle]))
-                except UNREADABLE:
-                    failed.append(position)
-            return results, failed
-        finally:
-            self.free()
-
-    def free(self) -> None:
-        for _, handle, _ in self.images:
-            functions.image_free(handle)
-        self.images = []
+                failed.append(position)
+        return results, failed
 
 
-def _call(function: Callable, handles: list):
-    return function((ctypes.c_void_p * len(handles))(*handles), len(handles))
+def _call(function: Callable, images: list[ImageHandle]):
+    return function((ctypes.c_void_p * len(images))(*images), len(images))
+
+
+def _listed(images) -> Iterable:
+    return [images] if is_one_image(images) else each_of(images)
+
+
+def run_together(model, images, exif: bool, function: Callable):
+    """The result of function(handles, count) for one image or several, which are all in memory."""
+    return interruptible(_call, function, [open_image(model, image, exif) for image in _listed(images)])
 
 
 def run_batches(
     model,
-    images: Iterable,
+    images,
     exif: bool,
     function: Callable,
     *,
     skip: bool = False,
     on_progress: Callable[[int], object] | None = None,
 ) -> tuple[list, list[bool]]:
-    """The results of function(handles, count) for batches of images, and for each image whether it has one.
+    """The results of function(handles, count) for batches of one image or several, and whether each image has one.
 
-    The function runs in a thread of its own, so that Ctrl-C is answered at once.  Without images it gets none.  skip:
-    images that cannot be read have no result.
+    Ctrl-C is answered at once.  Without images the function gets none.  skip: images that cannot be read have no
+    result.
     """
     threads = min(len(os.sched_getaffinity(0)), 8)
     pool = concurrent.futures.ThreadPoolExecutor(threads)
-    runner = concurrent.futures.ThreadPoolExecutor(1)
-    decoder = _Decoder(pool, model, images, exif, threads)
+    decoder = _Decoder(pool, model, _listed(images), exif, threads)
     results: list = []
     read: list[bool] = []
     batch, told = _Batch(), 0
@@ -136,7 +131,7 @@ def run_batches(
     def run() -> None:
         nonlocal batch
         full, batch = batch, _Batch()
-        rows, failed = runner.submit(full.run, function, skip).result()
+        rows, failed = interruptible(full.run, function, skip)
         results.extend(rows)
         for position in failed:
             read[position] = False
@@ -157,7 +152,7 @@ def run_batches(
                     raise
                 read.append(False)
                 continue
-            decoder.saw(batch.add(len(read), *image))
+            decoder.saw(batch.add(len(read), image))
             read.append(True)
             if batch.is_full():
                 run()
@@ -166,7 +161,5 @@ def run_batches(
         tell()
         return results, read
     finally:
-        batch.free()
         decoder.close()
         pool.shutdown(wait=False)
-        runner.shutdown(wait=False)

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Images of all kinds that callers have, as handles of the library."""
 
-import contextlib
 import ctypes
 import os
 
 import numpy as np
 
 from ._errors import Error
-from ._library import c_path, functions
+from ._library import ImageHandle, c_path, functions
+from ._paths import list_images, names_several
 
 GREY, RGB, RGBA = 0, 1, 3
 
@@ -23,6 +23,8 @@ def is_one_image(images) -> bool:
         return np.ndim(images) in (2, 3)
     if hasattr(images, "__dlpack__"):
         return _from_dlpack(images).ndim in (2, 3)
+    if names_several(images):
+        return False
     return hasattr(images, "read") or not hasattr(images, "__next__")  # a path, a file, bytes, an image of Pillow
 
 
@@ -60,8 +62,8 @@ def _upright(image):
     return ImageOps.exif_transpose(image)
 
 
-def _view(image, handle):
-    """A handle over the memory of an array, which is returned to keep it alive."""
+def _view(image, handle: ImageHandle) -> None:
+    """A handle over the memory of an array, which it keeps alive."""
     array = _array(image)
     channels = array.shape[2] if array.ndim == 3 else 1
     if array.dtype != np.uint8 or array.ndim not in (2, 3) or channels not in (1, 3, 4):
@@ -76,12 +78,11 @@ def _view(image, handle):
     size = (height - 1) * array.strides[0] + width * channels if array.size else 0
     format = {1: GREY, 3: RGB, 4: RGBA}[channels]
     functions.image_view(array.ctypes.data, size, width, height, array.strides[0], format, ctypes.byref(handle))
-    return array
+    handle.owner = array
 
 
-def open_image(model, image, exif: bool):
-    """The handle of an image, and what must outlive it."""
-    handle, owner = ctypes.c_void_p(), None
+def open_image(model, image, exif: bool) -> ImageHandle:
+    handle = ImageHandle()
     if hasattr(image, "read"):
         image = image.read()
     if isinstance(image, (str, os.PathLike)):
@@ -90,26 +91,12 @@ def open_image(model, image, exif: bool):
         data = bytes(image)
         functions.image_decode(model, data, len(data), exif, ctypes.byref(handle))
     else:
-        owner = _view(_upright(image) if exif else image, handle)
-    return handle, owner
+        _view(_upright(image) if exif else image, handle)
+    return handle
 
 
 def each_of(images):
     """An iterable of several images."""
+    if names_several(images):
+        return list_images(images)
     return images if hasattr(images, "__iter__") else _array(images)  # it has only __array__ or __dlpack__
-
-
-@contextlib.contextmanager
-def opened(model, images, exif: bool = False):
-    """The handles of images as a C array, and their number."""
-    images = [images] if is_one_image(images) else list(each_of(images))
-    handles, owners = (ctypes.c_void_p * len(images))(), []
-    try:
-        for i, image in enumerate(images):
-            handle, owner = open_image(model, image, exif)
-            handles[i] = handle
-            owners.append(owner)
-        yield handles, len(images)
-    finally:
-        for handle in handles:
-            functions.image_free(handle)

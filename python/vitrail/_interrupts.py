@@ -1,8 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ctrl-C during a call of the library that calls back."""
+"""Ctrl-C during a call of the library."""
 
+import concurrent.futures
 import signal
 import threading
+
+
+def interruptible(function, *arguments):
+    """The result of a function that runs in a thread of its own, so that Ctrl-C is answered at once.
+
+    The function then runs on to its end: what it uses must not be freed before.  Only the main thread gets signals.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return function(*arguments)
+    future: concurrent.futures.Future = concurrent.futures.Future()
+
+    def run():
+        try:
+            future.set_result(function(*arguments))
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()  # the end of the program does not wait for it
+    return future.result()
 
 
 class DeferredInterrupt:

@@ -5,7 +5,9 @@ import ctypes
 import os
 import pathlib
 import warnings
-from ctypes import POINTER, c_char_p, c_double, c_float, c_int, c_int64, c_size_t, c_void_p
+from ctypes import POINTER, c_char_p, c_double, c_float, c_int, c_int64, c_size_t, c_uint8, c_void_p
+
+import numpy as np
 
 from ._errors import Error, InternalError
 
@@ -52,6 +54,9 @@ class Prompt(ctypes.Structure):
         ("mask_logits", POINTER(c_float)),
         ("mask_size", c_int64),
         ("single", c_int),
+        ("mask", POINTER(c_uint8)),
+        ("mask_width", c_int64),
+        ("mask_height", c_int64),
     ]
 
 
@@ -110,7 +115,7 @@ FUNCTIONS = {
     "logits": (Status, [Handle, Handles, c_size_t, Handles]),
     "embed": (Status, [Handle, Handles, c_size_t, POINTER(EmbedOptions), Handles]),
     "attention": (Status, [Handle, Handle, POINTER(AttentionOptions), Handles]),
-    "pca": (Status, [Handle, Handles, c_size_t, Handles]),
+    "pca_maps": (Status, [Handles, c_size_t, Handles]),
     "preprocess": (Status, [Handle, Handles, c_size_t, Handles]),
     "forward": (Status, [Handle, c_void_p, POINTER(c_int64), Handles]),
     "embed_texts": (Status, [Handle, Strings, c_size_t, Handles]),
@@ -122,7 +127,52 @@ FUNCTIONS = {
     "image_embedding_free": (None, [Handle]),
     "segment": (Status, [Handle, Handle, POINTER(Prompt), Handles, Handles, Handles]),
     "zeroshot": (Status, [Handle, Handles, c_size_t, Strings, c_size_t, Strings, c_size_t, Handles]),
+    "list_images": (Status, [c_char_p, Handles]),
+    "paths_at": (c_char_p, [Handle, c_size_t]),
+    "paths_free": (None, [Handle]),
 }
+
+
+class Owned(c_void_p):
+    """A handle that its last reference frees: a call that runs on after Ctrl-C keeps it."""
+
+    free = ""
+
+    def __del__(self):
+        if self and functions:
+            getattr(functions, self.free)(self)
+
+
+class ModelHandle(Owned):
+    free = "model_free"
+
+
+class ImageHandle(Owned):
+    free = "image_free"
+    owner = None  # of the pixels
+
+
+class ImageEmbeddingHandle(Owned):
+    free = "image_embedding_free"
+
+
+class TensorHandle(Owned):
+    free = "tensor_free"
+
+    def values(self) -> np.ndarray:
+        """A copy."""
+        shape = functions.tensor_shape(self)[: functions.tensor_rank(self)]
+        if 0 in shape:
+            return np.empty(shape, np.float32)
+        return np.ctypeslib.as_array(functions.tensor_data(self), shape).copy()
+
+
+class TextHandle(Owned):
+    free = "text_free"
+
+
+class PathsHandle(Owned):
+    free = "paths_free"
 
 
 def c_text(text: str) -> bytes:

@@ -4,32 +4,51 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import json
+import math
 import os
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._batches import run_batches
+from ._batches import run_batches, run_together
 from ._errors import Error
-from ._images import each_of, is_one_image, opened
-from ._library import AttentionOptions, EmbedOptions, ModelOptions, Prediction, c_path, c_text, functions
+from ._images import is_one_image
+from ._interrupts import interruptible
+from ._library import (
+    AttentionOptions,
+    EmbedOptions,
+    ModelHandle,
+    ModelOptions,
+    TensorHandle,
+    TextHandle,
+    c_path,
+    c_text,
+    functions,
+)
+from ._library import Prediction as PredictionStruct
 from ._segment import ImageEmbedding, Masks, embedded, masks_of
 
 TOKENS = ("pooled", "cls", "patch", "grid", "all")
 
 
-def _array(tensor: ctypes.c_void_p) -> np.ndarray:
-    """The values of a result, which is freed."""
-    try:
-        rank = functions.tensor_rank(tensor)
-        shape = functions.tensor_shape(tensor)[:rank]
-        if 0 in shape:
-            return np.empty(shape, np.float32)
-        return np.ctypeslib.as_array(functions.tensor_data(tensor), shape).copy()
-    finally:
-        functions.tensor_free(tensor)
+class Prediction(NamedTuple("Prediction", [("label", str), ("probability", float)])):
+    """A class of an image: a pair, with the index of the class as an attribute."""
+
+    index: int
+
+    def __new__(cls, label: str, probability: float, index: int):
+        self = super().__new__(cls, label, probability)
+        self.index = index
+        return self
+
+    def __getnewargs__(self):
+        return (*self, self.index)
+
+    def __repr__(self) -> str:
+        return f"Prediction({self.label!r}, {self.probability!r}, index={self.index})"
 
 
 def _strings(strings: Sequence[str]):
@@ -49,18 +68,15 @@ class Model:
     [height, width, 3] (RGB; also [height, width] and RGBA), or an object with __array__ or __dlpack__.  One image gives
     one result, several give one per image.  Methods may be called from several threads at once.
 
-    Several images are a list, an array, or any iterable: classify, logits, embed and zeroshot decode them in threads
-    beside the model, with bounded memory.  on_progress, such as the `update` of a tqdm, is called with the number of
-    images since its last call.  errors="nan" gives rows of NaN for images that cannot be read.
+    Several images are a list, an array, any iterable, or the path of a folder or a pattern such as "photos/*.jpg",
+    whose images vitrail.list_images() lists.  classify, logits, embed, zeroshot and pca decode them in threads beside
+    the model, with bounded memory.  on_progress, such as the `update` of a tqdm, is called with the number of images
+    since its last call.  errors="nan" gives NaN for images that cannot be read.
     """
 
-    def __init__(self, handle: ctypes.c_void_p, path: str):
+    def __init__(self, handle: ModelHandle, path: str):
         self._handle, self._path = handle, path
         self._labels: list[str] | None = None
-
-    def __del__(self):
-        if getattr(self, "_handle", None) and functions:
-            functions.model_free(self._handle)
 
     def __repr__(self) -> str:
         return f"<vitrail.Model {self._path!r}>"
@@ -87,24 +103,32 @@ class Model:
         return bool(functions.model_has_text(self._handle))
 
     def classify(
-        self, images, top: int = 5, exif: bool = False, on_progress: Callable[[int], Any] | None = None
+        self,
+        images,
+        top: int = 5,
+        exif: bool = False,
+        errors: str = "raise",
+        on_progress: Callable[[int], Any] | None = None,
     ) -> list:
-        """The `top` most probable classes as (label, probability), the most probable first."""
+        """The `top` most probable classes, the most probable first: pairs (label, probability), whose attribute `index`
+        is that of the class in labels.
+
+        With errors="nan", an image that cannot be read has as many pairs ("", nan), of index -1.
+        """
 
         def rows(handles, count):
-            predictions, written = (Prediction * (count * max(top, 1)))(), ctypes.c_int64()
+            predictions, written = (PredictionStruct * (count * max(top, 1)))(), ctypes.c_int64()
             functions.classify(self._handle, handles, count, top, predictions, ctypes.byref(written))
             each = written.value
             return [
-                [(p.label.decode(), p.probability) for p in predictions[i * each : (i + 1) * each]]
+                [Prediction(p.label.decode(), p.probability, p.index) for p in predictions[i * each : (i + 1) * each]]
                 for i in range(count)
             ]
 
-        if is_one_image(images):
-            with opened(self._handle, images, exif) as (handles, count):
-                return rows(handles, count)[0]
-        batches, _ = run_batches(self._handle, each_of(images), exif, rows, on_progress=on_progress)
-        return [row for batch in batches for row in batch]
+        results = self._each(rows, images, exif, errors, on_progress)
+        unreadable = [Prediction("", math.nan, -1)] * min(top, len(self.labels))
+        results = [list(unreadable) if row is None else row for row in results]
+        return results[0] if is_one_image(images) else results
 
     def logits(
         self, images, exif: bool = False, errors: str = "raise", on_progress: Callable[[int], Any] | None = None
@@ -142,24 +166,45 @@ class Model:
         [rows, columns].
         """
         options = AttentionOptions(ctypes.sizeof(AttentionOptions), layer, -1 if head is None else head, rollout)
-        result = ctypes.c_void_p()
-        with opened(self._handle, [image], exif) as (handles, _):
-            functions.attention(self._handle, handles[0], ctypes.byref(options), ctypes.byref(result))
-        return _array(result)
 
-    def pca(self, images, exif: bool = False):
+        def map_of(handles, _):
+            result = TensorHandle()
+            functions.attention(self._handle, handles[0], ctypes.byref(options), ctypes.byref(result))
+            return result.values()
+
+        return run_together(self._handle, [image], exif, map_of)
+
+    def pca(self, images, exif: bool = False, errors: str = "raise", on_progress: Callable[[int], Any] | None = None):
         """The first three principal components of the patch features of all images, scaled to 0 to 1: [rows, columns,
-        3] per image."""
-        with opened(self._handle, images, exif) as (handles, count):
-            maps = (ctypes.c_void_p * count)()
-            functions.pca(self._handle, handles, count, maps)
-        results = [_array(ctypes.c_void_p(map)) for map in maps]
+        3] per image.
+
+        The patch features of all images are in memory.  With errors="nan", an image that cannot be read has a map of
+        NaN of the first one's size.
+        """
+        options = EmbedOptions(ctypes.sizeof(EmbedOptions), TOKENS.index("grid"), -1)
+
+        def grids(handles, count):  # one by one, because grids may differ in size
+            return [
+                self._tensor(functions.embed, (ctypes.c_void_p * 1)(handles[i]), 1, ctypes.byref(options))
+                for i in range(count)
+            ]
+
+        def colors(features):
+            maps = (ctypes.c_void_p * len(features))()
+            functions.pca_maps((ctypes.c_void_p * len(features))(*features), len(features), maps)
+            return [TensorHandle(map).values() for map in maps]
+
+        features = self._each(grids, images, exif, errors, on_progress)
+        maps = interruptible(colors, [grid for grid in features if grid is not None])
+        known = iter(maps)
+        results = [np.full_like(maps[0], np.nan) if grid is None else next(known) for grid in features]
         return results[0] if is_one_image(images) else results
 
     def preprocess(self, images, exif: bool = False) -> np.ndarray:
         """The model's input [images, channels, height, width] of images whose inputs have one size."""
-        with opened(self._handle, images, exif) as (handles, count):
-            return self._batch(functions.preprocess, handles, count)
+        return run_together(
+            self._handle, images, exif, lambda handles, count: self._batch(functions.preprocess, handles, count)
+        )
 
     def forward(self, pixels) -> np.ndarray:
         """The model's output for an input [images, channels, height, width], as preprocess() gives it."""
@@ -167,16 +212,19 @@ class Model:
         if pixels.ndim != 4:
             expected = "an array [images, channels, height, width]"
             raise Error(f"pixels: expected {expected}, got {list(pixels.shape)}", "pixels", expected, str(pixels.shape))
-        result = ctypes.c_void_p()
         shape = (ctypes.c_int64 * 4)(*pixels.shape)
-        functions.forward(self._handle, pixels.ctypes.data, shape, ctypes.byref(result))
-        return _array(result)
+
+        def output():
+            result = TensorHandle()
+            functions.forward(self._handle, pixels.ctypes.data, shape, ctypes.byref(result))
+            return result.values()
+
+        return interruptible(output)
 
     def embed_text(self, texts: str | Sequence[str]) -> np.ndarray:
         """Embeddings of length 1: [D] of one text, [texts, D] of several."""
-        result = ctypes.c_void_p()
-        functions.embed_texts(self._handle, *_strings(texts), ctypes.byref(result))
-        embeddings = _array(result)
+        strings = _strings(texts)
+        embeddings = interruptible(self._batch, functions.embed_texts, *strings)
         return embeddings[0] if isinstance(texts, str) else embeddings
 
     def zeroshot(
@@ -201,20 +249,28 @@ class Model:
         return embedded(self._handle, image, exif)
 
     def segment(
-        self, image, points=None, labels=None, box=None, mask_logits=None, multimask: bool = True, exif: bool = False
+        self,
+        image,
+        points=None,
+        labels=None,
+        box=None,
+        mask_logits=None,
+        multimask: bool = True,
+        exif: bool = False,
+        mask=None,
     ) -> Masks | list[Masks]:
         """The masks of one prompt, with a model of Segment Anything.
 
         image: an image, or its image_embedding(), which makes further prompts quick.  In pixels of the image: points
         [n, 2] (x, y) with labels [n], 1 in the object (default) or 0 outside, and box (x0, y0, x1, y1).  Boxes [n, 4]
-        are n prompts, whose masks are a list.  mask_logits: `logits` of a mask of an earlier result.  multimask: three
-        masks of different extent, or one.
+        are n prompts, whose masks are a list.  mask: a mask to refine, as booleans [height, width].  mask_logits:
+        instead, `logits` of a mask of an earlier result.  multimask: three masks of different extent, or one.
         """
         embedding = image if isinstance(image, ImageEmbedding) else embedded(self._handle, image, exif)
         if np.ndim(box) == 2:
             boxes = np.asarray(box)
-            return [self.segment(embedding, points, labels, each, mask_logits, multimask) for each in boxes]
-        return Masks(*map(_array, masks_of(self._handle, embedding, points, labels, box, mask_logits, multimask)))
+            return [self.segment(embedding, points, labels, each, mask_logits, multimask, mask=mask) for each in boxes]
+        return masks_of(self._handle, embedding, points, labels, box, mask_logits, multimask, mask)
 
     def run(self, task: str, images, exif: bool = False, **options) -> Any:
         """The result of a task by its name, as the server's JSON.
@@ -223,42 +279,49 @@ class Model:
         """
         values = [(k.replace("_", "-"), v) for k, vs in options.items() for v in (vs if isinstance(vs, list) else [vs])]
         given = [f"{name}={str(value).lower() if isinstance(value, bool) else value}" for name, value in values]
-        text = ctypes.c_void_p()
-        with opened(self._handle, images, exif) as (handles, count):
-            functions.run(self._handle, c_text(task), handles, count, *_strings(given), ctypes.byref(text))
-        try:
-            rows = json.loads(functions.text_data(text))
-        finally:
-            functions.text_free(text)
+        arguments = c_text(task), _strings(given)
+
+        def results(handles, count):
+            text, (name, strings) = TextHandle(), arguments
+            functions.run(self._handle, name, handles, count, *strings, ctypes.byref(text))
+            return json.loads(functions.text_data(text))
+
+        rows = run_together(self._handle, images, exif, results)
         return rows[0] if is_one_image(images) else rows
 
-    def _batch(self, function, handles, count, *options) -> np.ndarray:
-        result = ctypes.c_void_p()
+    def _tensor(self, function, handles, count, *options) -> TensorHandle:
+        result = TensorHandle()
         function(self._handle, handles, count, *options, ctypes.byref(result))
-        return _array(result)
+        return result
 
-    def _run(self, function, images, exif, *options, errors, on_progress) -> np.ndarray:
+    def _batch(self, function, handles, count, *options) -> np.ndarray:
+        return self._tensor(function, handles, count, *options).values()
+
+    def _batches(self, function, images, exif, errors, on_progress) -> tuple[list, list[bool]]:
+        """The results of function(handles, count), and whether each image has one."""
         if errors not in ("raise", "nan"):
             expected = '"raise" or "nan"'
             raise Error(f"errors: expected {expected}, got {errors!r}", "errors", expected, repr(errors))
+        if errors == "raise" and is_one_image(images):
+            result = run_together(self._handle, images, exif, function)
+            if on_progress:
+                on_progress(1)
+            return [result], [True]
+        return run_batches(self._handle, images, exif, function, skip=errors == "nan", on_progress=on_progress)
 
+    def _each(self, function, images, exif, errors, on_progress) -> list:
+        """The result for each image, None for an unreadable one."""
+        batches, read = self._batches(function, images, exif, errors, on_progress)
+        results = itertools.chain.from_iterable(batches)
+        return [next(results) if known else None for known in read]
+
+    def _run(self, function, images, exif, *options, errors, on_progress) -> np.ndarray:
         def rows(handles, count):
             return self._batch(function, handles, count, *options)
 
-        if is_one_image(images) and errors == "raise":
-            with opened(self._handle, images, exif) as (handles, count):
-                return rows(handles, count)[0]
-        batches, read = run_batches(
-            self._handle,
-            [images] if is_one_image(images) else each_of(images),
-            exif,
-            rows,
-            skip=errors == "nan",
-            on_progress=on_progress,
-        )
+        batches, read = self._batches(rows, images, exif, errors, on_progress)
         if not batches:  # no image was read: the shape of a row is that of any image
-            with opened(self._handle, np.zeros((64, 64, 3), np.uint8)) as (handles, count):
-                batches = [rows(handles, count)[:0]]
+            batches = [run_together(self._handle, np.zeros((64, 64, 3), np.uint8), False, rows)[:0]]
         if len({batch.shape[1:] for batch in batches}) > 1:
             expected, got = "images whose results have one shape", str({batch.shape[1:] for batch in batches})
             raise Error(f"images: expected {expected}, got {got}", "images", expected, got)
@@ -295,6 +358,6 @@ def load(
         height,
         width,
     )
-    handle = ctypes.c_void_p()
-    functions.model_open(c_path(path), ctypes.byref(options), ctypes.byref(handle))
+    handle = ModelHandle()
+    interruptible(functions.model_open, c_path(path), ctypes.byref(options), ctypes.byref(handle))
     return Model(handle, os.fspath(path))

@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ._batches import run_together
 from ._errors import Error
-from ._images import opened
-from ._library import Prompt, functions
+from ._interrupts import interruptible
+from ._library import ImageEmbeddingHandle, Prompt, TensorHandle, functions
 
 
 class Masks(NamedTuple):
@@ -24,22 +25,20 @@ class Masks(NamedTuple):
 class ImageEmbedding:
     """What the image encoder gives for an image.  Model.image_embedding() makes one."""
 
-    def __init__(self, handle: ctypes.c_void_p):
+    def __init__(self, handle: ImageEmbeddingHandle):
         self._handle = handle
-
-    def __del__(self):
-        if getattr(self, "_handle", None) and functions:
-            functions.image_embedding_free(self._handle)
 
     def __reduce__(self):
         raise TypeError("a vitrail.ImageEmbedding cannot be pickled")
 
 
-def embedded(model: ctypes.c_void_p, image, exif: bool) -> ImageEmbedding:
-    handle = ctypes.c_void_p()
-    with opened(model, [image], exif) as (handles, _):
+def embedded(model, image, exif: bool) -> ImageEmbedding:
+    def embedding(handles, _):
+        handle = ImageEmbeddingHandle()
         functions.segment_embed(model, handles[0], ctypes.byref(handle))
-    return ImageEmbedding(handle)
+        return ImageEmbedding(handle)
+
+    return run_together(model, [image], exif, embedding)
 
 
 def _numbers(values, name: str, dtype, shape: tuple) -> np.ndarray:
@@ -52,27 +51,44 @@ def _numbers(values, name: str, dtype, shape: tuple) -> np.ndarray:
     raise Error(f"{name}: expected {expected}, got {list(array.shape)}", name, expected, str(list(array.shape)))
 
 
-def masks_of(model, embedding: ImageEmbedding, points, labels, box, mask_logits, multimask: bool):
-    """Handles of the masks, their IoU and their logits."""
+def _pixels(mask) -> np.ndarray:
+    """A mask of booleans; numbers could be logits or labels of objects."""
+    mask = np.asarray(mask)
+    if mask.ndim == 2 and mask.dtype == bool:
+        return np.ascontiguousarray(mask, np.uint8)
+    expected, got = "booleans [height, width]", f"{mask.dtype} {list(mask.shape)}"
+    raise Error(f"mask: expected {expected}, got {got}", "mask", expected, got)
+
+
+def masks_of(model, embedding: ImageEmbedding, points, labels, box, mask_logits, multimask: bool, mask) -> Masks:
     prompt, arrays = Prompt(struct_size=ctypes.sizeof(Prompt), single=not multimask), []
 
-    def pointer(values, name, dtype, shape, kind):
-        arrays.append(_numbers(values, name, dtype, shape))  # the arrays must outlive the call
-        return arrays[-1].ctypes.data_as(ctypes.POINTER(kind))
+    def pointer(array, kind):
+        arrays.append(array)
+        return array.ctypes.data_as(ctypes.POINTER(kind))
 
     if points is not None:
-        prompt.points = pointer(points, "points", np.float64, (None, 2), ctypes.c_double)
+        prompt.points = pointer(_numbers(points, "points", np.float64, (None, 2)), ctypes.c_double)
         prompt.num_points = len(points)
     if labels is not None:
         count = 0 if points is None else len(points)
-        prompt.labels = pointer(labels, "labels", np.intc, (count,), ctypes.c_int)
-    if mask_logits is not None and np.asarray(mask_logits).dtype == bool:
-        raise Error("mask_logits: expected logits, got booleans", "mask_logits", "logits", "booleans")
+        prompt.labels = pointer(_numbers(labels, "labels", np.intc, (count,)), ctypes.c_int)
     if box is not None:
-        prompt.box = pointer(box, "box", np.float64, (4,), ctypes.c_double)
+        prompt.box = pointer(_numbers(box, "box", np.float64, (4,)), ctypes.c_double)
+    if mask is None and mask_logits is not None and np.asarray(mask_logits).dtype == bool:
+        mask, mask_logits = mask_logits, None
     if mask_logits is not None:
         prompt.mask_size = len(mask_logits)
-        prompt.mask_logits = pointer(mask_logits, "mask_logits", np.float32, (len(mask_logits),) * 2, ctypes.c_float)
-    results = [ctypes.c_void_p() for _ in range(3)]
-    functions.segment(model, embedding._handle, ctypes.byref(prompt), *map(ctypes.byref, results))
-    return results
+        shape = (len(mask_logits), len(mask_logits))
+        prompt.mask_logits = pointer(_numbers(mask_logits, "mask_logits", np.float32, shape), ctypes.c_float)
+    if mask is not None:
+        pixels = _pixels(mask)
+        prompt.mask_height, prompt.mask_width = pixels.shape
+        prompt.mask = pointer(pixels, ctypes.c_uint8)
+
+    def masks(_):
+        results = [TensorHandle() for _ in Masks._fields]
+        functions.segment(model, embedding._handle, ctypes.byref(prompt), *map(ctypes.byref, results))
+        return Masks(*(result.values() for result in results))
+
+    return interruptible(masks, arrays)  # which must outlive the call

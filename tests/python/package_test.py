@@ -6,6 +6,7 @@ Run by scripts/python_check, which sets VITRAIL_LIBRARY and VITRAIL_PROGRAM.
 
 import concurrent.futures
 import json
+import math
 import multiprocessing
 import os
 import pathlib
@@ -63,8 +64,30 @@ class Segmenter(unittest.TestCase):
         boxes = np.float64([[9, 8, 300, 290], [100, 20, 200, 99]])
         for i, got in enumerate(self.model.segment(PHOTO, box=boxes)):
             np.testing.assert_array_equal(got.logits, self.model.segment(PHOTO, box=boxes[i]).logits)
-        with self.assertRaisesRegex(vitrail.Error, "booleans"):
-            self.model.segment(PHOTO, mask_logits=np.ones((8, 8), bool))
+
+    def test_a_mask_of_booleans_is_that_of_an_image(self):
+        from PIL import Image
+
+        mask = np.zeros((300, 451), bool)
+        mask[60:160, 120:300] = True
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "mask.png"
+            Image.fromarray(mask.astype(np.uint8) * 255).save(file)
+            line = json.loads(program("segment", "-m", self.path, PHOTO, "--mask", file, "--format", "json"))
+        got = self.model.segment(PHOTO, mask=mask)
+        self.assertEqual([int(area) for area in got.masks.sum((1, 2))], [each["area"] for each in line["masks"]])
+        np.testing.assert_array_equal(got.iou, np.float32([each["iou"] for each in line["masks"]]))
+        np.testing.assert_array_equal(self.model.segment(PHOTO, mask_logits=mask).logits, got.logits)
+        np.testing.assert_array_equal(self.model.segment(PHOTO, mask=np.asfortranarray(mask)).logits, got.logits)
+        wrong = [
+            (dict(mask=mask[1:]), "mask: expected the image's size 451×300, got 451×299"),
+            (dict(mask=np.zeros_like(mask)), "a mask with pixels in the object"),
+            (dict(mask=mask.astype(np.float32)), "booleans"),
+            (dict(mask=mask, mask_logits=got.logits[0]), "a mask or logits of one, got both"),
+        ]
+        for arguments, message in wrong:
+            with self.subTest(message), self.assertRaisesRegex(vitrail.Error, message):
+                self.model.segment(PHOTO, **arguments)
 
     def test_an_embedding_stands_for_its_image(self):
         embedding = self.model.image_embedding(PHOTO)
@@ -105,6 +128,10 @@ class Classifier(unittest.TestCase):
         got = self.model.classify(PHOTO, top=3)
         self.assertEqual([label for label, _ in got], [label for label, _ in want])
         np.testing.assert_allclose([p for _, p in got], [p for _, p in want], rtol=1e-6)
+        self.assertEqual([prediction.index for prediction in got], [p["index"] for p in line["predictions"]])
+        self.assertEqual([self.model.labels[prediction.index] for prediction in got], [label for label, _ in got])
+        again = pickle.loads(pickle.dumps(got))
+        self.assertEqual((again, again[0].index), (got, got[0].index))
 
     def test_run_gives_a_task_by_its_name(self):
         one = self.model.run("classify", PHOTO, top=3)
@@ -177,6 +204,10 @@ class Classifier(unittest.TestCase):
         np.testing.assert_array_equal(self.model.embed(iter(images), on_progress=told.append), want)
         self.assertEqual((sum(told), max(told)), (75, 32))
         self.assertEqual(self.model.classify(images), [self.model.classify(image) for image in images])
+        told = []
+        maps = self.model.pca(iter(images[:40]), on_progress=told.append)
+        self.assertEqual((len(maps), sum(told), max(told)), (40, 40, 32))
+        np.testing.assert_array_equal(maps[0], maps[5])
         with self.assertRaisesRegex(vitrail.Error, "/no/such"):
             self.model.embed([*images, "/no/such"])
 
@@ -186,8 +217,43 @@ class Classifier(unittest.TestCase):
         np.testing.assert_array_equal(np.isnan(rows).all(1), [False, *[True] * len(bad), False])
         np.testing.assert_array_equal(rows[-1], self.model.logits(PHOTO))
         self.assertTrue(np.isnan(self.model.logits(b"", errors="nan")).all())
-        with self.assertRaises(vitrail.Error):
-            self.model.logits([PHOTO], errors="ignore")
+        for call in (self.model.logits, self.model.classify, self.model.pca):
+            with self.assertRaises(vitrail.Error):
+                call([PHOTO], errors="ignore")
+        classes = self.model.classify([PHOTO, b"text"], top=2, errors="nan")
+        self.assertEqual(classes[0], self.model.classify(PHOTO, top=2))
+        self.assertTrue(all(math.isnan(prediction.probability) for prediction in classes[1]))
+        self.assertEqual([(prediction.label, prediction.index) for prediction in classes[1]], [("", -1)] * 2)
+        maps = self.model.pca([b"text", PHOTO], errors="nan")
+        np.testing.assert_array_equal(maps[1], self.model.pca(PHOTO))
+        self.assertTrue(maps[0].shape == maps[1].shape and np.isnan(maps[0]).all())
+
+    def test_folders_and_patterns_are_those_of_the_program(self):
+        names = ["[1].png", "a.png", "b/c.png", "z.png"]
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            (folder / "b").mkdir()
+            for i, file in enumerate(names):
+                write_png(folder / file, decoded(PHOTO)[: 300 - 20 * i])
+            (folder / "notes.txt").write_text("no image")
+            paths = [str(folder / file) for file in names]
+            want = features_of_program("-m", CLASSIFIER, folder)
+            with self.assertWarnsRegex(UserWarning, "left out: 1 .txt"):
+                np.testing.assert_array_equal(self.model.embed(folder), want)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                self.assertEqual(vitrail.list_images(str(folder)), paths)
+                self.assertEqual(self.model.classify(folder), self.model.classify(paths))
+                np.testing.assert_array_equal(self.model.pca(folder), self.model.pca(paths))
+                self.assertEqual(len(self.model.run("classify", folder)), 4)
+            np.testing.assert_array_equal(self.model.embed(f"{folder}/*.png"), want[[0, 1, 3]])
+            np.testing.assert_array_equal(self.model.embed(folder / "**/*.png"), want)
+            self.assertEqual(vitrail.list_images(folder / "[a-b]*"), paths[1:3])  # a folder that matches is listed
+            np.testing.assert_array_equal(self.model.embed(paths[0]), want[0])  # a file that exists is no pattern
+            (folder / "b/c.png").unlink()
+            for nothing in (folder / "b", folder / "*.jpg"):
+                with self.assertRaisesRegex(vitrail.Error, "got none"):
+                    self.model.embed(nothing)
 
     def test_nul_ends_no_text(self):
         for call in (lambda: vitrail.load("a\0b"), lambda: self.model.run("classify\0", PHOTO)):
@@ -203,7 +269,8 @@ Image.fromarray(np.zeros((4000, 6000, 3), np.uint8)).save(file)
 model = vitrail.load(sys.argv[1])
 peaks = []
 for count in (8, 40):
-    model.embed([file] * count)
+    for method in (model.embed, model.classify, model.logits, model.pca):
+        method([file] * count)
     peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 print(peaks[1] - peaks[0])
 """
@@ -428,6 +495,12 @@ class OnlyDLPack:
 
     def __dlpack_device__(self):
         return self.array.__dlpack_device__()
+
+
+def write_png(path, pixels):
+    from PIL import Image
+
+    Image.fromarray(pixels).save(path)
 
 
 def decoded(path):
