@@ -20,6 +20,7 @@
 #include "tests/support/messages.h"
 #include "tests/support/paths.h"
 #include "vitrail/base/error.h"
+#include "vitrail/base/file_content_internal.h"
 #include "vitrail/base/file_guard.h"
 
 namespace vitrail {
@@ -129,24 +130,57 @@ TEST(FileGuard, AChangedFileIsAnErrorAndAReplacedOneIsNot) {
   EXPECT_THROW(check_mapped_files(), Error);
 }
 
+// Sets the time at which a file was modified: file systems may count time in steps that are longer than this test.
+void set_seconds(const fs::path& path, time_t seconds) {
+  const timespec time{.tv_sec = seconds, .tv_nsec = 0}, times[2] = {time, time};
+  ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
+}
+
 TEST(FileGuard, OtherContentOfTheSameSizeIsAChange) {
   const fs::path path = file_with("first");
   const MappedFile file(path);
   std::ofstream(path) << "other";
-  // File systems may count time in steps that are longer than this test.
-  const timespec times[2] = {{.tv_sec = 1, .tv_nsec = 0}, {.tv_sec = 1, .tv_nsec = 0}};
-  ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
+  set_seconds(path, 1);
   EXPECT_THROW(check_mapped_files(), Error);
+}
+
+TEST(FileGuard, ATouchedFileWhoseContentIsNotRememberedIsAChange) {
+  const fs::path path = file_with("first");
+  const MappedFileGroup group;
+  const MappedFileGroup::Scope opening(group);
+  const MappedFile file(path);
+  set_seconds(path, 1);
+  EXPECT_THROW(group.check(), Error) << "its content is not remembered";
+  EXPECT_THROW(remember_contents(), Error);
+  set_seconds(path, 2);
+  EXPECT_THROW(group.check(), Error);
+}
+
+TEST(FileGuard, ContentDecidesOnceItIsRemembered) {
+  const fs::path path = file_with("first");
+  const MappedFileGroup group;
+  const MappedFileGroup::Scope opening(group);
+  const MappedFile file(path);
+  remember_contents();
+  set_seconds(path, 2);
+  for (int i = 0; i < 2; ++i) EXPECT_NO_THROW(group.check());
+  std::ofstream(path) << "other";
+  set_seconds(path, 3);
+  for (int i = 0; i < 2; ++i) EXPECT_THROW(group.check(), Error);
+  std::ofstream(path) << "first";
+  set_seconds(path, 4);
+  EXPECT_NO_THROW(group.check()) << "its content is back";
+  std::ofstream(path, std::ios::app) << " and more";
+  EXPECT_THROW(group.check(), Error);
 }
 
 TEST(FileGuard, AnotherSizeWithTheSameTimeIsAChange) {
   const fs::path path = file_with("first");
-  const timespec times[2] = {{.tv_sec = 1, .tv_nsec = 0}, {.tv_sec = 1, .tv_nsec = 0}};
-  ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
+  set_seconds(path, 1);
   const MappedFile file(path);
   EXPECT_NO_THROW(check_mapped_files());
   std::ofstream(path, std::ios::app) << " and more";
-  ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
+  set_seconds(path, 1);
   EXPECT_THROW(check_mapped_files(), Error);
 }
 

@@ -65,6 +65,23 @@ TEST(ServeChangedFiles, AReplacedFileLeavesTheModelReady) {
   EXPECT_EQ(server.changed_models(), std::vector<std::string>{});
 }
 
+TEST(ServeChangedFiles, ATouchedFileIsServed) {
+  const Warnings warnings;
+  const serve::ServeOptions options = with_copied_models();
+  const TestServer server(options);
+  const fs::path weights = weights_of(options.models[0]);
+  const std::string png = png_of(noise_image(1));
+  fs::last_write_time(weights, fs::file_time_type::clock::now() + std::chrono::hours(1));
+  EXPECT_EQ(server.post("/v1/classify", png).status, 200);
+  EXPECT_EQ(server.get("/healthz").status, 200);
+  std::fstream file(weights, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(-1, std::ios::end);
+  file.put('\x77');
+  file.close();
+  EXPECT_EQ(server.post("/v1/classify", png).status, 503) << "another byte";
+  EXPECT_EQ(server.get("/healthz").status, 503);
+}
+
 TEST(ServeChangedFiles, OtherMappedFilesAreNoneOfAModel) {
   const TestServer server;
   const fs::path path = scratch_folder() / "file";

@@ -11,11 +11,16 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <map>
 #include <mutex>
+#include <optional>
 #include <set>
+#include <span>
 #include <utility>
 
+#include "vitrail/base/crc32c_internal.h"
 #include "vitrail/base/error.h"
+#include "vitrail/base/file_content_internal.h"
 #include "vitrail/base/file_guard.h"
 #include "vitrail/base/round_up_internal.h"
 
@@ -97,6 +102,38 @@ void* read_copy(int file, size_t size) {
 
 int64_t nanoseconds(const timespec& time) { return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec; }
 
+// What is remembered of a file, with the modification times at which its content was last seen to be the same and to be
+// another one.
+struct RememberedContent {
+  uint32_t digest = 0;
+  std::optional<int64_t> same = {}, other = {};
+};
+
+std::mutex remembered_mutex;
+
+std::map<const MappedFile*, RememberedContent>& remembered() {
+  static auto& map = *new std::map<const MappedFile*, RememberedContent>;
+  return map;
+}
+
+uint32_t digest_of(const MappedFile& file) {
+  const std::span<const std::byte> bytes = file.bytes();
+  const uint32_t digest = crc32c(bytes.data(), bytes.size());
+  file.release(bytes.data(), bytes.size());
+  return digest;
+}
+
+// Whether a file that was modified at this time is known to have the content that is remembered.
+bool has_same_content(const MappedFile& file, int64_t modified) {
+  const std::lock_guard lock(remembered_mutex);
+  const auto found = remembered().find(&file);
+  if (found == remembered().end()) return false;
+  RememberedContent& content = found->second;
+  if (content.same != modified && content.other != modified)
+    (digest_of(file) == content.digest ? content.same : content.other) = modified;
+  return content.same == modified;
+}
+
 }  // namespace
 
 void guard_mapped_files() {
@@ -145,6 +182,10 @@ MappedFile::~MappedFile() {
     const std::lock_guard lock(open_files_mutex);
     open_files().erase(this);
   }
+  {
+    const std::lock_guard lock(remembered_mutex);
+    remembered().erase(this);
+  }
   remove_from_slots(slot_);
   if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
   ::close(file_);
@@ -152,9 +193,10 @@ MappedFile::~MappedFile() {
 
 void MappedFile::check() const {
   struct stat status {};
-  const bool lost = slot_ >= 0 && slots[static_cast<size_t>(slot_)].lost;
-  const bool same = !lost && ::fstat(file_, &status) == 0 && static_cast<size_t>(status.st_size) == size_ &&
-                    nanoseconds(status.st_mtim) == modified_;
+  const auto lost = [this] { return slot_ >= 0 && slots[static_cast<size_t>(slot_)].lost; };
+  bool same = !lost() && ::fstat(file_, &status) == 0 && static_cast<size_t>(status.st_size) == size_;
+  if (const int64_t modified = nanoseconds(status.st_mtim); same && modified != modified_)
+    same = has_same_content(*this, modified) && !lost();
   if (!same) throw Error(path_.string(), "a file that stays the same while it is used", "one that has changed");
 }
 
@@ -174,6 +216,17 @@ void MappedFile::release(const std::byte* data, size_t size) const {
   const uintptr_t first = round_up(reinterpret_cast<uintptr_t>(data), page);
   const uintptr_t last = (reinterpret_cast<uintptr_t>(data) + size) / page * page;
   if (last > first) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+}
+
+void remember_contents() {
+  const std::lock_guard lock(open_files_mutex);
+  for (const MappedFile* file : open_files()) {
+    if (file->group() != current_group) continue;
+    const uint32_t digest = digest_of(*file);
+    file->check();
+    const std::lock_guard remembered_lock(remembered_mutex);
+    remembered()[file].digest = digest;
+  }
 }
 
 MappedFileGroup::MappedFileGroup() {

@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "vitrail/base/error.h"
+#include "vitrail/base/file_content_internal.h"
 
 namespace vitrail::serve {
 namespace {
@@ -20,6 +21,7 @@ ServedModel::ServedModel(const ModelSource& source, const ModelOptions& options)
   const MappedFileGroup::Scope opening(files_);
   loaded_ = tasks::open_model(source.path, {.model = options, .images_alone = name_});
   loaded_->warm_up();
+  remember_contents();
 }
 
 bool ServedModel::has_changed_files() const {

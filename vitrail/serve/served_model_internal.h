@@ -18,7 +18,7 @@ class ServedModel {
 
   const std::string& name() const { return name_; }
   uint64_t number() const { return number_; }  // no other model of this process has it
-  // Throws Error naming a file of the model that has changed since it was opened: results may be wrong.
+  // Throws Error naming a file of the model whose content has changed since it was opened: results may be wrong.
   void check_files() const { files_.check(); }
   bool has_changed_files() const;
   const tasks::LoadedModel& loaded() const { return *loaded_; }
