@@ -111,7 +111,7 @@ void check_batch_of_serve() {
   for (const int batch : {2, 4}) {
     const ServeProcess server(serve_small({"--batch", std::to_string(batch), "--delay", "2000"}));
     post_form(server);
-    EXPECT_EQ(metric(server, "vitrail_batch_images_count"), std::to_string(4 / batch));
+    EXPECT_EQ(metric(server, R"(vitrail_batch_images_count{model="small"})"), std::to_string(4 / batch));
   }
 }
 

@@ -77,7 +77,7 @@ TEST_F(ServeBatcher, ABatchHasAtMostSoManyImagesAndEachItsOwnResult) {
   {
     const Hold hold(batcher);
     for (int i = 0; i < 7; ++i) futures.push_back(add(batcher, static_cast<float>(i)));
-    EXPECT_EQ(batcher.waiting_images(), 7U);
+    EXPECT_EQ(batcher.waiting_images(), (std::map<std::string, size_t>{{"small", 7}}));
   }
   for (int i = 0; i < 7; ++i) {
     const BatchResult result = futures[static_cast<size_t>(i)].get();
@@ -89,7 +89,7 @@ TEST_F(ServeBatcher, ABatchHasAtMostSoManyImagesAndEachItsOwnResult) {
   }
   batcher.stop();
   EXPECT_EQ(sizes, (std::vector<size_t>{3, 3, 1}));
-  EXPECT_EQ(batcher.waiting_images(), 0U);
+  EXPECT_TRUE(batcher.waiting_images().empty());
 }
 
 TEST_F(ServeBatcher, OtherRequestsAreOtherBatchesAndThoseWithoutClientsAreLeftOut) {
@@ -141,7 +141,7 @@ TEST_F(ServeBatcher, ATaskWaitsWhileMemoryIsFull) {
     batcher.run([] {});
     added = std::async(std::launch::async, [&] { batcher.run([&] { ran = true; }, {.bytes = 1}); });
     EXPECT_EQ(added.wait_for(100ms), std::future_status::timeout);
-    EXPECT_EQ(batcher.waiting_images(), 0U) << "tasks are no images";
+    EXPECT_TRUE(batcher.waiting_images().empty()) << "tasks are no images";
   }
   added.get();
   testing::wait_until([&] { return ran.load(); });
@@ -188,7 +188,7 @@ TEST_F(ServeBatcher, ALongTaskLetsShortOnesAndABatchIn) {
   EXPECT_EQ(image.wait_for(0s), std::future_status::ready);
   const std::future<BatchResult> dropped = add(batcher, 2);
   std::thread stop([&] { batcher.stop(); });
-  testing::wait_until([&] { return batcher.waiting_images() == 0; });
+  testing::wait_until([&] { return batcher.waiting_images().empty(); });
   stopped.set_value();
   EXPECT_FALSE(after_stop.get_future().get());
   stop.join();

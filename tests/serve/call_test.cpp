@@ -202,24 +202,31 @@ TEST_F(ServeCall, ItsLineHasTheFieldsInTheirOrder) {
 }
 
 TEST_F(ServeCall, ItsModelCountsIt) {
-  const auto stage = [&](const std::string& model, const char* name) {
-    return statistics.json(model, "1")["inference_stats"][name];
+  models.load_all();
+  const auto stage = [&](const char* name) { return statistics.json("small", "1")["inference_stats"][name]; };
+  const auto request = [&](const std::string& method) {
+    return call("classify", {.method = method, .target = "/", .headers = {}, .body = {}});
   };
   for (const int status : {200, 399, 400, 500}) {
-    const CallPointer counted = call("classify");
-    counted->set_model("m");
+    const CallPointer counted = request("POST");
+    counted->find_model("small");
     counted->add_times(1, 2, 4);
     counted->set_output_seconds(8);
     counted->respond(HttpResponse{.status = status});
   }
-  EXPECT_EQ(stage("m", "success")["count"], 2);
-  EXPECT_EQ(stage("m", "fail")["count"], 2);
-  EXPECT_EQ(stage("m", "compute_input")["ns"], 2'000'000'000);
-  EXPECT_EQ(stage("m", "queue")["ns"], 4'000'000'000);
-  EXPECT_EQ(stage("m", "compute_infer")["ns"], 8'000'000'000);
-  EXPECT_EQ(stage("m", "compute_output")["ns"], 16'000'000'000);
-  call("classify")->respond(HttpResponse{.status = 200});
-  EXPECT_EQ(stage("m", "success")["count"], 2) << "a request without a model";
+  EXPECT_EQ(stage("success")["count"], 2);
+  EXPECT_EQ(stage("fail")["count"], 2);
+  EXPECT_EQ(stage("compute_input")["ns"], 2'000'000'000);
+  EXPECT_EQ(stage("queue")["ns"], 4'000'000'000);
+  EXPECT_EQ(stage("compute_infer")["ns"], 8'000'000'000);
+  EXPECT_EQ(stage("compute_output")["ns"], 16'000'000'000);
+  request("POST")->respond(HttpResponse{.status = 200});
+  EXPECT_EQ(stage("success")["count"], 2) << "a request without a model";
+  const CallPointer metadata = request("GET");
+  metadata->find_model("small");
+  metadata->respond(HttpResponse{.status = 200});
+  EXPECT_EQ(stage("success")["count"], 2) << "no inference";
+  EXPECT_EQ(metric(R"(vitrail_requests_total{route="classify",status="200",model="small"})"), 2);
 }
 
 TEST_F(ServeCall, DecompressedBytesAreFreeAfterTheResponse) {
@@ -291,8 +298,9 @@ TEST_F(ServeCall, OthersRunDuringALongTextTaskWhichEndsWithItsClient) {
     ask();
     batcher.run([&] { responses->departed = true; });
     begin.set_value();
-    testing::wait_until(
-        [&, name = route] { return metric("vitrail_departed_requests_total{route=\"" + name + "\"}") == 1; });
+    testing::wait_until([&, name = route] {
+      return metric("vitrail_departed_requests_total{route=\"" + name + "\",model=\"clip\"}") == 1;
+    });
     EXPECT_TRUE(warnings.messages.empty()) << route << ": " << warnings.messages.at(0);
   }
 }

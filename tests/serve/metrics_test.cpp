@@ -31,34 +31,39 @@ TEST(Metrics, EachCountIsUnderItsNameAndLabels) {
   metrics.count_request("classify", 400, 0.125);
   metrics.count_request("embed", 200, 4);
   metrics.count_departed("embed");
-  for (int i = 0; i < 3; ++i) metrics.count_image(true);
-  metrics.count_image(false);
-  for (int i = 0; i < 2; ++i) metrics.count_embedding(true);
-  for (int i = 0; i < 5; ++i) metrics.count_embedding(false);
-  metrics.add_decode(0.5);
-  metrics.add_queue(0.25);
-  metrics.add_batch(3, 2);
-  metrics.add_batch(8, 4);
+  metrics.count_departed("embed", "a");
+  metrics.add_batch("b", 4, 1);
+  for (int i = 0; i < 3; ++i) metrics.count_image("a", true);
+  metrics.count_image("a", false);
+  for (int i = 0; i < 2; ++i) metrics.count_embedding("a", true);
+  for (int i = 0; i < 5; ++i) metrics.count_embedding("a", false);
+  metrics.add_decode("a", 0.5);
+  metrics.add_queue("a", 0.25);
+  metrics.add_batch("a", 3, 2);
+  metrics.add_batch("a", 8, 4);
   const std::string text = metrics.text({{"vitrail_ready", "Whether.", 1}});
   for (const char* line : {"vitrail_requests_total{route=\"classify\",status=\"200\"} 2",
                            "# TYPE vitrail_requests_total counter",
                            "vitrail_requests_total{route=\"classify\",status=\"400\"} 1",
                            "vitrail_requests_total{route=\"embed\",status=\"200\"} 1",
                            "vitrail_departed_requests_total{route=\"embed\"} 1",
-                           "vitrail_images_total{result=\"success\"} 3",
-                           "vitrail_images_total{result=\"error\"} 1",
-                           "vitrail_embedding_cache_total{result=\"hit\"} 2",
-                           "vitrail_embedding_cache_total{result=\"miss\"} 5",
+                           "vitrail_departed_requests_total{route=\"embed\",model=\"a\"} 1",
+                           "vitrail_images_total{result=\"success\",model=\"a\"} 3",
+                           "vitrail_images_total{result=\"error\",model=\"a\"} 1",
+                           "vitrail_embedding_cache_total{result=\"hit\",model=\"a\"} 2",
+                           "vitrail_embedding_cache_total{result=\"miss\",model=\"a\"} 5",
                            "vitrail_request_duration_seconds_sum{route=\"classify\"} 0.875",
                            "vitrail_request_duration_seconds_count{route=\"classify\"} 3",
                            "vitrail_request_duration_seconds_sum{route=\"embed\"} 4",
-                           "vitrail_decode_duration_seconds_sum 0.5",
-                           "vitrail_queue_duration_seconds_sum 0.25",
-                           "vitrail_model_duration_seconds_sum 6",
-                           "vitrail_batch_images_sum 11",
-                           "vitrail_batch_images_count 2",
-                           "vitrail_batch_images_bucket{le=\"4\"} 1",
-                           "vitrail_batch_images_bucket{le=\"8\"} 2",
+                           "vitrail_decode_duration_seconds_sum{model=\"a\"} 0.5",
+                           "vitrail_queue_duration_seconds_sum{model=\"a\"} 0.25",
+                           "vitrail_model_duration_seconds_sum{model=\"a\"} 6",
+                           "vitrail_batch_images_sum{model=\"a\"} 11",
+                           "vitrail_batch_images_count{model=\"a\"} 2",
+                           "vitrail_batch_images_count{model=\"b\"} 1",
+                           "vitrail_images_total{result=\"success\",model=\"b\"} 0",
+                           "vitrail_batch_images_bucket{model=\"a\",le=\"4\"} 1",
+                           "vitrail_batch_images_bucket{model=\"a\",le=\"8\"} 2",
                            "# TYPE vitrail_ready gauge",
                            "vitrail_ready 1"}) {
     EXPECT_TRUE(contains("\n" + text, str("\n", line, "\n"))) << line;
@@ -111,32 +116,37 @@ TEST(ModelStatistics, EachStageHasItsDurationAndModelsAreApart) {
 
 // Each metric has its help, its type and then its lines, in this order.
 TEST(Metrics, TheWholeTextWithoutRequests) {
-  const std::vector<std::string> seconds{"0.001", "0.0025", "0.005", "0.01", "0.025", "0.05", "0.1", "0.25",
-                                         "0.5",   "1",      "2.5",   "5",    "10",    "30",   "+Inf"};
-  const std::vector<std::string> batches{"1", "2", "4", "8", "16", "32", "64", "128", "256", "+Inf"};
   std::string want;
   const auto begin = [&](const std::string& name, const std::string& type, const std::string& help) {
     want += "# HELP vitrail_" + name + " " + help + "\n# TYPE vitrail_" + name + " " + type + "\n";
   };
-  const auto histogram = [&](const std::string& name, const std::vector<std::string>& bounds, const std::string& help) {
-    begin(name, "histogram", help);
-    for (const std::string& bound : bounds) want += "vitrail_" + name + "_bucket{le=\"" + bound + "\"} 0\n";
-    want += "vitrail_" + name + "_sum 0\nvitrail_" + name + "_count 0\n";
-  };
   begin("requests_total", "counter", "Responses by route, status and model.");
   begin("departed_requests_total", "counter", "Requests whose client left before the response.");
   begin("images_total", "counter", "Images by result.");
-  want += "vitrail_images_total{result=\"success\"} 0\nvitrail_images_total{result=\"error\"} 0\n";
   begin("embedding_cache_total", "counter", "Image embeddings for /v1/segment that were known or computed.");
-  want += "vitrail_embedding_cache_total{result=\"hit\"} 0\nvitrail_embedding_cache_total{result=\"miss\"} 0\n";
   begin("request_duration_seconds", "histogram", "From the arrival of a request to its response.");
-  histogram("decode_duration_seconds", seconds, "Decoding and preprocessing of an image.");
-  histogram("queue_duration_seconds", seconds, "Wait of an image for its batch.");
-  histogram("model_duration_seconds", seconds, "Forward pass of a batch.");
-  histogram("batch_images", batches, "Images of a batch.");
+  begin("decode_duration_seconds", "histogram", "Decoding and preprocessing of an image.");
+  begin("queue_duration_seconds", "histogram", "Wait of an image for its batch.");
+  begin("model_duration_seconds", "histogram", "Forward pass of a batch.");
+  begin("batch_images", "histogram", "Images of a batch.");
   EXPECT_EQ(Metrics().text({}), want);
   EXPECT_EQ(Metrics().text({{"g", "Help of g.", 0.5}, {"h", "Help of h.", 3}}),
             want + "# HELP g Help of g.\n# TYPE g gauge\ng 0.5\n# HELP h Help of h.\n# TYPE h gauge\nh 3\n");
+  EXPECT_EQ(Metrics().text({{"g", "Help.", 1, "model=\"a\""}, {"g", "Help.", 2, "model=\"b\""}}),
+            want + "# HELP g Help.\n# TYPE g gauge\ng{model=\"a\"} 1\ng{model=\"b\"} 2\n");
+}
+
+TEST(Metrics, DurationsAndBatchesHaveTheirBounds) {
+  Metrics metrics;
+  metrics.add_batch("a", 1, 0.5);
+  const std::string text = metrics.text({});
+  const auto expect_bounds = [&](const std::string& name, const std::vector<std::string>& bounds) {
+    for (const std::string& bound : bounds)
+      EXPECT_TRUE(contains(text, name + "_bucket{model=\"a\",le=\"" + bound + "\"} ")) << bound;
+  };
+  expect_bounds("vitrail_model_duration_seconds", {"0.001", "0.0025", "0.005", "0.01", "0.025", "0.05", "0.1", "0.25",
+                                                   "0.5", "1", "2.5", "5", "10", "30", "+Inf"});
+  expect_bounds("vitrail_batch_images", {"1", "2", "4", "8", "16", "32", "64", "128", "256", "+Inf"});
 }
 
 TEST(Metrics, RequestsOfAModelAreApart) {

@@ -64,7 +64,10 @@ class TestServer : public serve::Server {
   HttpReply get(const std::string& target) const { return http(port(), "GET", target); }
   // The sum over the models of a line of the metrics; 0 without it.
   double metric(const std::string& name) const {
-    const std::string text = "\n" + std::regex_replace(get("/metrics").body, std::regex(",model=\"[^\"]*\""), "");
+    std::string text = "\n" + get("/metrics").body;
+    for (const auto& [label, replacement] :
+         {std::pair{",model=\"[^\"]*\"", ""}, {"\\{model=\"[^\"]*\"\\}", ""}, {"\\{model=\"[^\"]*\",", "{"}})
+      text = std::regex_replace(text, std::regex(label), replacement);
     double sum = 0;
     for (size_t at = 0; (at = text.find("\n" + name + " ", at)) != text.npos; ++at)
       sum += std::stod(text.substr(at + name.size() + 2));

@@ -2,7 +2,6 @@
 #include "vitrail/serve/batcher_internal.h"
 
 #include <algorithm>
-#include <map>
 
 #include "vitrail/base/callbacks.h"
 #include "vitrail/serve/http_error.h"
@@ -59,9 +58,11 @@ bool Batcher::run_waiting() {
   return !stopped_;
 }
 
-size_t Batcher::waiting_images() const {
+std::map<std::string, size_t> Batcher::waiting_images() const {
   const std::lock_guard lock(mutex_);
-  return items_.size();
+  std::map<std::string, size_t> counts;
+  for (const BatchItem& item : items_) ++counts[item.model->name()];
+  return counts;
 }
 
 void Batcher::stop() {

@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -62,8 +63,8 @@ class Batcher {
   void run(std::function<void()> task, TaskOptions options = {});
   // For a long task, from time to time: runs a batch and a short task of those that wait.  Returns false after stop().
   bool run_waiting();
-  void stop();  // drops what waits
-  size_t waiting_images() const;
+  void stop();                                           // drops what waits
+  std::map<std::string, size_t> waiting_images() const;  // by model, without those that have none
 
  private:
   struct Task {

@@ -59,6 +59,12 @@ void Call::decompress() {
   if (decompress_body(request_, engine_.options.limits)) reserve(request_.body.size());
 }
 
+ModelPointer Call::find_model(const std::optional<std::string>& name, const tasks::Task* task) {
+  ModelPointer model = engine_.models.find(name, task);
+  entry_.model = model->name();
+  return model;
+}
+
 void Call::reserve(size_t bytes) {
   inflated_bytes_ += bytes;
   if ((engine_.inflated_bytes += bytes) <= engine_.options.limits.buffered_bytes) return;
@@ -82,7 +88,7 @@ void Call::respond(HttpResponse response) {
   if (responded_.exchange(true)) return;
   engine_.inflated_bytes -= inflated_bytes_;  // before the client knows, which may send the next body at once
   if (departed()) {
-    if (!exchange_->timed_out()) engine_.metrics.count_departed(route_);  // else the 504 is counted
+    if (!exchange_->timed_out()) engine_.metrics.count_departed(route_, entry_.model);  // else 504 is counted
     return;
   }
   const double seconds = std::chrono::duration<double>(Clock::now() - begin_).count();
@@ -90,7 +96,9 @@ void Call::respond(HttpResponse response) {
     const std::lock_guard lock(times_mutex_);
     times_.total = seconds;
     entry_.times = times_;
-    if (!entry_.model.empty()) engine_.statistics.add_request(entry_.model, response.status < 400, times_);
+    // Triton counts inferences, which are POST requests.
+    if (!entry_.model.empty() && entry_.method == "POST")
+      engine_.statistics.add_request(entry_.model, response.status < 400, times_);
     response.headers.emplace_back(
         "Server-Timing", "decode;dur=" + milliseconds(times_.decode) + ", queue;dur=" + milliseconds(times_.queue) +
                              ", model;dur=" + milliseconds(times_.model) + ", total;dur=" + milliseconds(seconds));

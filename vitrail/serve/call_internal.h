@@ -68,7 +68,9 @@ class Call {
   bool departed() const { return exchange_->departed(); }
   uint64_t client() const { return exchange_->client(); }
   // The model that the option `model` names, by default the first one that fits the task.
-  ModelPointer take_model(const tasks::Task& task) { return engine_.models.find(options_.text("model"), &task); }
+  ModelPointer take_model(const tasks::Task& task) { return find_model(options_.text("model"), &task); }
+  // Calls ModelRegistry::find().  The statistics, the metrics and the log have the request under this model.
+  ModelPointer find_model(const std::optional<std::string>& name, const tasks::Task* task = nullptr);
 
   void respond(HttpResponse response);
   void respond(const nlohmann::ordered_json& value) { respond(json_response(value)); }
@@ -87,9 +89,8 @@ class Call {
   // For a long task of the batcher, from time to time: runs what waits.  Throws Departed.
   void let_others_run() const;
 
-  void set_model(const std::string& name) { entry_.model = name; }  // its statistics count the request
-  void add_times(double decode, double queue, double model);        // the times of an image; the largest are reported
-  void set_output_seconds(double seconds);                          // the time for the response
+  void add_times(double decode, double queue, double model);  // the times of an image; the largest are reported
+  void set_output_seconds(double seconds);                    // the time for the response
 
  private:
   void reserve(size_t bytes);  // until the response; throws HttpError 429

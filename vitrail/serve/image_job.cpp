@@ -53,6 +53,8 @@ class RunningJob : public std::enable_shared_from_this<RunningJob> {
         {.run = run, .client = call_->client(), .is_heavy = takes_long_to_decode(images_[i].bytes)});
   }
 
+  const std::string& model_name() const { return job_.model->name(); }
+
   template <class Action>
   void guard(size_t i, Action action) {
     try {
@@ -60,12 +62,12 @@ class RunningJob : public std::enable_shared_from_this<RunningJob> {
     } catch (const Departed&) {
       // nobody waits for the response
     } catch (const std::exception& error) {
-      fail_image(i, failure_of(error, job_.model->name()));
+      fail_image(i, failure_of(error, model_name()));
     }
   }
 
   void fail_image(size_t i, const Failure& failure) {
-    call_->engine().metrics.count_image(false);
+    call_->engine().metrics.count_image(model_name(), false);
     outcomes_[i].failure = failure;
     if (passes_.empty()) return next(i);
     finish_passes(passes_.size());
@@ -82,7 +84,7 @@ class RunningJob : public std::enable_shared_from_this<RunningJob> {
 
   void end_decoding(size_t i, Clock::time_point begin) {
     decode_seconds_[i] = seconds_since(begin);
-    call_->engine().metrics.add_decode(decode_seconds_[i]);
+    call_->engine().metrics.add_decode(model_name(), decode_seconds_[i]);
   }
 
   // An image with passes.
@@ -114,8 +116,8 @@ class RunningJob : public std::enable_shared_from_this<RunningJob> {
 
   void take_result(size_t i, size_t pass, BatchResult& result) {
     const bool succeeded = result.failure.error.empty();
-    if (succeeded) call_->engine().metrics.add_queue(result.queue_seconds);
-    call_->engine().metrics.count_image(succeeded);
+    if (succeeded) call_->engine().metrics.add_queue(model_name(), result.queue_seconds);
+    call_->engine().metrics.count_image(model_name(), succeeded);
     call_->add_times(decode_seconds_[i], result.queue_seconds, result.model_seconds);
     outcomes_[i].item.results[pass] = std::move(result.results);
     if (!succeeded) outcomes_[i].failure = std::move(result.failure);
@@ -153,11 +155,11 @@ class RunningJob : public std::enable_shared_from_this<RunningJob> {
     job_.request->compute(item, encoding_.get(), [this](int64_t, int64_t) { call_->let_others_run(); });
     require_unchanged_files(*job_.model);
     const double model_seconds = seconds_since(begin);
-    call_->engine().metrics.add_queue(queue_seconds);
-    call_->engine().metrics.add_batch(1, model_seconds);
-    call_->engine().statistics.add_batch(job_.model->name(), 1, model_seconds);
+    call_->engine().metrics.add_queue(model_name(), queue_seconds);
+    call_->engine().metrics.add_batch(model_name(), 1, model_seconds);
+    call_->engine().statistics.add_batch(model_name(), 1, model_seconds);
     call_->add_times(decode_seconds_[i], queue_seconds, model_seconds);
-    call_->engine().metrics.count_image(true);
+    call_->engine().metrics.count_image(model_name(), true);
     next(i);
   }
 
@@ -167,7 +169,7 @@ class RunningJob : public std::enable_shared_from_this<RunningJob> {
     const bool known = encoding_ != nullptr;
     if (!known) encoding_ = job_.model->loaded().encode(item.photo);
     if (!encoding_) return;
-    call_->engine().metrics.count_embedding(known);
+    call_->engine().metrics.count_embedding(model_name(), known);
     if (!known) recent.add(key_, encoding_);
     item.width = encoding_->width;
     item.height = encoding_->height;
@@ -218,7 +220,6 @@ class RunningJob : public std::enable_shared_from_this<RunningJob> {
 }  // namespace
 
 void start_images(const CallPointer& call, std::vector<EncodedImage> images, ImageJob job) {
-  call->set_model(job.model->name());
   job.decode.max_pixels = call->engine().options.limits.pixels;
   std::make_shared<RunningJob>(call, std::move(images), std::move(job))->start();
 }

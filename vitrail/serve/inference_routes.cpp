@@ -18,11 +18,11 @@ using nlohmann::ordered_json;
 constexpr const char* kVersion = "1";  // the version of every model
 
 // The model of /v2/models/NAME[/versions/VERSION]/….
-ModelPointer model_of(const Call& call) {
+ModelPointer model_of(Call& call) {
   const std::vector<std::string>& path = call.target().path;
   if (path.size() > 4 && path[3] == "versions" && path[4] != kVersion)
     throw HttpError(404, "version: expected 1, got '" + path[4] + "'");
-  return call.engine().models.find(path[2]);
+  return call.find_model(path[2]);
 }
 
 // The outputs of a request: those that it names, or all.

@@ -19,22 +19,25 @@ std::string number(double value) {
   return {text, end};
 }
 
-// `,model="…"`, with what the format escapes; empty without a model.
-std::string model_label(const std::string& model) {
-  if (model.empty()) return "";
-  std::string text = ",model=\"";
-  for (const char c : model) {
-    if (c == '\\' || c == '"') text += '\\';
-    text += c == '\n' ? "\\n" : std::string(1, c);
-  }
-  return text + "\"";
-}
-
-void begin(const char* name, const char* type, const char* help, std::string& text) {
+void begin(const std::string& name, const char* type, const std::string& help, std::string& text) {
   text += str("# HELP ", name, " ", help, "\n# TYPE ", name, " ", type, "\n");
 }
 
 }  // namespace
+
+std::string metric_labels(std::initializer_list<std::pair<const char*, std::string_view>> labels) {
+  std::string text;
+  for (const auto& [name, value] : labels) {
+    if (value.empty()) continue;
+    text += str(text.empty() ? "" : ",", name, "=\"");
+    for (const char c : value) {
+      if (c == '\\' || c == '"') text += '\\';
+      text += c == '\n' ? "\\n" : std::string(1, c);
+    }
+    text += '"';
+  }
+  return text;
+}
 
 void Histogram::add(double value) {
   const auto bound = std::ranges::lower_bound(bounds_, value);
@@ -53,7 +56,7 @@ void Histogram::write(const std::string& name, const std::string& labels, std::s
   text += name + "_sum" + alone + " " + number(sum_) + "\n" + str(name, "_count", alone, " ", count, "\n");
 }
 
-Metrics::Metrics() : decode_(kSeconds), queue_(kSeconds), model_(kSeconds), batch_(kBatches) {}
+Metrics::OfModel::OfModel() : decode(kSeconds), queue(kSeconds), pass(kSeconds), batch(kBatches) {}
 
 void Metrics::count_request(const std::string& route, int status, double seconds, const std::string& model) {
   const std::lock_guard lock(mutex_);
@@ -61,35 +64,52 @@ void Metrics::count_request(const std::string& route, int status, double seconds
   seconds_.try_emplace({route, model}, kSeconds).first->second.add(seconds);
 }
 
-void Metrics::count_departed(const std::string& route) {
+void Metrics::count_departed(const std::string& route, const std::string& model) {
   const std::lock_guard lock(mutex_);
-  ++departed_[route];
+  ++departed_[{route, model}];
 }
 
-void Metrics::count_image(bool succeeded) {
+void Metrics::count_image(const std::string& model, bool succeeded) {
   const std::lock_guard lock(mutex_);
-  ++(succeeded ? images_ : failed_images_);
+  OfModel& counts = models_[model];
+  ++(succeeded ? counts.images : counts.failed_images);
 }
 
-void Metrics::count_embedding(bool known) {
+void Metrics::count_embedding(const std::string& model, bool known) {
   const std::lock_guard lock(mutex_);
-  ++(known ? known_embeddings_ : new_embeddings_);
+  OfModel& counts = models_[model];
+  ++(known ? counts.known_embeddings : counts.new_embeddings);
 }
 
-void Metrics::add_decode(double seconds) {
+void Metrics::add_decode(const std::string& model, double seconds) {
   const std::lock_guard lock(mutex_);
-  decode_.add(seconds);
+  models_[model].decode.add(seconds);
 }
 
-void Metrics::add_queue(double seconds) {
+void Metrics::add_queue(const std::string& model, double seconds) {
   const std::lock_guard lock(mutex_);
-  queue_.add(seconds);
+  models_[model].queue.add(seconds);
 }
 
-void Metrics::add_batch(size_t images, double model_seconds) {
+void Metrics::add_batch(const std::string& model, size_t images, double model_seconds) {
   const std::lock_guard lock(mutex_);
-  batch_.add(static_cast<double>(images));
-  model_.add(model_seconds);
+  models_[model].batch.add(static_cast<double>(images));
+  models_[model].pass.add(model_seconds);
+}
+
+void Metrics::write(const std::string& name, const char* help, Histogram OfModel::*histogram, std::string& text) const {
+  begin(name, "histogram", help, text);
+  for (const auto& [model, values] : models_) (values.*histogram).write(name, metric_labels({{"model", model}}), text);
+}
+
+void Metrics::write(const std::string& name, const char* help,
+                    std::initializer_list<std::pair<const char*, uint64_t OfModel::*>> results,
+                    std::string& text) const {
+  begin(name, "counter", help, text);
+  for (const auto& [model, values] : models_) {
+    for (const auto& [result, count] : results)
+      text += str(name, "{", metric_labels({{"result", result}, {"model", model}}), "} ", values.*count, "\n");
+  }
 }
 
 std::string Metrics::text(const std::vector<Gauge>& gauges) const {
@@ -98,34 +118,31 @@ std::string Metrics::text(const std::vector<Gauge>& gauges) const {
   begin("vitrail_requests_total", "counter", "Responses by route, status and model.", text);
   for (const auto& [key, count] : requests_) {
     const auto& [route, status, model] = key;
-    text += str("vitrail_requests_total{route=\"", route, "\",status=\"", status, "\"", model_label(model), "} ", count,
-                "\n");
+    const std::string labels = metric_labels({{"route", route}, {"status", std::to_string(status)}, {"model", model}});
+    text += str("vitrail_requests_total{", labels, "} ", count, "\n");
   }
   begin("vitrail_departed_requests_total", "counter", "Requests whose client left before the response.", text);
-  for (const auto& [route, count] : departed_)
-    text += str("vitrail_departed_requests_total{route=\"", route, "\"} ", count, "\n");
-  begin("vitrail_images_total", "counter", "Images by result.", text);
-  text += str("vitrail_images_total{result=\"success\"} ", images_, "\nvitrail_images_total{result=\"error\"} ",
-              failed_images_, "\n");
-  begin("vitrail_embedding_cache_total", "counter", "Image embeddings for /v1/segment that were known or computed.",
-        text);
-  text += str("vitrail_embedding_cache_total{result=\"hit\"} ", known_embeddings_,
-              "\nvitrail_embedding_cache_total{result=\"miss\"} ", new_embeddings_, "\n");
+  for (const auto& [key, count] : departed_) {
+    const std::string labels = metric_labels({{"route", key.first}, {"model", key.second}});
+    text += str("vitrail_departed_requests_total{", labels, "} ", count, "\n");
+  }
+  write("vitrail_images_total", "Images by result.",
+        {{"success", &OfModel::images}, {"error", &OfModel::failed_images}}, text);
+  write("vitrail_embedding_cache_total", "Image embeddings for /v1/segment that were known or computed.",
+        {{"hit", &OfModel::known_embeddings}, {"miss", &OfModel::new_embeddings}}, text);
   begin("vitrail_request_duration_seconds", "histogram", "From the arrival of a request to its response.", text);
   for (const auto& [key, histogram] : seconds_) {
-    const std::string labels = "route=\"" + key.first + "\"" + model_label(key.second);
-    histogram.write("vitrail_request_duration_seconds", labels, text);
+    histogram.write("vitrail_request_duration_seconds", metric_labels({{"route", key.first}, {"model", key.second}}),
+                    text);
   }
-  begin("vitrail_decode_duration_seconds", "histogram", "Decoding and preprocessing of an image.", text);
-  decode_.write("vitrail_decode_duration_seconds", "", text);
-  begin("vitrail_queue_duration_seconds", "histogram", "Wait of an image for its batch.", text);
-  queue_.write("vitrail_queue_duration_seconds", "", text);
-  begin("vitrail_model_duration_seconds", "histogram", "Forward pass of a batch.", text);
-  model_.write("vitrail_model_duration_seconds", "", text);
-  begin("vitrail_batch_images", "histogram", "Images of a batch.", text);
-  batch_.write("vitrail_batch_images", "", text);
+  write("vitrail_decode_duration_seconds", "Decoding and preprocessing of an image.", &OfModel::decode, text);
+  write("vitrail_queue_duration_seconds", "Wait of an image for its batch.", &OfModel::queue, text);
+  write("vitrail_model_duration_seconds", "Forward pass of a batch.", &OfModel::pass, text);
+  write("vitrail_batch_images", "Images of a batch.", &OfModel::batch, text);
+  std::string last;
   for (const Gauge& gauge : gauges) {
-    begin(gauge.name.c_str(), gauge.type, gauge.help.c_str(), text);
+    if (gauge.name != last) begin(gauge.name, gauge.type, gauge.help, text);
+    last = gauge.name;
     text += gauge.name + (gauge.labels.empty() ? "" : "{" + gauge.labels + "}") + " " + number(gauge.value) + "\n";
   }
   return text;

@@ -2,14 +2,19 @@
 #pragma once
 // Counters and histograms, written in the text format of Prometheus (version 0.0.4).
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 namespace vitrail::serve {
+
+// `route="classify",model="clip"`: labels as the format escapes them, without those whose value is empty.
+std::string metric_labels(std::initializer_list<std::pair<const char*, std::string_view>> labels);
 
 class Histogram {
  public:
@@ -28,18 +33,16 @@ class Histogram {
 // Thread-safe.
 class Metrics {
  public:
-  Metrics();
-
   // model: empty for a request without one.
   void count_request(const std::string& route, int status, double seconds, const std::string& model = "");
-  void count_departed(const std::string& route);
-  void count_image(bool succeeded);
-  void count_embedding(bool known);  // known: it was kept
-  void add_decode(double seconds);
-  void add_queue(double seconds);
-  void add_batch(size_t images, double model_seconds);
+  void count_departed(const std::string& route, const std::string& model = "");
+  void count_image(const std::string& model, bool succeeded);
+  void count_embedding(const std::string& model, bool known);  // known: it was kept
+  void add_decode(const std::string& model, double seconds);
+  void add_queue(const std::string& model, double seconds);
+  void add_batch(const std::string& model, size_t images, double model_seconds);
 
-  // What the server knows.
+  // What the server knows.  Those of one name follow one another.
   struct Gauge {
     std::string name, help;
     double value;
@@ -49,12 +52,20 @@ class Metrics {
   std::string text(const std::vector<Gauge>& gauges) const;
 
  private:
+  struct OfModel {
+    OfModel();
+    uint64_t images = 0, failed_images = 0, known_embeddings = 0, new_embeddings = 0;
+    Histogram decode, queue, pass, batch;
+  };
+  void write(const std::string& name, const char* help, Histogram OfModel::*histogram, std::string& text) const;
+  void write(const std::string& name, const char* help,
+             std::initializer_list<std::pair<const char*, uint64_t OfModel::*>> results, std::string& text) const;
+
   mutable std::mutex mutex_;
   std::map<std::tuple<std::string, int, std::string>, uint64_t> requests_;  // by route, status and model
-  std::map<std::string, uint64_t> departed_;                                // by route
+  std::map<std::pair<std::string, std::string>, uint64_t> departed_;        // by route and model
   std::map<std::pair<std::string, std::string>, Histogram> seconds_;        // by route and model
-  uint64_t images_ = 0, failed_images_ = 0, known_embeddings_ = 0, new_embeddings_ = 0;
-  Histogram decode_, queue_, model_, batch_;
+  std::map<std::string, OfModel> models_;
 };
 
 }  // namespace vitrail::serve

@@ -74,7 +74,7 @@ class Server::Implementation : public HttpHandler {
                   .delay_ms = options_.delay_ms,
                   .on_batch =
                       [this](const std::string& model, size_t images, double seconds) {
-                        metrics_.add_batch(images, seconds);
+                        metrics_.add_batch(model, images, seconds);
                         statistics_.add_batch(model, images, seconds);
                       }}),
         engine_{.options = options_,
@@ -202,14 +202,20 @@ class Server::Implementation : public HttpHandler {
   }
 
   std::string exposition() const {
-    std::vector<Metrics::Gauge> gauges = process_gauges();
-    gauges.insert(
-        gauges.begin(),
-        {{"vitrail_build_info", "The version.", 1, "version=\"" VITRAIL_VERSION "\""},
-         {"vitrail_ready", "Whether requests are accepted.", fault().empty() ? 1.0 : 0.0},
-         {"vitrail_waiting_images", "Images that wait for a batch.", static_cast<double>(batcher_.waiting_images())},
-         {"vitrail_embedding_cache_bytes", "Kept image embeddings.", static_cast<double>(embeddings_.bytes())},
-         {"vitrail_connections", "Open connections.", static_cast<double>(transport_->connections())}});
+    std::vector<Metrics::Gauge> gauges{
+        {"vitrail_build_info", "The version.", 1, metric_labels({{"version", VITRAIL_VERSION}})},
+        {"vitrail_ready", "Whether requests are accepted.", fault().empty() ? 1.0 : 0.0},
+        {"vitrail_embedding_cache_bytes", "Kept image embeddings.", static_cast<double>(embeddings_.bytes())},
+        {"vitrail_connections", "Open connections.", static_cast<double>(transport_->connections())}};
+    const std::map<std::string, size_t> waiting = batcher_.waiting_images();
+    for (const auto& [model, unused] : models_.list()) {
+      const auto found = waiting.find(model);
+      gauges.push_back({"vitrail_waiting_images", "Images that wait for a batch.",
+                        found == waiting.end() ? 0.0 : static_cast<double>(found->second),
+                        metric_labels({{"model", model}})});
+    }
+    const std::vector<Metrics::Gauge> process = process_gauges();
+    gauges.insert(gauges.end(), process.begin(), process.end());
     return metrics_.text(gauges);
   }
 

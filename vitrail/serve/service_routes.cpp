@@ -37,8 +37,6 @@ void models_route(const CallPointer& call) {
 }
 
 // /v1/models/NAME
-void model_route(const CallPointer& call) {
-  call->respond(model_json(*call->engine().models.find(call->target().path[2])));
-}
+void model_route(const CallPointer& call) { call->respond(model_json(*call->find_model(call->target().path[2]))); }
 
 }  // namespace vitrail::serve
