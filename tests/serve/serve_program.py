@@ -7,10 +7,11 @@ import subprocess
 
 
 class Server:
-    """`vitrail serve` on a free port, or on a Unix socket if the arguments name one."""
+    """`vitrail serve` on a free port, or where the arguments say."""
 
     def __init__(self, program, *arguments):
-        command = [program, "serve", "--port", "0", *arguments]
+        port = [] if "--port" in arguments else ["--port", "0"]
+        command = [program, "serve", *port, *arguments]
         self.process = subprocess.Popen([str(part) for part in command], stderr=subprocess.PIPE, text=True)
         line = next((line for line in self.process.stderr if "serving on" in line), None)
         if line is None:
