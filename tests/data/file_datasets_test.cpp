@@ -47,15 +47,13 @@ TEST(CsvDataset, ABadRowIsAnErrorThatNamesItsLine) {
 TEST(CsvDataset, NumbersAreLabelsOfAModelWhoseLabelsAreNumbers) {
   const fs::path csv = testing::scratch_folder() / "l.csv";
   const DatasetOptions model{.labels = {"1", "2", "10"}};
-  for (const char* header : {"", "file,label\n", "file,class_id\n"}) {
+  for (const char* header : {"", "file,label\n", "file,class_id\n", "file,class_index\n"}) {
     write_file(csv, str(header, "a.png,10\nb.png,01\nc.png,2.0\n"));
     const auto dataset = open_dataset(csv, model);
     EXPECT_EQ(dataset->label(0), 2) << header;
     EXPECT_EQ(dataset->label(1), 0) << header;
     EXPECT_EQ(dataset->label(2), 1) << header;
   }
-  write_file(csv, "file,class_index\na.png,2\n");
-  EXPECT_EQ(open_dataset(csv, model)->label(0), 2) << "said to be an index";
   write_file(csv, "a.png,10|1\n");
   EXPECT_EQ(open_dataset(csv, model)->labels(0), (std::vector<int64_t>{0, 2}));
   write_file(csv, "a.png,1\nb.png,3\n");
@@ -75,17 +73,6 @@ TEST(CsvDataset, AnImageInRowsOfDifferentClassesIsAWarning) {
   write_file(csv, "b.png,dog\na.png,cat\nb.png,cat\na.png,dog\n");
   open_dataset(csv, {});
   EXPECT_TRUE(warnings.any("2 images are in rows of different classes, such as a.png"));
-}
-
-// A list of names is made for all below an index.
-TEST(CsvDataset, AHugeClassIndexIsAnError) {
-  const fs::path csv = testing::scratch_folder() / "l.csv";
-  for (const char* index : {"99999999999", "1000000"}) {
-    write_file(csv, str("file,class_index\na.png,0\nb.png,", index, "\n"));
-    EXPECT_TRUE(contains(error_of([&] { open_dataset(csv, {}); }), "l.csv:3: expected a class index below 1000000"));
-  }
-  write_file(csv, "file,class_index\na.png,0\nb.png,999999\n");
-  EXPECT_EQ(open_dataset(csv, {})->label(1), 999999);
 }
 
 TEST(CsvDataset, ANulIsAnError) {

@@ -80,7 +80,7 @@ TEST_F(Lists, ColumnsAreFoundByTheirNames) {
     EXPECT_EQ(open("n,file," + name + "\n0,a.png,x;y\n")->is_multi_label(), name.ends_with("s") && name != "Class")
         << name;
   }
-  EXPECT_EQ(open("file,class_index\na.png,7\n")->label(0), 7);
+  EXPECT_EQ(open("file,class_index\na.png,7\n", {.num_classes = 8})->label(0), 7);
   EXPECT_EQ(open("file,class_index,label\na.png,7,x\n")->class_names(), Names{"x"}) << "names precede indices";
   EXPECT_EQ(open("cat,image,id,dog,split\n0,a.png,17,1,train\n", {.split = "."})->class_names(), (Names{"cat", "dog"}));
 }
@@ -141,6 +141,32 @@ TEST_F(Lists, NumbersAreNamesOfClasses) {
   for (const char* other : {"1.5", "-1", "1e-3", "16 0", "\"3,0\""}) {
     EXPECT_TRUE(contains(refusal(str("a.png,1\nb.png,", other, "\n")), "l.csv:2: expected one class (several are "))
         << other;
+  }
+}
+
+// A model of 5004 classes would have 5002 without an image.
+TEST_F(Lists, IndicesNumberTheClassesFromZeroOrAreNames) {
+  for (const char* column : {"class_index", "class_id", "label"}) {
+    const auto ids = open(str("file,", column, "\na.png,5003\nb.png,1001\nc.png,5003.0\n"));
+    EXPECT_EQ(ids->class_names(), (Names{"1001", "5003"})) << column;
+    EXPECT_EQ(ids->label(0), 1);
+    EXPECT_EQ(ids->label(2), 1);
+    const auto from_one = open(str("file,", column, "\na.png,2\nb.png,1\nc.png,10\n"));
+    EXPECT_EQ(from_one->class_names(), (Names{"1", "2", "10"})) << column;
+  }
+  const std::string splits = "file,class_index,split\na.png,0,train\nb.png,2,train\nc.png,1,test\nd.png,,test\n";
+  EXPECT_EQ(open(splits, {.split = "train"})->label(1), 2) << "the test split has the class between";
+}
+
+// A model that was trained on ids has them as names.
+TEST_F(Lists, IndicesAreThoseOfAModelUnlessItsNamesAreNumbers) {
+  const std::string text = "file,class_index\na.png,2\nb.png,10\n";
+  EXPECT_EQ(open(text, {.num_classes = 11})->label(1), 10);
+  EXPECT_EQ(open(text, {.labels = {"1", "2", "10"}})->label(1), 2);
+  EXPECT_EQ(open("file,class_index\na.png,0\nb.png,2\n", {.labels = {"1", "2", "10"}})->label(1), 2) << "0 is no name";
+  for (const Names& labels : {Names{"a", "b", "10"}, Names{"1", "2", "3"}, Names{}}) {
+    EXPECT_TRUE(contains(refusal(text, {.labels = labels, .num_classes = 3}),
+                         "l.csv:3: expected a class index below the model's 3 classes, got 10"));
   }
 }
 

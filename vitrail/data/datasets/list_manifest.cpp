@@ -28,7 +28,6 @@ namespace {
 using Names = std::vector<std::string>;
 
 constexpr size_t kMaxCsvBytes = 1'000'000'000;  // some 15 million rows
-constexpr int64_t kMaxClasses = 1'000'000;      // a list of names is made, and a model's head, for all below an index
 constexpr char kIndicated = '\n';               // between the names of columns of 0 and 1, which may have a '|'
 
 struct ListRow {
@@ -142,19 +141,21 @@ class Labeller {
   Labeller(const std::string& where, const ListColumns& columns, bool has_comma_fields, const DatasetOptions& options)
       : where_(where), columns_(columns), has_comma_fields_(has_comma_fields), options_(options) {}
 
-  std::vector<Row> label(const std::vector<const ListRow*>& rows) {
+  // `list`: all rows, of which `rows` are those of a split.
+  std::vector<Row> label(const std::vector<const ListRow*>& rows, const std::vector<ListRow>& list) {
     separator_ = separator_of(rows);
+    are_indices_ = columns_.are_indices && has_indices(list);
     std::vector<Row> result;
     for (const ListRow* row : rows) {
       result.push_back({.path = row->file});
       for (const std::string& text : texts_of(*row)) {
         if (has_comma_fields_ && text.find(',') != text.npos && list_integer(text)) refuse(text, *row);
-        const int64_t label = columns_.are_indices ? index_in(text, *row) : position_of(text, *row);
-        result.back().labels.push_back(label);
+        if (text.empty()) throw Error(where_of(*row), "a label", "an empty field");
+        result.back().labels.push_back(columns_.are_indices ? number_of(text, *row) : position_of(text, *row));
       }
     }
     class_names = options_.labels;
-    if (!columns_.are_indices) match(result);
+    if (!are_indices_) match(result);
     for (Row& row : result) {
       std::ranges::sort(row.labels);
       row.labels.erase(std::unique(row.labels.begin(), row.labels.end()), row.labels.end());
@@ -192,9 +193,7 @@ class Labeller {
   }
 
   Names texts_of(const ListRow& row) const {
-    if (separator_ != '\0') return labels_in(row.label, separator_);
-    if (row.label.empty()) throw Error(where_of(row), "a label", "an empty field");
-    return {row.label};
+    return separator_ != '\0' ? labels_in(row.label, separator_) : Names{row.label};
   }
 
   // Between commas no spreadsheet writes 3.0 as 3,0.
@@ -205,15 +204,29 @@ class Labeller {
 
   std::string where_of(const ListRow& row) const { return str(where_, ":", row.line); }
 
-  int64_t index_in(const std::string& text, const ListRow& row) const {
-    const std::optional<int64_t> index = list_integer(text);
+  // Whether the numbers of a column of indices are those of a model's classes, or all from 0 on.  Others are names,
+  // such as ids, which a model that was trained on them has as its class names.
+  bool has_indices(const std::vector<ListRow>& list) const {
+    std::set<int64_t> numbers, names;
+    for (const ListRow& row : list) {
+      for (const std::string& text : texts_of(row)) {
+        if (const int64_t number = list_integer(text).value_or(-1); number >= 0) numbers.insert(number);
+      }
+    }
+    if (class_limit(options_) == INT64_MAX) return numbers.empty() || *numbers.rbegin() + 1 == std::ssize(numbers);
+    for (const std::string& label : options_.labels) names.insert(list_integer(label).value_or(-1));
+    return names.contains(-1) || !std::ranges::includes(names, numbers);
+  }
+
+  // A number in a column of indices: an index, or the position of a name.
+  int64_t number_of(const std::string& text, const ListRow& row) {
+    const std::optional<int64_t> number = list_integer(text);
     const int64_t limit = class_limit(options_);
-    if (!index) throw Error(where_of(row), "a class index", "'" + text + "'");
-    if (*index < 0) throw Error(where_of(row), "a class index of at least 0", text);
-    if (*index >= kMaxClasses)
-      throw Error(where_of(row), str("a class index below ", kMaxClasses), text + " (is it an id of the image?)");
-    if (*index >= limit) throw Error(where_of(row), str("a class index below the model's ", limit, " classes"), text);
-    return *index;
+    if (!number) throw Error(where_of(row), "a class index", "'" + text + "'");
+    if (*number < 0) throw Error(where_of(row), "a class index of at least 0", text);
+    if (!are_indices_) return position_of(std::to_string(*number), row);
+    if (*number >= limit) throw Error(where_of(row), str("a class index below the model's ", limit, " classes"), text);
+    return *number;
   }
 
   // Spreadsheets write the name "3" as "3.0".
@@ -267,6 +280,7 @@ class Labeller {
   bool has_comma_fields_;
   const DatasetOptions& options_;
   char separator_ = '\0';
+  bool are_indices_ = false;
   std::map<std::string, size_t, NaturalLess> positions_;  // each name's index in the order in which they were found
 };
 
@@ -338,7 +352,7 @@ class ListManifest : public Manifest {
       if (result.split.empty() || row.split == result.split) chosen.push_back(&row);
     }
     Labeller labeller(where_, columns_, has_comma_fields_, options);
-    result.items = labeller.label(chosen);
+    result.items = labeller.label(chosen, rows_);
     result.class_names = std::move(labeller.class_names);
     result.is_multi_label = labeller.is_multi_label();
     if (result.is_multi_label) {

@@ -66,9 +66,11 @@ struct ManifestOptions {
 //   Labels.  A folder is called like its class; a single folder around the others is entered.  A list has the column
 //     file, filename, file_name, fname, filepath, filepaths, file_path, path, image, image_path, image_name or
 //     image_id, and one of classes: label, class, class_name, target or category; labels, tags, classes, class_names or
-//     categories, where ";" and "," separate several; class_index or class_id, which has indices and does not count
-//     beside names; or else a column of 0 and 1 for each class.  "|" separates labels in every column, and so do the
-//     commas of a list such as "['cat', 'dog']".  Without a header, the first column is the file, the second the label.
+//     categories, where ";" and "," separate several; class_index or class_id, which does not count beside the others;
+//     or else a column of 0 and 1 for each class.  Numbers are names.  In class_index they are indices of the model's
+//     classes unless all are its names, and without a model if they are all from 0 to the largest.  "|" separates
+//     labels in every column, and so do the commas of a list such as "['cat', 'dog']".  Without a header, the first
+//     column is the file, the second the label.
 //   Splits.  Folders above the class folders, or a column split, subset, partition, set, dataset or phase of a list,
 //     that have the names of splits in any case: train or training, val, valid, validation, dev or eval, test or
 //     testing, also with an ending such as "_set"; or a column of 0 and 1 such as is_valid.  CIFAR and MNIST have train

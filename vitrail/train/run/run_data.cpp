@@ -122,14 +122,11 @@ void report_identical_images(const data::Dataset& train, const RunData& run) {
   if (validates) data::warn_of_shared_images(validation, test);
 }
 
-// An evaluation counts [label][prediction].  The index 200000 in a list makes as many classes, and 320 GB of counts.
+// An evaluation counts [label][prediction].
 void require_countable_classes(size_t classes, const std::string& path) {
   const double bytes = sizeof(int64_t) * static_cast<double>(classes) * static_cast<double>(classes);
   if (bytes <= static_cast<double>(memory_limit()) / 4) return;
-  throw Error(path,
-              "classes × classes that fit into a quarter of the memory (in a list, class indices are below the number "
-              "of classes; the column \"label\" takes ids as names)",
-              str(classes, " classes"));
+  throw Error(path, "classes × classes that fit into a quarter of the memory", str(classes, " classes"));
 }
 
 // A list may name files of another folder.  That ends the run before it writes anything.
