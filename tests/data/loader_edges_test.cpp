@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Batches at the ends of epochs, with unreadable images, and the options of evaluations.
 #include <array>
+#include <functional>
 #include <memory>
 
 #include "tests/data/noise_dataset.h"
@@ -106,6 +107,73 @@ TEST(LeftOutImages, TheOthersKeepTheirPositionsLabelsAndPixels) {
       EXPECT_TRUE(std::equal(got, got + want.numel(), want.data<float>())) << i;
     }
   }
+}
+
+class Replacements : public ::testing::Test {
+ protected:
+  // A dataset with several labels.
+  struct Tags : Noise {
+    using Noise::Noise;
+    bool is_multi_label() const override { return true; }
+    std::vector<int64_t> labels(int64_t i) const override { return {i % 3, 3 + i % 2}; }
+  };
+  static LoaderOptions replacing() {
+    LoaderOptions options = in_order(8);
+    options.unreadable = Unreadable::replace;
+    return options;
+  }
+  // Calls on_image(batch, i, sample, the one asked for) for each image of an epoch.
+  static void for_each_image(const std::shared_ptr<const Dataset>& dataset, const LoaderOptions& options,
+                             const std::function<void(const Batch&, int64_t, int64_t, int64_t)>& on_image) {
+    int64_t asked = 0, replaced = 0;
+    for (const Batch& batch : all_batches(dataset, options)) {
+      for (int64_t i = 0; i < std::ssize(batch.samples); ++i, ++asked) {
+        const int64_t sample = batch.samples[static_cast<size_t>(i)];
+        replaced += sample != asked;
+        on_image(batch, i, sample, asked);
+      }
+    }
+    EXPECT_EQ(asked, 16);
+    EXPECT_EQ(replaced, std::ssize(broken_));
+  }
+  static inline const std::set<int64_t> broken_{0, 3, 4, 9, 10, 15};
+};
+
+TEST_F(Replacements, HaveTheirOwnPixelsAndLabels) {
+  const auto dataset = std::make_shared<Noise>(16, broken_);
+  const LoaderOptions options = replacing();
+  int others = 0;
+  for_each_image(dataset, options, [&](const Batch& batch, int64_t i, int64_t sample, int64_t asked) {
+    EXPECT_EQ(batch.labels.data<int64_t>()[i], dataset->label(sample));
+    others += dataset->label(sample) != dataset->label(asked);
+    const Tensor want = image::apply(dataset->image(sample), options.transform);
+    const float* got = batch.images.data<float>() + i * want.numel();
+    EXPECT_TRUE(std::equal(got, got + want.numel(), want.data<float>())) << i;
+  });
+  EXPECT_GT(others, 0) << "all have the label of the image asked for, so nothing was tested";
+}
+
+TEST_F(Replacements, HaveTheirOwnSeveralLabels) {
+  LoaderOptions options = replacing();
+  options.classes = 5;
+  const auto dataset = std::make_shared<Tags>(16, broken_);
+  for_each_image(dataset, options, [&](const Batch& batch, int64_t i, int64_t sample, int64_t) {
+    const float* const row = batch.targets.data<float>() + 5 * i;
+    std::vector<float> want(5);
+    for (const int64_t label : dataset->labels(sample)) want[static_cast<size_t>(label)] = 1;
+    EXPECT_EQ(std::vector<float>(row, row + 5), want) << sample;
+  });
+}
+
+TEST_F(Replacements, HaveTheirOwnLabelsInMixup) {
+  LoaderOptions options = replacing();
+  options.mix.mixup_alpha = 1, options.mix.classes = 4;
+  const auto dataset = std::make_shared<Noise>(16, broken_);
+  for_each_image(dataset, options, [&](const Batch& batch, int64_t i, int64_t sample, int64_t) {
+    const float* const row = batch.targets.data<float>() + 4 * i;
+    const int64_t own = dataset->label(sample), partner = dataset->label(batch.samples[static_cast<size_t>(7 - i)]);
+    for (int64_t c = 0; c < 4; ++c) EXPECT_EQ(row[c] > 0, c == own || c == partner) << i;
+  });
 }
 
 TEST(LeftOutImages, ABatchMayBeEmpty) {

@@ -146,6 +146,18 @@ TEST(SmoothingFactors, MinimizeTheExpectedError) {
   }
 }
 
+// Where two channels share a maximum, Adam does not come to rest: it leaves the best factors and passes them again.
+TEST(SmoothingFactors, AreTheBestOfTheSearchAndNotItsLast) {
+  const Tensor weight = Tensor::from<float>({1, 2}, {1, 1});
+  EXPECT_EQ(smoothing_factors({{1, 1}, {1, 1}}, weight), (std::vector<float>{1, 1})) << "those of the start";
+  const InputSample sample{{1, 0.2F}, {1, 1}};
+  const std::vector<float> factors = smoothing_factors(sample, weight);
+  const double smallest = expected_error(sample, weight, {1, 1});
+  EXPECT_LT(smallest, expected_error(sample, weight, {1, 1.001}));
+  EXPECT_LT(smallest, expected_error(sample, weight, {1, 0.999}));
+  EXPECT_LT(expected_error(sample, weight, {factors[0], factors[1]}), 1.001 * smallest);
+}
+
 // One channel has nothing to balance: the factor stays at the start of the search.
 TEST(SmoothingFactors, BeginAtSmoothQuants) {
   const InputSample sample{{-8, 2, 4}, {1, 2, 3}};

@@ -71,10 +71,10 @@ TEST(CrossValidation, AStoppedOneResumes) {
   EXPECT_FALSE(resumed.final.stopped);
 }
 
-// The time limit reduces the epochs of the first fold alone.
+// The time limit reduces the epochs of the first fold alone, and its warm-up with them.
 TEST(CrossValidation, AResumedFoldHasTheEpochsThatItsTimePermitted) {
   const fs::path images = make_images(6) / "train", run = testing::scratch_folder() / "run";
-  const Recipe recipe = fold_recipe(images, {"epochs=4"});
+  const Recipe recipe = fold_recipe(images, {"epochs=4", "schedule.warmup_epochs=3"});
   bool second = false;
   const TrainerCallbacks stop{.message = [&](const std::string& text) { second |= contains(text, "fold 2"); },
                               .stop = [&] { return second; }};
@@ -84,11 +84,13 @@ TEST(CrossValidation, AResumedFoldHasTheEpochsThatItsTimePermitted) {
   cross_validate(recipe, 2, {.folder = run, .resume = true, .threads = 1, .time_limit = 1e6}, tell);
   EXPECT_TRUE(contains(told, "fold 1 keeps its number of epochs, 2\n")) << told;
   const auto epochs = [&](const char* folder) {
-    return nlohmann::json::parse(read_text(run / folder / "recipe.json"))["epochs"].get<int>();
+    const Recipe of_run = read_recipe(run / folder / "recipe.json");
+    return std::pair(of_run.epochs, of_run.schedule.warmup_epochs);
   };
-  EXPECT_EQ(epochs("folds/1"), 2);  // the one after which the time is known, and one that measures its weights
-  EXPECT_EQ(epochs("folds/2"), 4);
-  EXPECT_EQ(epochs(""), 4);
+  // The one after which the time is known, and one that measures its weights.
+  EXPECT_EQ(epochs("folds/1"), std::pair(int64_t{2}, 2.0));
+  EXPECT_EQ(epochs("folds/2"), std::pair(int64_t{4}, 3.0));
+  EXPECT_EQ(epochs(""), std::pair(int64_t{4}, 3.0));
 }
 
 TEST(CrossValidation, OtherHeldOutImagesAreErrors) {

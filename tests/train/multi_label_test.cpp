@@ -130,6 +130,19 @@ TEST(MultiLabel, TheDefaultRecipeChoosesBinaryCrossEntropy) {
   EXPECT_GT(train(chosen.recipe, {.folder = run, .threads = 1}).best.value().value, 0);
 }
 
+// Single labels of such unequal classes would be balanced.
+TEST(MultiLabel, TheDefaultRecipeBalancesNoSingleLabels) {
+  const fs::path list = label_list(40);
+  std::ofstream(list) << "file,labels\n";
+  for (int i = 0; i < 40; ++i)
+    std::ofstream(list, std::ios::app) << i << ".png," << (i % 4 == 0 ? "green|red\n" : "red\n");
+  const DefaultRecipe chosen = default_recipe(
+      {.data = list.string(), .model = testing::fixture("models/timm_token").string(), .cross_validated = true});
+  EXPECT_FALSE(chosen.recipe.data.balance);
+  for (const std::string& reason : chosen.reasons) EXPECT_FALSE(contains(reason, "equally many")) << reason;
+  EXPECT_NO_THROW(check_multi_label(chosen.recipe, 1));
+}
+
 // A model of several labels that is fine-tuned on single ones gives softmax probabilities.
 TEST(MultiLabel, TheProblemTypeIsThatOfTheNewData) {
   const fs::path first = testing::scratch_folder() / "a", second = testing::scratch_folder() / "b";
