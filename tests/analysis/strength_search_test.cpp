@@ -80,6 +80,31 @@ TEST(StrengthSearch, HeldOutFitsAreMeansOverTheFolds) {
   }
 }
 
+// The rows of a fold are logits of the regression of all other samples.
+TEST(StrengthSearch, HeldOutLogitsAreOfTheOtherFolds) {
+  const Data data;
+  const StrengthSearchOptions options{.candidates = {0.5}, .folds = 3, .regression = {.tolerance = 1e-7}};
+  const StrengthSearch search = search_strength(data.features, data.labels, 3, options);
+  const Tensor got = held_out_logits(search, data.features, data.labels, 3, options);
+  const Labels folds = stratified_folds(data.labels, 3);
+  for (size_t i = 0; i < 13; ++i) {
+    std::vector<float> others;
+    Labels labels;
+    for (size_t j = 0; j < 13; ++j) {
+      if (folds[j] == folds[i]) continue;
+      others.insert(others.end(), data.features.data<float>() + 4 * j, data.features.data<float>() + 4 * (j + 1));
+      labels.push_back(data.labels[j]);
+    }
+    const Tensor rows = Tensor::from<float>({std::ssize(labels), 4}, others);
+    const LinearClassifier classifier = fit_logistic_regression(rows, labels, 3, {.c = 0.5, .tolerance = 1e-7});
+    const Tensor want = logits(classifier, data.features.narrow(0, static_cast<int64_t>(i), 1));
+    for (int64_t c = 0; c < 3; ++c)
+      EXPECT_NEAR(got.data<double>()[3 * static_cast<int64_t>(i) + c], want.data<double>()[c], 1e-9) << i;
+  }
+  EXPECT_ERROR(testing::error_of([&] { held_out_logits(StrengthSearch{}, data.features, data.labels, 3); }),
+               "held-out logits", "a class with one");
+}
+
 TEST(StrengthSearch, FoldsAreAtMostTheWantedOnesAndTheSamplesOfAClass) {
   const Data data;
   for (const auto& [wanted, folds] :

@@ -95,6 +95,7 @@ std::string observe(const std::string& command, const std::string& model, const 
   if (command == "search") return ran({index_of(images, model, more, environment), images, "--format", "json"});
   if (command == "duplicates") return ran({images, "--threshold", "-1", "--format", "json"});
   if (command == "knn") return ran({train, test, "--k", "4", "--quiet"});
+  if (command == "audit") return written({train, "--scores", output, "--quiet"});
   if (command == "inspect") return ran({"--trace", image});
   if (command == "bench") return steps_of(ran({"--batch", "1", "--profile"}));
   ran({"-o", output});  // convert
@@ -254,6 +255,18 @@ void check_exif_of_duplicates() {
   EXPECT_EQ(run(arguments).out, "");
 }
 
+void check_exif_of_audit() {
+  const TurnedImage images;
+  const fs::path set = scratch_folder();
+  for (const auto& [name, image] : {std::pair("a", images.turned), std::pair("b", images.upright)}) {
+    fs::create_directories(set / name);
+    fs::copy(image, set / name);
+  }
+  const Arguments arguments{"audit", set, "-m", small_model(), "--threshold", "0.9999", "--quiet", "--format", "json"};
+  const auto findings = [&](const Arguments& more) { return json_of(arguments + more)["findings"].size(); };
+  EXPECT_EQ(findings({"--exif"}), findings({}) + 1) << "near-identical images";
+}
+
 // The largest resident size in KiB of a run of the program.
 int64_t peak_memory(const Arguments& arguments) {
   const std::string name = program();
@@ -292,7 +305,7 @@ void check_batch(const std::string& command) {
   }
   rows.close();
   if (command == "embed" || command == "pca") arguments = arguments + Arguments{"-o", output};
-  if (command == "eval") arguments.push_back(csv);
+  if (command == "eval" || command == "audit") arguments.push_back(csv);
   if (command == "knn") arguments = arguments + Arguments{csv, csv};
   const int64_t small = peak_memory(arguments + Arguments{"--batch", "1"});
   const int64_t large = peak_memory(arguments + Arguments{"--batch", std::to_string(images)});
@@ -357,16 +370,16 @@ OptionEffects model_option_effects() {
     effects.push_back({command, names, [check, command] { check(command); }});
   };
   for (const std::string command :
-       {"classify", "embed", "attention", "pca", "eval", "knn", "search", "duplicates", "inspect"})
+       {"classify", "embed", "attention", "pca", "eval", "knn", "search", "duplicates", "audit", "inspect"})
     add(command, "-m,--model", check_model);
-  for (const std::string command :
-       {"classify", "embed", "attention", "pca", "eval", "knn", "search", "duplicates", "inspect", "convert"}) {
+  for (const std::string command : {"classify", "embed", "attention", "pca", "eval", "knn", "search", "duplicates",
+                                    "audit", "inspect", "convert"}) {
     for (const auto& [names, check] : shared) add(command, names, check);
   }
   for (const std::string command : {"classify", "embed", "eval", "bench"}) add(command, "--tome", check_tome);
   for (const std::string command : {"classify", "embed", "attention", "pca", "eval"})
     add(command, "--exif", check_exif);
-  for (const std::string command : {"classify", "embed", "pca", "eval", "knn", "search", "duplicates"})
+  for (const std::string command : {"classify", "embed", "pca", "eval", "knn", "search", "duplicates", "audit"})
     add(command, "--batch", check_batch);
   add("bench", "--config", check_config);
   add("bench", "--key-map", check_key_map);
@@ -374,6 +387,7 @@ OptionEffects model_option_effects() {
   effects.push_back({"knn", "--exif", check_exif_of_knn});
   effects.push_back({"search", "--exif", check_exif_of_search});
   effects.push_back({"duplicates", "--exif", check_exif_of_duplicates});
+  effects.push_back({"audit", "--exif", check_exif_of_audit});
   effects.push_back({"", "--decode-memory", check_decode_memory});
   effects.push_back({"", "--max-memory", check_max_memory});
   return effects;

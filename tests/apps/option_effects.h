@@ -27,6 +27,7 @@ OptionEffects model_option_effects();      // --model … --crop-mode, --tome, -
 OptionEffects inference_option_effects();  // classify, embed, attention, eval, knn
 OptionEffects zeroshot_option_effects();   // zeroshot; texts of embed and eval
 OptionEffects search_option_effects();     // index, search, duplicates
+OptionEffects audit_option_effects();      // audit
 OptionEffects serve_option_effects();      // serve
 OptionEffects segment_option_effects();    // segment
 OptionEffects output_option_effects();     // --force of all commands

@@ -57,6 +57,12 @@ void check_eval() {
     expect_forced({"eval", "-m", small_model(), data, option, folder / name}, folder / name);
 }
 
+void check_audit() {
+  const fs::path data = noise_dataset(1, 5), folder = scratch_folder();
+  for (const auto& [option, name] : {std::pair("--scores", "x.csv"), std::pair("--report", "x.html")})
+    expect_forced({"audit", "-m", small_model(), data, option, folder / name}, folder / name);
+}
+
 void check_pca() {
   const fs::path folder = scratch_folder();
   expect_forced({"pca", "-m", small_model(), noise_folder(), "-o", folder}, folder / "a.png");
@@ -164,6 +170,7 @@ OptionEffects output_option_effects() {
           {"attention", "--force", check_attention},
           {"eval", "--force", check_eval},
           {"pca", "--force", check_pca},
+          {"audit", "--force", check_audit},
           {"segment", "--force", check_segment},
           {"index", "--force", check_index},
           {"convert", "--force", check_convert}};

@@ -12,6 +12,7 @@ namespace vitrail::analysis {
 namespace {
 
 struct Samples {
+  std::vector<int64_t> rows;  // their indices
   Tensor features;
   std::vector<int64_t> labels;
 };
@@ -24,7 +25,7 @@ Samples samples_of(const Tensor& features, const std::vector<int64_t>& labels, c
   for (size_t i = 0; i < folds.size(); ++i) {
     if ((folds[i] == fold) == held_out) rows.push_back(static_cast<int64_t>(i));
   }
-  Samples samples{Tensor::empty({static_cast<int64_t>(rows.size()), width}, DType::f64), {}};
+  Samples samples{rows, Tensor::empty({static_cast<int64_t>(rows.size()), width}, DType::f64), {}};
   for (size_t i = 0; i < rows.size(); ++i) {
     std::copy_n(features.data<double>() + rows[i] * width, width,
                 samples.features.data<double>() + static_cast<int64_t>(i) * width);
@@ -103,6 +104,25 @@ StrengthSearch search_strength(const Tensor& features, const std::vector<int64_t
   search.best_index = static_cast<size_t>(best - search.held_out.begin());
   search.best = search.c[search.best_index];
   return search;
+}
+
+Tensor held_out_logits(const StrengthSearch& search, const Tensor& features, const std::vector<int64_t>& labels,
+                       int64_t classes, const StrengthSearchOptions& options) {
+  if (search.folds == 0) throw Error("held-out logits", "at least two samples of each class", "a class with one");
+  const Tensor values = features.to(DType::f64).contiguous();
+  const std::vector<int64_t> folds = stratified_folds(labels, search.folds);
+  LogisticRegressionOptions regression = options.regression;
+  regression.c = search.best;
+  Tensor result = Tensor::empty({std::ssize(labels), classes}, DType::f64);
+  for (int64_t fold = 0; fold < search.folds; ++fold) {
+    const Samples train = samples_of(values, labels, folds, fold, false);
+    const Samples test = samples_of(values, labels, folds, fold, true);
+    const Tensor of_fold =
+        logits(fit_logistic_regression(train.features, train.labels, classes, regression), test.features);
+    for (size_t i = 0; i < test.rows.size(); ++i)
+      result.select(0, test.rows[i]).copy_(of_fold.select(0, static_cast<int64_t>(i)));
+  }
+  return result;
 }
 
 }  // namespace vitrail::analysis

@@ -39,4 +39,9 @@ StrengthSearch search_strength(const Tensor& features, const std::vector<int64_t
                                const StrengthSearchOptions& options = {},
                                const std::function<void(int64_t, int64_t)>& progress = {});
 
+// The logits [n, classes] (f64) of each sample by the regression of the other folds, with the penalty search.best.
+// Throws Error if `search` has no folds.
+Tensor held_out_logits(const StrengthSearch& search, const Tensor& features, const std::vector<int64_t>& labels,
+                       int64_t classes, const StrengthSearchOptions& options = {});
+
 }  // namespace vitrail::analysis

@@ -25,6 +25,7 @@ namespace vitrail::app {
   COMMAND(index)                  \
   COMMAND(search)                 \
   COMMAND(duplicates)             \
+  COMMAND(audit)                  \
   COMMAND(models)                 \
   COMMAND(pull)                   \
   COMMAND(cache)                  \

@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <mutex>
-#include <numeric>
 
+#include "apps/vitrail/audit/near_duplicates.h"
 #include "apps/vitrail/commands/commands.h"
 #include "apps/vitrail/input/image_stream.h"
 #include "apps/vitrail/output/output.h"
 #include "apps/vitrail/output/output_checks.h"
 #include "apps/vitrail/shell/field_options.h"
 #include "apps/vitrail/shell/usage_errors.h"
-#include "vitrail/analysis/nearest.h"
 #include "vitrail/base/callbacks.h"
 #include "vitrail/base/digest_internal.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
 #include "vitrail/base/text.h"
-#include "vitrail/models/bundled.h"
 
 namespace vitrail::app {
 namespace {
@@ -25,10 +23,6 @@ struct DuplicatesCommandOptions {
   std::optional<double> threshold;
   std::string format = "text";
 };
-
-// The cosine similarity that copies in other sizes and qualities reach, and different photographs do not.  The bundled
-// model tells ten classes of small images apart: different images of a class are at up to 0.98.
-double default_threshold(const ModelOptions& model) { return model.path() == models::kDefaultModel ? 0.99 : 0.9; }
 
 // The images that could be read.
 struct Images {
@@ -83,52 +77,13 @@ Images read_images(const Model& model, const DuplicatesCommandOptions& options, 
   return images;
 }
 
-// Disjoint sets of images, each named by its first one (union-find with path halving).
-class Groups {
- public:
-  explicit Groups(size_t count) : parents_(count) { std::iota(parents_.begin(), parents_.end(), size_t{0}); }
-
-  size_t first_of(size_t i) {
-    while (parents_[i] != i) i = parents_[i] = parents_[parents_[i]];
-    return i;
-  }
-  void join(size_t i, size_t j) {
-    const auto [low, high] = std::minmax({first_of(i), first_of(j)});  // copies
-    parents_[high] = low;
-  }
-  // Those of several images, in the order of their first ones.
-  std::vector<std::vector<size_t>> several() {
-    std::map<size_t, std::vector<size_t>> members;
-    for (size_t i = 0; i < parents_.size(); ++i) {
-      if (first_of(i) != i) members[first_of(i)].push_back(i);
-    }
-    std::vector<std::vector<size_t>> groups;
-    for (auto& [first, others] : members) {
-      others.insert(others.begin(), first);
-      groups.push_back(std::move(others));
-    }
-    return groups;
-  }
-
- private:
-  std::vector<size_t> parents_;
-};
-
 std::vector<std::vector<size_t>> groups_of(const Images& images, double threshold) {
-  Groups groups(images.paths.size());
+  analysis::DisjointSets groups(images.paths.size());
   std::map<std::string, size_t> first_with;
   for (size_t i = 0; i < images.digests.size(); ++i)
     groups.join(i, first_with.emplace(images.digests[i], i).first->second);
-  analysis::similar_pairs(
-      analysis::TensorRows(images.features), static_cast<float>(threshold),
-      [&](int64_t i, int64_t j, float) { groups.join(static_cast<size_t>(i), static_cast<size_t>(j)); });
+  join_similar(images.features, threshold, groups);
   return groups.several();
-}
-
-double cosine(const Tensor& features, size_t i, size_t j) {
-  const int64_t width = features.size(1);
-  const float* const a = features.data<float>() + static_cast<int64_t>(i) * width;
-  return std::inner_product(a, a + width, features.data<float>() + static_cast<int64_t>(j) * width, 0.0);
 }
 
 void print_group(const Images& images, const std::vector<size_t>& group, Format format, bool first_group) {
@@ -153,7 +108,7 @@ int duplicates(const DuplicatesCommandOptions& options, const GlobalOptions& glo
   const Model model = load_model(options.model, global);
   const Images images = read_images(model, options, global);
   const ComputeTeam team(model.session().threads());
-  const auto groups = groups_of(images, options.threshold.value_or(default_threshold(options.model)));
+  const auto groups = groups_of(images, options.threshold.value_or(default_similarity(options.model)));
   for (const auto& group : groups)
     print_group(images, group, format_from_name(options.format), &group == &groups.front());
   if (images.repeated > 0)
