@@ -149,7 +149,7 @@ class ModelHandle(Owned):
 
 class ImageHandle(Owned):
     free = "image_free"
-    owner = None  # of the pixels
+    owner = None  # the object with the pixels
 
 
 class ImageEmbeddingHandle(Owned):

@@ -91,4 +91,4 @@ def masks_of(model, embedding: ImageEmbedding, points, labels, box, mask_logits,
         functions.segment(model, embedding._handle, ctypes.byref(prompt), *map(ctypes.byref, results))
         return Masks(*(result.values() for result in results))
 
-    return interruptible(masks, arrays)  # which must outlive the call
+    return interruptible(masks, arrays)  # the arrays must outlive the call

@@ -13,7 +13,7 @@
 namespace vitrail::analysis {
 namespace {
 
-// 60 samples of 4 classes, some of which are more probable in another class than in that of their label.
+// 60 samples of 4 classes.  Some are more probable in another class than in that of their label.
 std::pair<Tensor, std::vector<int64_t>> drawn_samples() {
   uint64_t state = 12345;
   const auto draw = [&](uint64_t below) {
@@ -54,7 +54,7 @@ TEST(ConfidentLearning, SelfConfidenceIsTheProbabilityOfTheLabel) {
 
 // The mean probability of class 1 over its samples is 0.35: the second sample reaches it, and so does the first one,
 // whose most probable class is its label nevertheless.
-TEST(ConfidentLearning, ASampleWhoseLabelIsMostProbableIsNoError) {
+TEST(ConfidentLearning, ASampleWhoseLabelHasTheLargestProbabilityIsNoError) {
   const LabelQuality quality =
       label_quality(Tensor::from<float>({4, 2}, {0.6f, 0.4f, 0.6f, 0.4f, 0.7f, 0.3f, 0.99f, 0.01f}), {0, 1, 1, 0});
   EXPECT_EQ(quality.confident_joint[0][1], 1);

@@ -22,7 +22,7 @@ TEST(NeighborDistances, AreMeansOverTheNearestOtherRows) {
   EXPECT_NEAR(distances[3].similarity, 0.6, 1e-6);
 }
 
-// Of equal rows the lower index is found first: a row is never its own neighbour.
+// A row is never its own neighbour, though the lower index of equal rows is found first.
 TEST(NeighborDistances, ACopyIsANeighbour) {
   const auto distances = neighbor_distances(axes(), 1);
   EXPECT_EQ(distances[0].nearest, 1);

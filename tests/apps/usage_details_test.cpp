@@ -96,8 +96,9 @@ TEST(HelpOptions, HaveTheirTypesRangesAndDefaults) {
        {"INPUT TEXT ... REQUIRED", "--threshold FLOAT:FLOAT in [-1 - 1]", "--format TEXT:{text,json}=text",
         "--batch INT:INT in [1 - 1024]=8"}},
       {"audit",
-       {"DATASET TEXT REQUIRED", "--unlabelled TEXT ...", "--threshold FLOAT:FLOAT in [-1 - 1]", "--next INT:NONNEGATIVE=20",
-        "--limit INT=20", "--format TEXT:{text,json,csv}=text", "--batch INT:INT in [1 - 1024]=32"}},
+       {"DATASET TEXT REQUIRED", "--unlabelled TEXT ...", "--threshold FLOAT:FLOAT in [-1 - 1]",
+        "--next INT:NONNEGATIVE=20", "--limit INT=20", "--format TEXT:{text,json,csv}=text",
+        "--batch INT:INT in [1 - 1024]=32"}},
       {"pull", {"model TEXT ... REQUIRED"}},
       {"cache", {"action TEXT:{ls,verify,rm,prune} REQUIRED", "model TEXT ..."}},
       {"completion", {"kind TEXT:{bash,zsh,fish,man} REQUIRED"}}};

@@ -58,7 +58,7 @@ struct Audit {
   std::vector<Finding> findings;  // by kind, the most important of a kind first
   Tensor features = {};           // f32 [readable images, D]
   std::vector<size_t> rows = {};  // the image of each row of features
-  int64_t folds = 0;              // of the cross-validation; 0: a class has a single image
+  int64_t folds = 0;              // how many the cross-validation has; 0: a class has a single image
   double held_out_top1 = 0;
 
   const std::string& class_name(int64_t label) const { return classes.at(static_cast<size_t>(label)); }

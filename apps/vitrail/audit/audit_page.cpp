@@ -15,16 +15,16 @@ constexpr size_t kShownOfGroup = 12;  // images
 
 std::string render_image(const Audit& audit, size_t index, const std::string& text) {
   const AuditedImage& image = audit.images[index];
-  std::string picture;
+  std::string thumbnail;
   if (image.error.empty()) {
     try {
-      picture = str("<img src=\"", train::data_uri(train::make_thumbnail(image.read())), "\" alt=\"",
-                    train::escape_html(image.path), "\">");
+      thumbnail = str("<img src=\"", train::data_uri(train::make_thumbnail(image.read())), "\" alt=\"",
+                      train::escape_html(image.path), "\">");
     } catch (const Error&) {  // it has changed since
     }
   }
   const std::string label = image.label < 0 ? image.split : audit.class_name(image.label);
-  return str("<figure>", picture, "<figcaption>", train::escape_html(text.empty() ? label : text), "<small>",
+  return str("<figure>", thumbnail, "<figcaption>", train::escape_html(text.empty() ? label : text), "<small>",
              train::escape_html(image.path), "</small></figcaption></figure>\n");
 }
 
@@ -35,7 +35,7 @@ std::string render_finding(const Audit& audit, const Finding& finding) {
     html += render_image(audit, finding.images[i], "");
   html += "</div>\n";
   if (finding.images.size() > kShownOfGroup)
-    html += str("<p class=\"sub\">and ", finding.images.size() - kShownOfGroup, " more</p>\n");
+    html += str("<p class=\"more\">and ", finding.images.size() - kShownOfGroup, " more</p>\n");
   return html;
 }
 
@@ -50,7 +50,7 @@ std::string render_section(const Audit& audit, FindingKind kind, int64_t limit) 
   for (size_t i = 0; i < findings.size() && std::cmp_less(i, limit); ++i) html += render_finding(audit, *findings[i]);
   if (!groups) html += "</div>\n";
   if (std::cmp_greater(findings.size(), limit))
-    html += str("<p class=\"sub\">and ", findings.size() - static_cast<size_t>(limit), " more</p>\n");
+    html += str("<p class=\"more\">and ", findings.size() - static_cast<size_t>(limit), " more</p>\n");
   return html;
 }
 
@@ -66,9 +66,10 @@ void write_audit_page(const std::string& file, const Audit& audit, const AuditPa
       str("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n",
           "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<title>Audit of ",
           train::escape_html(page.dataset), "</title>\n<style>", train::kReportStyle,
-          "h3 { font-size:14px; font-weight:600; margin:20px 0 8px; }</style></head>\n<body><main>\n<h1>Audit of ",
+          "h3 { font-size:14px; font-weight:600; margin:20px 0 8px; } p.more { color:var(--soft); margin:12px 0 0; "
+          "}</style></head>\n<body><main>\n<h1>Audit of ",
           train::escape_html(page.dataset), "</h1>\n<p class=\"sub\">", counted(audit.images.size(), "image"), ", ",
-          counted(audit.classes.size(), "class"), "</p>\n<div class=\"facts\">\n");
+          audit.classes.size(), " classes</p>\n<div class=\"facts\">\n");
   if (audit.folds > 0)
     html += fact(train::percent(audit.held_out_top1), str("top-1 of ", audit.folds, "-fold cross-validation"));
   for (const auto& [kind, count] : counts) html += fact(std::to_string(count), text_of(kind).title);

@@ -8,7 +8,7 @@
 namespace vitrail::app {
 
 struct AuditedSet {
-  std::string dataset;                    // a labelled set, all splits of which are read
+  std::string dataset;                    // a labelled set; all its splits are read
   std::vector<std::string> unlabelled{};  // images and folders
   LabelledSets sets{};
   StreamOptions images{.batch = 32};

@@ -57,7 +57,7 @@ void softmax_rows(Tensor& logits) {
   }
 }
 
-// Pairs of classes of which many images are taken for the other class.
+// Pairs of classes whose images are often taken for those of the other.
 void find_confused_classes(Audit& audit, const Labelled& labelled) {
   const size_t count = audit.classes.size();
   std::vector<int64_t> totals(count);

@@ -7,8 +7,10 @@ namespace vitrail::app {
 
 void find_unreadable(Audit& audit);
 void find_odd(Audit& audit);
-void find_duplicates(Audit& audit, double threshold);  // and leaks between splits
-void find_label_errors(Audit& audit);                  // and classes that cannot be told apart
+// Near-identical images, and those on both sides of a split.
+void find_duplicates(Audit& audit, double threshold);
+// Probable label errors, and classes that cannot be told apart.
+void find_label_errors(Audit& audit);
 void find_outliers(Audit& audit);
 void find_next_to_label(Audit& audit, const AuditSettings& settings);
 

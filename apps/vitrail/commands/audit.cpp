@@ -53,7 +53,7 @@ void add_audit(CLI::App& program, const GlobalOptions& global, Run& run) {
   command->add_option("DATASET", options->set.dataset, "A dataset (see eval); all its splits are read")->required();
   options->model.add_to(*command);
   command->add_option("--unlabelled", options->set.unlabelled,
-                      "Images and folders without labels, of which the next ones to label are named");
+                      "Images and folders without labels; those to label next are named");
   add_field_options(*command, describe_audit, *options);
   command->add_option("--scores", options->scores,
                       "FILE.csv: label, prediction, self-confidence and distance to the nearest images, by image");

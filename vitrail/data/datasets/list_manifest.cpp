@@ -141,7 +141,7 @@ class Labeller {
   Labeller(const std::string& where, const ListColumns& columns, bool has_comma_fields, const DatasetOptions& options)
       : where_(where), columns_(columns), has_comma_fields_(has_comma_fields), options_(options) {}
 
-  // `list`: all rows, of which `rows` are those of a split.
+  // `list`: all rows; `rows`: those of a split.
   std::vector<Row> label(const std::vector<const ListRow*>& rows, const std::vector<ListRow>& list) {
     separator_ = separator_of(rows);
     are_indices_ = columns_.are_indices && has_indices(list);
