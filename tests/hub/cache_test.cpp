@@ -72,15 +72,29 @@ TEST(FileList, OtherRepliesAreErrors) {
   }
 }
 
-TEST(Layout, LinksHaveToStayInTheCache) {
-  const fs::path cache = testing::scratch_folder(), outside = testing::scratch_folder() / "x";
-  write_file(outside, "x");
-  write_file(cache / "a" / "file", "x");
-  fs::create_symlink("a/file", cache / "inside");
-  fs::create_symlink(outside, cache / "outside");
-  EXPECT_NO_THROW(require_in_cache(cache / "inside", cache));
-  EXPECT_THROW(require_in_cache(cache / "outside", cache), Error);
-  EXPECT_THROW(require_in_cache(cache / "absent", cache), Error);
+TEST(Layout, OwnsWhatIsInItsFolderWithLinksResolved) {
+  const fs::path root = testing::scratch_folder(), cache = root / "cache";
+  const Layout layout(cache, "org/name");
+  for (const fs::path& file : {layout.blobs() / "x", root / "disk" / "x", layout.lock("x"), cache / "blobs" / "x",
+                               cache / "models--org--name2" / "blobs" / "x"})
+    write_file(file, "x");
+  fs::create_symlink(root / "disk", layout.folder() / "snapshots");
+  fs::create_symlink(root / "disk" / "x", layout.blobs() / "link");
+  fs::create_symlink(cache, root / "other_name");
+  for (const fs::path& own : {layout.folder(), layout.blobs(), layout.blobs() / "x", layout.blobs() / "link",
+                              layout.snapshots(), layout.lock("x").parent_path()})
+    EXPECT_TRUE(layout.owns(own)) << own;
+  EXPECT_TRUE(Layout(root / "other_name", "org/name").owns(root / "other_name" / "models--org--name" / "blobs"));
+  for (const fs::path& other : {layout.snapshots() / "x", root / "disk" / "x", cache, cache / "blobs",
+                                cache / "blobs" / "x", cache / "models--org--name2" / "blobs" / "x", root / "absent/x"})
+    EXPECT_FALSE(layout.owns(other)) << other;
+  EXPECT_ERROR(testing::error_of([&] { layout.remove_own(layout.snapshots() / "x"); }),
+               (layout.snapshots() / "x").string(), "one behind a link, which is not deleted");
+  layout.remove_own(layout.blobs() / "link");
+  layout.remove_own(layout.snapshots());
+  layout.remove_own(layout.snapshots());  // is not there
+  EXPECT_TRUE(fs::exists(root / "disk" / "x"));
+  EXPECT_FALSE(fs::exists(fs::symlink_status(layout.snapshots())));
 }
 
 // A file of two bytes whose blob is in the cache.
@@ -150,23 +164,30 @@ TEST(Layout, ACommitEndsAtWhiteSpace) {
   EXPECT_FALSE(layout.commit_of(std::string(40, 'C')));
 }
 
-TEST(Layout, RefusalsNameBothPaths) {
-  const fs::path root = testing::scratch_folder(), cache = root / "cache", beside = root / "cache2" / "file";
-  write_file(beside, "x");
+TEST(Layout, AFolderThatCannotBeCreatedIsNamed) {
+  const fs::path cache = testing::scratch_folder();
   write_file(cache / "file", "x");
-  fs::create_symlink(beside, cache / "link");
-  EXPECT_EQ(testing::error_of([&] { require_in_cache(cache / "link", cache); }),
-            (cache / "link").string() + ": expected a link to a file in " + cache.string() + ", got a link to " +
-                fs::canonical(beside).string())
-      << "a folder whose name begins with that of the cache";
-  EXPECT_ERROR(testing::error_of([&] { require_in_cache(cache / "absent", cache); }), (cache / "absent").string(),
-               "No such file or directory");
-  EXPECT_NO_THROW(require_in_cache(cache / "file", cache));
   create_folders(cache / "a/b");
   EXPECT_TRUE(fs::is_directory(cache / "a/b"));
   EXPECT_EQ(testing::error_of([&] { create_folders(cache / "file" / "b"); }),
             (cache / "file" / "b").string() +
                 ": cannot be created: Not a directory. HF_HUB_CACHE names another folder for the cache");
+}
+
+// On another disk, it is the user's.
+TEST(Snapshot, ABlobOfAnotherSizeBehindALinkStays) {
+  const fs::path root = testing::scratch_folder();
+  const Layout layout(root / "cache", "org/name");
+  const HubFile file = cached_file(layout);
+  fs::rename(layout.blobs(), root / "disk");
+  fs::create_symlink(root / "disk", layout.blobs());
+  EXPECT_TRUE(has_blob(layout, file));
+  add_to_snapshot(layout, kCommit, "w", file, false);
+  EXPECT_TRUE(has_blob(layout, file)) << "copied, not moved";
+  EXPECT_TRUE(is_in_snapshot(layout, kCommit, "w", file));
+  write_file(root / "disk" / file.etag(), "longer");
+  EXPECT_TRUE(testing::contains(testing::error_of([&] { has_blob(layout, file); }), "which is not deleted"));
+  EXPECT_TRUE(fs::exists(root / "disk" / file.etag()));
 }
 
 TEST(Snapshot, AFileOfAnotherSizeIsReplacedByALink) {

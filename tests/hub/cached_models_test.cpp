@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Listing, verifying and tidying the cache.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <fstream>
@@ -170,7 +171,7 @@ TEST_F(CachedModels, VerifyingNamesDamagedFiles) {
   ASSERT_EQ(damaged.size(), 1u);
   EXPECT_EQ(damaged[0].path, layout_.blobs() / name_of("weights"));
   EXPECT_TRUE(contains(damaged[0].reason, "instead of " + name_of("weights"))) << damaged[0].reason;
-  remove_damaged(damaged[0]);
+  EXPECT_TRUE(remove_damaged(only_model(), damaged[0]));
   EXPECT_EQ(blobs().size(), 2u);
   EXPECT_EQ(verified().size(), 2u) << "the links of both revisions lead nowhere";
 }
@@ -229,25 +230,142 @@ TEST_F(CachedModels, AFileOfAnotherSizeThanTheHubListsIsAnError) {
                        "expected 7 bytes, as the hub lists, got 6"));
 }
 
-TEST_F(CachedModels, ALinkOutOfTheCacheIsAnError) {
-  const fs::path outside = testing::scratch_folder() / "x";
-  write_file(outside, "weights");
-  fs::remove(layout_.snapshot(kOld) / "model.safetensors");
-  fs::create_symlink(outside, layout_.snapshot(kOld) / "model.safetensors");
-  EXPECT_TRUE(contains(error_of([&] { find_cached({"org/name", "v1"}); }), "a link to a file in"));
+// A user has moved a part of the cache to another disk, and linked it.
+class LinkedFolders : public CachedModels, public ::testing::WithParamInterface<const char*> {
+ protected:
+  LinkedFolders() {
+    const std::map<std::string, fs::path> moved{{"blobs", layout_.blobs()},
+                                                {"blob", layout_.blobs() / name_of("weights")},
+                                                {"snapshots", layout_.snapshots()},
+                                                {"snapshot", layout_.snapshot(kOld)},
+                                                {"file", layout_.snapshot(kOld) / "model.safetensors"},
+                                                {"model", layout_.folder()}};
+    write_tree(layout_, kOld, trees_[kOld]);
+    const fs::path path = moved.at(GetParam());
+    if (std::string(GetParam()).starts_with("snapshot")) {  // their links are relative
+      for (const auto& entry : fs::recursive_directory_iterator(path)) {
+        if (!fs::is_symlink(entry.path())) continue;
+        const fs::path target = fs::canonical(entry.path());
+        fs::remove(entry.path());
+        fs::create_symlink(target, entry.path());
+      }
+    }
+    if (fs::is_symlink(path)) {
+      fs::copy_file(path, disk_ / "moved");
+      fs::remove(path);
+    } else {
+      fs::rename(path, disk_ / "moved");
+    }
+    fs::create_symlink(disk_ / "moved", path);
+    write_file(disk_ / "photos" / "a.jpg", "the user's");
+  }
+  // The files on the other disk with their contents.
+  std::map<std::string, std::string> on_disk() const {
+    std::map<std::string, std::string> files;
+    for (const auto& entry : fs::recursive_directory_iterator(disk_)) {
+      if (entry.is_symlink() || entry.is_directory()) {
+        files[entry.path()] = "";
+        continue;
+      }
+      std::ifstream in(entry.path());
+      files[entry.path()] = {std::istreambuf_iterator<char>(in), {}};
+    }
+    return files;
+  }
+
+  const fs::path disk_ = testing::scratch_folder();
+};
+
+TEST_P(LinkedFolders, AreFollowed) {
+  EXPECT_EQ(find_cached({"org/name", "v1"}), layout_.snapshot(kOld));
+  EXPECT_EQ(find_cached({"org/name", "main"}), layout_.snapshot(kNew));
+  EXPECT_TRUE(verify(only_model(), [](int64_t) {}).empty());
+  EXPECT_EQ(only_model().revisions.size(), 2U);
 }
 
-TEST(Snapshot, ABlobThatLeadsOutOfTheCacheIsAnError) {
-  const Layout layout(testing::scratch_folder(), "org/name");
-  const HubFile file = file_of("ok");
-  const fs::path outside = testing::scratch_folder() / "x";
-  write_file(outside, "ok");
-  fs::create_directories(layout.blobs());
-  fs::create_symlink(outside, layout.blobs() / file.etag());
-  EXPECT_TRUE(contains(error_of([&] { has_blob(layout, file); }), "a link to a file in"));
-  fs::create_directories(layout.snapshot(kOld));
-  fs::create_symlink(outside, layout.snapshot(kOld) / "w");
-  EXPECT_TRUE(contains(error_of([&] { is_in_snapshot(layout, kOld, "w", file); }), "a link to a file in"));
+TEST_P(LinkedFolders, KeepWhatIsBehindThem) {
+  write_file(layout_.blobs() / "unused", "12345");
+  write_file(layout_.blobs() / "x.vitrail-partial", "part");
+  write_file(layout_.blobs() / name_of("weights"), "wEights");
+  fs::remove(layout_.ref("v1"));
+  const auto before = on_disk();
+  const testing::Warnings warnings;
+  for (const DamagedFile& file : verify(only_model(), [](int64_t) {})) remove_damaged(only_model(), file);
+  EXPECT_EQ(on_disk(), before) << "verify";
+  for (const bool dry_run : {true, false}) prune(only_model(), dry_run);
+  EXPECT_EQ(on_disk(), before) << "prune";
+  remove(only_model(), "main", false);
+  EXPECT_EQ(on_disk(), before) << "remove a revision";
+  const CachedModel model = only_model();
+  remove(model, "", false);
+  EXPECT_EQ(on_disk(), before) << "remove the model";
+  EXPECT_FALSE(fs::exists(fs::symlink_status(layout_.folder())));
+}
+
+INSTANTIATE_TEST_SUITE_P(Moved, LinkedFolders,
+                         ::testing::Values("blobs", "blob", "snapshots", "snapshot", "file", "model"),
+                         [](const auto& test) { return std::string(test.param); });
+
+TEST_F(CachedModels, WhatStaysBehindALinkIsSaid) {
+  const fs::path disk = testing::scratch_folder() / "disk";
+  write_file(layout_.blobs() / "unused", "12345");
+  fs::rename(layout_.blobs(), disk);
+  fs::create_symlink(disk, layout_.blobs());
+  const testing::Warnings warnings;
+  EXPECT_EQ(prune(only_model(), false), 0);
+  EXPECT_EQ(warnings.messages,
+            std::vector<std::string>{fs::canonical(disk).string() + ": stays, because a link leads there"});
+  write_file(disk / name_of("weights"), "wEights");
+  const std::vector<DamagedFile> damaged = verify(only_model(), [](int64_t) {});
+  ASSERT_EQ(damaged.size(), 1U);
+  EXPECT_FALSE(remove_damaged(only_model(), damaged[0]));
+}
+
+// A folder of blobs that several models share within the cache has those of others.
+TEST_F(CachedModels, ASharedFolderOfBlobsIsNotPruned) {
+  fs::rename(layout_.blobs(), cache_ / "shared");
+  fs::create_symlink("../shared", layout_.blobs());
+  write_file(cache_ / "shared" / "of_another_model", "12345");
+  const testing::Warnings warnings;
+  EXPECT_EQ(prune(only_model(), false), 0);
+  EXPECT_TRUE(fs::exists(cache_ / "shared" / "of_another_model"));
+}
+
+// What waits for a writer would wait forever.
+TEST_F(CachedModels, PipesAreNotRead) {
+  const std::string digest(64, 'd');
+  fs::create_directories(layout_.tree(kOld).parent_path());
+  for (const fs::path& path : {layout_.ref("pipe"), layout_.blobs() / digest, layout_.tree(kOld),
+                               layout_.snapshot(kOld) / "tokenizer.json", layout_.lock("x")}) {
+    fs::create_directories(path.parent_path());
+    ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0) << path;
+  }
+  EXPECT_EQ(find_cached({"org/name", "v1"}), layout_.snapshot(kOld));
+  EXPECT_FALSE(find_cached({"org/name", "pipe"}));
+  const std::vector<DamagedFile> damaged = verify(only_model(), [](int64_t) {});
+  ASSERT_EQ(damaged.size(), 1U);
+  EXPECT_EQ(damaged[0].path, layout_.blobs() / digest);
+  EXPECT_EQ(damaged[0].reason, "is no file");
+  EXPECT_EQ(prune(only_model(), true), 0);
+  remove(only_model(), "", false);
+  EXPECT_FALSE(fs::exists(layout_.folder()));
+}
+
+// What is here is all that can be had.
+TEST_F(CachedModels, OfflineAModelWithoutATokenizerIsOneForImages) {
+  trees_[kNew]["tokenizer.json"] = trees_[kNew]["tokenizer_config.json"] = file_of("{}");
+  write_tree(layout_, kNew, trees_[kNew]);
+  EXPECT_FALSE(find_cached({"org/name", "main"}));
+  const Environment offline({{"HF_HUB_OFFLINE", std::string("1")}});
+  EXPECT_EQ(find_cached({"org/name", "main"}), layout_.snapshot(kNew));
+  EXPECT_EQ(pull({"org/name", "main"}), layout_.snapshot(kNew));
+  add(kNew, "tokenizer.json", "{}");
+  EXPECT_FALSE(find_cached({"org/name", "main"})) << "a part of the tokenizer could give other tokens";
+  add(kNew, "tokenizer_config.json", "{}");
+  EXPECT_EQ(find_cached({"org/name", "main"}), layout_.snapshot(kNew));
+  trees_[kNew]["preprocessor_config.json"] = file_of("{}");
+  write_tree(layout_, kNew, trees_[kNew]);
+  EXPECT_FALSE(find_cached({"org/name", "main"})) << "images would be preprocessed differently";
 }
 
 TEST_F(CachedModels, AReferenceMayBeInAFolderAndEndWithWhiteSpace) {
@@ -330,18 +448,26 @@ TEST_F(CachedModels, VerifyingReadsWhatADigestNames) {
   EXPECT_EQ(sizes, (std::vector<int64_t>{2, 3, 7, 8}));
 }
 
-TEST_F(CachedModels, VerifyingNamesLinksThatLeadNowhereOrOut) {
-  const fs::path outside = testing::scratch_folder() / "x", link = layout_.snapshot(kOld) / "config.json";
-  write_file(outside, "{}");
-  fs::remove(link);
-  fs::create_symlink(outside, link);
+TEST_F(CachedModels, VerifyingNamesLinksThatLeadNowhere) {
   fs::create_symlink("gone", layout_.snapshot(kNew) / "z");
   const auto damaged = verify(only_model(), [](int64_t) {});
-  ASSERT_EQ(damaged.size(), 2u);
-  EXPECT_EQ(damaged[0].path, link);
-  EXPECT_EQ(damaged[0].reason, "a link to " + fs::canonical(outside).string());
-  EXPECT_EQ(damaged[1].path, layout_.snapshot(kNew) / "z");
-  EXPECT_EQ(damaged[1].reason, "No such file or directory");
+  ASSERT_EQ(damaged.size(), 1u);
+  EXPECT_EQ(damaged[0].path, layout_.snapshot(kNew) / "z");
+  EXPECT_EQ(damaged[0].reason, "No such file or directory");
+}
+
+// The list of the hub has its digest.
+TEST_F(CachedModels, AFileThatIsLinkedElsewhereIsVerifiedToo) {
+  const fs::path elsewhere = testing::scratch_folder() / "weights", file = layout_.snapshot(kNew) / "model.safetensors";
+  write_tree(layout_, kNew, trees_[kNew]);
+  write_file(elsewhere, "wEights");
+  fs::remove(file);
+  fs::create_symlink(elsewhere, file);
+  const auto damaged = verify(only_model(), [](int64_t) {});
+  ASSERT_EQ(damaged.size(), 1u);
+  EXPECT_EQ(damaged[0].path, file);
+  EXPECT_TRUE(remove_damaged(only_model(), damaged[0]));
+  EXPECT_TRUE(fs::exists(elsewhere)) << "only the link is deleted";
 }
 
 // Content of more than one buffer, whose last part is short.

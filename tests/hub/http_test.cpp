@@ -8,6 +8,7 @@
 #include "tests/hub/hub_server.h"
 #include "tests/support/errors.h"
 #include "tests/support/messages.h"
+#include "vitrail/hub/download_internal.h"
 
 namespace vitrail::hub {
 namespace {
@@ -58,6 +59,22 @@ TEST_F(HubRequests, TheTokenGoesToTheEndpointAlone) {
   for (const Request& request : hub.requests()) EXPECT_EQ(request.header("Authorization"), "Bearer hf_t");
   ASSERT_EQ(storage.requests().size(), 1u);
   EXPECT_EQ(storage.requests()[0].header("Authorization"), "");
+}
+
+TEST_F(HubRequests, TheEndpointsUserGoesToItAloneAndIntoNoMessage) {
+  const HubServer storage([](const Request&) { return Reply{404, ""}; });
+  const HubServer hub([&](const Request&) { return Reply{302, "", {{"Location", storage.url() + "/x"}}}; });
+  std::string endpoint = hub.url();
+  endpoint.insert(endpoint.find("//") + 2, "me:secret@");
+  const Environment environment({{"HF_ENDPOINT", endpoint}, {"HF_TOKEN", "hf_t"}});
+  HttpClient client(settings_from_environment());
+  EXPECT_EQ(client.settings().endpoint, hub.url());
+  EXPECT_EQ(client.get(client.settings().endpoint, 10).status, 404);
+  EXPECT_EQ(hub.requests().at(0).header("Authorization"), "Basic bWU6c2VjcmV0") << "a request has one";
+  EXPECT_EQ(storage.requests().at(0).header("Authorization"), "");
+  const std::string message =
+      error_of([&] { throw_hub_error({.status = 404}, client.settings(), "org/name", "org/name"); });
+  EXPECT_FALSE(contains(message, "secret")) << message;
 }
 
 TEST_F(HubRequests, RedirectionsElsewhereAndWithoutEndAreErrors) {

@@ -88,6 +88,21 @@ TEST(HubSettings, AnEndpointIsAUrlWithoutSlashesAtItsEnd) {
         << url;
 }
 
+TEST(HubSettings, AUserInTheEndpointIsNotPartOfIt) {
+  const auto with = [](const char* url) { return settings_with({{"HF_ENDPOINT", url}}); };
+  EXPECT_EQ(with("https://me:p%40ss@mirror:8080/hub/").endpoint, "https://mirror:8080/hub");
+  EXPECT_EQ(with("https://me:p%40ss@mirror").authorization, "Basic bWU6cEBzcw==");
+  EXPECT_EQ(with("https://me:a@b@mirror").endpoint, "https://mirror") << "the last @ ends the password";
+  EXPECT_EQ(with("https://me:100%@mirror").authorization, "Basic bWU6MTAwJQ==");
+  EXPECT_EQ(with("https://mirror/a@b").endpoint, "https://mirror/a@b");
+  EXPECT_EQ(with("https://mirror/a@b").authorization, "");
+  for (const char* url : {"ftp://me:secret@mirror", "me:secret@mirror", "https://me:secret@mir ror"}) {
+    const std::string message = error_of([&] { with(url); });
+    EXPECT_TRUE(contains(message, "HF_ENDPOINT: expected a URL")) << message;
+    EXPECT_FALSE(contains(message, "secret")) << message;
+  }
+}
+
 TEST(HubSettings, TheTokenIsTheFirstThatIsGiven) {
   const fs::path home = testing::scratch_folder(), other = home / "other";
   fs::create_directories(home / ".cache/huggingface");

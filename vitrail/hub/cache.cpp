@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 
+#include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/read_file.h"
 #include "vitrail/base/text.h"
@@ -67,6 +68,8 @@ std::map<std::string, std::vector<std::string>> refs_by_commit(const fs::path& f
   std::map<std::string, std::vector<std::string>> refs;
   constexpr size_t kMaxBytes = 256;
   for (const fs::path& file : files_below(folder / "refs")) {
+    std::error_code unknown;
+    if (!fs::is_regular_file(file, unknown)) continue;  // a pipe would be waited for
     std::string commit;
     try {
       commit = read_text_file(file, kMaxBytes);
@@ -103,6 +106,9 @@ CachedModel read_model(const std::string& repository, const fs::path& folder) {
 
 // Nothing, or why the file is not what its name says.
 std::string damage_of(const fs::path& file, const std::string& name) {
+  std::error_code error;
+  const fs::file_status status = fs::status(file, error);
+  if (fs::exists(status) && !fs::is_regular_file(status)) return "is no file";
   std::ifstream in(file, std::ios::binary);
   if (!in) return "cannot be read";
   const auto digest = digest_of_blob(name, size_of(file));
@@ -124,35 +130,45 @@ void require_unused(const CachedModel& model) {
   }
 }
 
-// Deletes paths, and adds up what becomes free.
+// Deletes paths that a model's folder owns, and adds up what becomes free.
 class Deletion {
  public:
-  explicit Deletion(bool dry_run) : dry_run_(dry_run) {}
-
+  Deletion(const Layout& layout, bool dry_run) : layout_(layout), dry_run_(dry_run) {}
   void add(const fs::path& path) {
     std::error_code error;
     const fs::file_status status = fs::symlink_status(path, error);
+    if (!fs::exists(status)) return;
+    if (!layout_.owns(path)) return keep(path.parent_path());
     if (fs::is_directory(status)) {
       for (const fs::path& file : files_below(path)) count(file);
     } else {
       count(path);
     }
-    if (dry_run_) return;
-    fs::remove_all(path, error);
-    if (error) throw Error(str(path.string(), ": cannot be deleted: ", error.message()));
+    if (!dry_run_) layout_.remove_own(path);
   }
-  int64_t bytes() const { return bytes_; }
+  // The bytes that become free.  Warns of what stays.
+  int64_t finish() const {
+    if (!kept_.empty()) warn(join(kept_) + ": stays, because a link leads there");
+    return bytes_;
+  }
 
  private:
   // A link takes no space, and the store that a blob may link to stays for other repositories.
   void count(const fs::path& file) {
     std::error_code error;
-    if (fs::is_regular_file(fs::symlink_status(file, error))) bytes_ += size_of(file);
+    const fs::file_status status = fs::symlink_status(file, error);
+    if (fs::is_regular_file(status)) bytes_ += size_of(file);
+    if (fs::is_symlink(status) && fs::is_directory(file, error)) keep(file);
   }
+  void keep(const fs::path& folder) { kept_.insert(resolved(folder).string()); }
 
+  const Layout& layout_;
   bool dry_run_;
   int64_t bytes_ = 0;
+  std::set<std::string> kept_;
 };
+
+Layout layout_of(const CachedModel& model) { return {model.folder.parent_path(), model.repository}; }
 
 // Deletes the revisions, and the blobs that the others do not link to.
 void remove_revisions(const CachedModel& model, const std::set<std::string>& commits, Deletion& deletion) {
@@ -193,35 +209,36 @@ std::vector<DamagedFile> verify(const CachedModel& model, const std::function<vo
   for (const fs::path& blob : entries_of(model.folder / "blobs")) {
     if (names_a_digest(blob.filename())) check(blob, blob.filename());
   }
-  const fs::path cache = model.folder.parent_path();
   for (const CachedRevision& revision : model.revisions) {
-    const auto tree = read_tree(Layout(cache, model.repository), revision.commit);
+    const auto tree = read_tree(layout_of(model), revision.commit);
     const fs::path snapshot = model.folder / "snapshots" / revision.commit;
     for (const fs::path& file : files_below(snapshot)) {
       const std::string path = file.lexically_relative(snapshot).string();
-      if (blob_of(file).empty()) {  // no link: the hub's list has the digest
-        if (tree && tree->contains(path)) check(file, tree->at(path).etag());
-        continue;
-      }
-      try {
-        require_in_cache(file, cache);
-      } catch (const Error& error) {
-        damaged.push_back({file, error.parts() ? error.parts()->got : error.what()});
-      }
+      std::error_code missing;
+      if (static_cast<void>(fs::canonical(file, missing)); missing)
+        damaged.push_back({file, missing.message()});
+      else if (!names_a_digest(blob_of(file).filename()) && tree && tree->contains(path))
+        check(file, tree->at(path).etag());  // no link to a blob: the hub's list has the digest
     }
   }
   return damaged;
 }
 
-void remove_damaged(const DamagedFile& file) { Deletion(false).add(file.path); }
+bool remove_damaged(const CachedModel& model, const DamagedFile& file) {
+  const Layout layout = layout_of(model);
+  if (!layout.owns(file.path)) return false;
+  layout.remove_own(file.path);
+  return true;
+}
 
 int64_t remove(const CachedModel& model, const std::string& revision, bool dry_run) {
   require_unused(model);
-  Deletion deletion(dry_run);
+  const Layout layout = layout_of(model);
+  Deletion deletion(layout, dry_run);
   if (revision.empty()) {
     deletion.add(model.folder);
     deletion.add(model.folder.parent_path() / ".locks" / model.folder.filename());
-    return deletion.bytes();
+    return deletion.finish();
   }
   std::set<std::string> commits;
   for (const CachedRevision& cached : model.revisions) {
@@ -235,12 +252,13 @@ int64_t remove(const CachedModel& model, const std::string& revision, bool dry_r
     throw Error(model.repository, "a revision in the cache (" + join(model.revisions, ", ", name_of) + ")", revision);
   }
   remove_revisions(model, commits, deletion);
-  return deletion.bytes();
+  return deletion.finish();
 }
 
 int64_t prune(const CachedModel& model, bool dry_run) {
   require_unused(model);
-  Deletion deletion(dry_run);
+  const Layout layout = layout_of(model);
+  Deletion deletion(layout, dry_run);
   std::set<std::string> commits;
   for (const CachedRevision& revision : model.revisions) {
     if (revision.refs.empty()) commits.insert(revision.commit);
@@ -249,7 +267,7 @@ int64_t prune(const CachedModel& model, bool dry_run) {
   for (const fs::path& blob : entries_of(model.folder / "blobs")) {
     if (is_partial_name(blob.filename())) deletion.add(blob);
   }
-  return deletion.bytes();
+  return deletion.finish();
 }
 
 }  // namespace vitrail::hub

@@ -36,10 +36,11 @@ struct DamagedFile {
 // Compares the content of each file with the digest that names it.  Calls on_file with the number of bytes after each.
 std::vector<DamagedFile> verify(const CachedModel& model, const std::function<void(int64_t bytes)>& on_file);
 
-void remove_damaged(const DamagedFile& file);
+// Returns false for a file behind a link that the user made, which stays.
+bool remove_damaged(const CachedModel& model, const DamagedFile& file);
 
 // The following return the bytes that become free, and with dry_run delete nothing.  They throw Error for a model that
-// another process downloads.
+// another process downloads.  What is behind a link that the user made, such as to another disk, stays with a warning.
 //
 // Deletes a revision, given as a branch, a tag or a commit, and the files that no other revision has; empty: the model.
 // Throws Error for a revision that is not there.

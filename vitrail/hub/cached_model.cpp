@@ -26,9 +26,12 @@ bool has(const std::vector<std::string>& names, const std::string& name) {
   return std::ranges::find(names, name) != names.end();
 }
 
-// The files of a snapshot that a model is opened with; nothing if some are missing.
-std::optional<std::vector<std::string>> model_files(const fs::path& snapshot, const std::optional<FileList>& tree) {
+// The files of a snapshot that a model is opened with; nothing if some are missing.  Offline, all that can be had are
+// enough: a model without any file of its tokenizer is one for images, and a configuration may be given beside it.
+std::optional<std::vector<std::string>> model_files(const fs::path& snapshot, const std::optional<FileList>& tree,
+                                                    bool offline) {
   const std::vector<std::string> names = names_in(snapshot);
+  const bool for_images = offline && std::ranges::none_of(names, is_tokenizer_file);
   const std::string weights = weights::choose_weights(names);
   if (weights.empty()) return std::nullopt;
   std::vector<std::string> files{weights};
@@ -36,9 +39,10 @@ std::optional<std::vector<std::string>> model_files(const fs::path& snapshot, co
     if (is_needed_beside_weights(name)) files.push_back(name);
   }
   // Without the hub's list, huggingface_hub or transformers has chosen the files.
-  if (!tree && !has(names, "config.json") && !has(names, "open_clip_config.json")) return std::nullopt;
+  if (!tree && !offline && !has(names, "config.json") && !has(names, "open_clip_config.json")) return std::nullopt;
   for (const auto& [path, file] : tree.value_or(FileList{})) {
-    if (is_needed_beside_weights(path) && !has(names, path)) return std::nullopt;
+    if (is_needed_beside_weights(path) && !has(names, path) && !(for_images && is_tokenizer_file(path)))
+      return std::nullopt;
   }
   if (!weights.ends_with(".json")) return files;
   for (const std::string& shard : weights::shard_names(snapshot / weights)) {
@@ -66,10 +70,9 @@ std::optional<fs::path> find_cached(const ModelName& name) {
   if (!commit) return std::nullopt;
   const fs::path snapshot = layout.snapshot(*commit);
   const std::optional<FileList> tree = read_tree(layout, *commit);
-  const auto files = model_files(snapshot, tree);
+  const auto files = model_files(snapshot, tree, settings.offline);
   if (!files) return std::nullopt;
   for (const std::string& file : *files) {
-    require_in_cache(snapshot / file, settings.cache);
     if (tree && tree->contains(file)) require_size(snapshot / file, tree->at(file), name);
   }
   return snapshot;

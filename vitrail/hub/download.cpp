@@ -103,6 +103,7 @@ class Partial {
   void read_digest() {
     struct stat status {};
     if (::fstat(descriptor_, &status) != 0) fail(errno);
+    if (!S_ISREG(status.st_mode)) throw Error(path_.string(), "a file", "a pipe or device: delete it");
     clear_digest();
     if (status.st_size > download_.size) return clear();
     std::array<char, 1 << 16> buffer{};

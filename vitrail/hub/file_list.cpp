@@ -18,20 +18,18 @@ constexpr int kTreeVersion = 1;
 constexpr size_t kMaxTreeBytes = 64 << 20;
 constexpr int64_t kMaxFileBytes = int64_t{1} << 50;
 
-constexpr const char* kNeededFiles[] = {"config.json",
-                                        "preprocessor_config.json",
-                                        "processor_config.json",
-                                        "open_clip_config.json",
-                                        "tokenizer.json",
-                                        "tokenizer_config.json",
-                                        "vocab.json",
-                                        "merges.txt",
-                                        "added_tokens.json",
-                                        "special_tokens_map.json",
-                                        "spiece.model",
-                                        "sentencepiece.model",
-                                        "bpe_simple_vocab_16e6.txt",
-                                        "bpe_simple_vocab_16e6.txt.gz"};
+constexpr const char* kConfigurations[] = {"config.json", "preprocessor_config.json", "processor_config.json",
+                                           "open_clip_config.json"};
+constexpr const char* kTokenizerFiles[] = {"tokenizer.json",
+                                           "tokenizer_config.json",
+                                           "vocab.json",
+                                           "merges.txt",
+                                           "added_tokens.json",
+                                           "special_tokens_map.json",
+                                           "spiece.model",
+                                           "sentencepiece.model",
+                                           "bpe_simple_vocab_16e6.txt",
+                                           "bpe_simple_vocab_16e6.txt.gz"};
 
 // A path below the snapshot's folder, on every system.
 bool is_safe_path(const std::string& path) {
@@ -120,8 +118,12 @@ void write_tree(const Layout& layout, const std::string& commit, const FileList&
   out.commit();
 }
 
+bool is_tokenizer_file(const std::string& path) {
+  return std::ranges::find(kTokenizerFiles, path) != std::end(kTokenizerFiles);
+}
+
 bool is_needed_beside_weights(const std::string& path) {
-  return std::ranges::find(kNeededFiles, path) != std::end(kNeededFiles);
+  return is_tokenizer_file(path) || std::ranges::find(kConfigurations, path) != std::end(kConfigurations);
 }
 
 }  // namespace vitrail::hub

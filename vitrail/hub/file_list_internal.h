@@ -34,5 +34,6 @@ void write_tree(const Layout& layout, const std::string& commit, const FileList&
 
 // The files that inference needs beside the weights: configurations and tokenizers.
 bool is_needed_beside_weights(const std::string& path);
+bool is_tokenizer_file(const std::string& path);
 
 }  // namespace vitrail::hub

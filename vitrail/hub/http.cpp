@@ -138,8 +138,12 @@ HttpResponse HttpClient::send(const std::string& url, const std::vector<std::str
   std::vector<std::string> all = headers;
   all.insert(all.end(), {"User-Agent: vitrail", "Accept-Encoding: identity"});
   const std::string origin = origin_of(url);
-  if (!settings_.token.empty() && origin == origin_of(settings_.endpoint))
-    all.push_back("Authorization: Bearer " + settings_.token);
+  if (origin == origin_of(settings_.endpoint)) {
+    if (!settings_.authorization.empty())
+      all.push_back("Authorization: " + settings_.authorization);
+    else if (!settings_.token.empty())
+      all.push_back("Authorization: Bearer " + settings_.token);
+  }
   std::vector<const char*> lines;
   for (const std::string& line : all) lines.push_back(line.c_str());
   lines.push_back(nullptr);

@@ -26,6 +26,26 @@ fs::path Layout::lock(const std::string& etag) const {
   return cache_ / ".locks" / folder_.filename() / (etag + ".lock");
 }
 
+bool Layout::owns(const fs::path& entry) const {
+  std::error_code unknown;
+  const fs::path root = fs::canonical(cache_, unknown), parent = fs::canonical(entry.parent_path(), unknown);
+  if (unknown) return false;
+  if (parent == root) return entry.filename() == folder_.filename();
+  for (const fs::path& own : {root / folder_.filename(), root / ".locks"}) {
+    if (std::ranges::mismatch(own, parent).in1 == own.end()) return true;
+  }
+  return false;
+}
+
+void Layout::remove_own(const fs::path& entry) const {
+  std::error_code error;
+  if (!fs::exists(fs::symlink_status(entry, error))) return;
+  if (!owns(entry))
+    throw Error(entry.string(), "a file in the model's own folder", "one behind a link, which is not deleted");
+  fs::remove_all(entry, error);
+  if (error) throw Error(str(entry.string(), ": cannot be deleted: ", error.message()));
+}
+
 std::optional<std::string> Layout::commit_of(const std::string& revision) const {
   if (is_hex(revision, kCommitDigits)) return revision;
   std::error_code unreadable;
@@ -43,17 +63,6 @@ std::optional<std::string> repository_of(const std::string& folder_name) {
   const size_t separator = name.find(kSeparator);
   if (separator == name.npos) return std::nullopt;
   return name.replace(separator, kSeparator.size(), "/");
-}
-
-void require_in_cache(const fs::path& path, const fs::path& cache) {
-  std::error_code error;
-  const fs::path target = fs::canonical(path, error);
-  if (error) throw Error(path.string(), "a file in the cache", error.message());
-  const fs::path root = fs::canonical(cache, error);
-  const auto parts = std::mismatch(root.begin(), root.end(), target.begin(), target.end());
-  if (error || parts.first != root.end()) {
-    throw Error(path.string(), "a link to a file in " + cache.string(), "a link to " + target.string());
-  }
 }
 
 void create_folders(const fs::path& folder) {

@@ -27,6 +27,12 @@ class Layout {
   std::filesystem::path tree(const std::string& commit) const { return folder_ / "trees" / (commit + ".json"); }
   std::filesystem::path lock(const std::string& etag) const;
 
+  // Whether an entry is in the model's own folder, or this folder itself, with all links above it resolved.  Only such
+  // entries are deleted: what is behind a link that the user made stays.
+  bool owns(const std::filesystem::path& entry) const;
+  // Deletes an entry, of a link only the link.  Throws Error for one that the folder does not own.
+  void remove_own(const std::filesystem::path& entry) const;
+
   // The commit that a revision stood for when it was last downloaded; a commit stands for itself.
   std::optional<std::string> commit_of(const std::string& revision) const;
 
@@ -36,9 +42,6 @@ class Layout {
 
 // "org/name" of a folder's name "models--org--name"; nothing for others.
 std::optional<std::string> repository_of(const std::string& folder_name);
-
-// Throws Error unless the path exists and leads, through its links, to a place in the cache.
-void require_in_cache(const std::filesystem::path& path, const std::filesystem::path& cache);
 
 // Throws Error if the folder, and those above it, cannot be created.
 void create_folders(const std::filesystem::path& folder);

@@ -225,6 +225,7 @@ TransferCallback set_transfer_callback(TransferCallback callback) {
 fs::path pull(const ModelName& name) {
   const Settings settings = settings_from_environment();
   if (settings.offline) {
+    if (const auto folder = find_cached(name)) return *folder;
     throw Error(to_string(name), "a complete model in " + settings.cache.string() + ", because HF_HUB_OFFLINE is set",
                 "none; vitrail pull " + to_string(name) + " brings it there when HF_HUB_OFFLINE is not set");
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "vitrail/base/base64_internal.h"
 #include "vitrail/base/env_internal.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/read_file.h"
@@ -74,13 +75,40 @@ std::string token() {
   return checked_token(trimmed(read_text_file(file, kMaxTokenBytes)), file.string());
 }
 
-std::string endpoint() {
+// "%40" is "@" in a URL.
+std::string percent_decoded(const std::string& text) {
+  std::string decoded;
+  for (size_t i = 0; i < text.size(); ++i) {
+    unsigned char byte = 0;
+    const char *begin = text.data() + i + 1, *end = text.data() + std::min(i + 3, text.size());
+    if (text[i] == '%' && end - begin == 2 && std::from_chars(begin, end, byte, 16).ptr == end) {
+      decoded += static_cast<char>(byte);
+      i += 2;
+    } else {
+      decoded += text[i];
+    }
+  }
+  return decoded;
+}
+
+// Takes "user:password@" out of a URL, also out of a wrong one, and returns the header's value for it.
+std::string take_authorization(std::string& url) {
+  const size_t scheme = url.find("://"), begin = scheme == url.npos ? 0 : scheme + 3;
+  const size_t end = url.find_first_of("/?#", begin), at = url.rfind('@', end);
+  if (at == url.npos || at < begin) return "";
+  const std::string user = percent_decoded(url.substr(begin, at - begin));
+  url.erase(begin, at + 1 - begin);
+  return "Basic " + to_base64(std::as_bytes(std::span(user)));
+}
+
+void take_endpoint(Settings& settings) {
   std::string url = environment("HF_ENDPOINT").value_or("https://huggingface.co");
+  settings.authorization = take_authorization(url);
   while (url.ends_with('/')) url.pop_back();
   const bool printable = std::ranges::all_of(url, [](char c) { return c > ' ' && c < 0x7f; });
   const bool web = url.starts_with("https://") || url.starts_with("http://");
   if (!web || !printable) throw Error("HF_ENDPOINT", "a URL with https:// or http://", "\"" + url + "\"");
-  return url;
+  settings.endpoint = url;
 }
 
 }  // namespace
@@ -90,7 +118,7 @@ Settings settings_from_environment() {
   auto cache = environment("HF_HUB_CACHE");
   if (!cache) cache = environment("HUGGINGFACE_HUB_CACHE");
   settings.cache = cache ? expanded(*cache) : hub_home() / "hub";
-  settings.endpoint = endpoint();
+  take_endpoint(settings);
   settings.token = token();
   settings.offline = is_true("HF_HUB_OFFLINE") || is_true("TRANSFORMERS_OFFLINE");
   settings.symlinks = !is_true("HF_HUB_DISABLE_SYMLINKS");

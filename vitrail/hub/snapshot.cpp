@@ -26,19 +26,13 @@ bool has_blob(const Layout& layout, const HubFile& file) {
   const fs::path blob = layout.blobs() / file.etag();
   std::error_code error;
   if (!fs::exists(fs::symlink_status(blob, error))) return false;
-  if (has_size(blob, file.size)) {
-    require_in_cache(blob, layout.cache());
-    return true;
-  }
-  fs::remove(blob, error);  // cut short; of a link, only the link
+  if (has_size(blob, file.size)) return true;
+  layout.remove_own(blob);  // cut short
   return false;
 }
 
 bool is_in_snapshot(const Layout& layout, const std::string& commit, const std::string& path, const HubFile& file) {
-  const fs::path target = layout.snapshot(commit) / path;
-  if (!has_size(target, file.size)) return false;
-  require_in_cache(target, layout.cache());
-  return true;
+  return has_size(layout.snapshot(commit) / path, file.size);
 }
 
 void add_to_snapshot(const Layout& layout, const std::string& commit, const std::string& path, const HubFile& file,
@@ -46,10 +40,13 @@ void add_to_snapshot(const Layout& layout, const std::string& commit, const std:
   if (is_in_snapshot(layout, commit, path, file)) return;
   const fs::path target = layout.snapshot(commit) / path, blob = layout.blobs() / file.etag();
   create_folders(target.parent_path());
+  layout.remove_own(target);  // a link to a blob that is gone, or a file that was cut short
   std::error_code error;
-  fs::remove(target, error);  // a link to a blob that is gone, or a file that was cut short
   if (symlinks && ::symlink(link_target(path, file.etag()).c_str(), target.c_str()) == 0) return;
-  fs::rename(blob, target, error);
+  if (layout.owns(blob))
+    fs::rename(blob, target, error);
+  else
+    fs::copy_file(blob, target, error);
   if (error) throw Error(str(target.string(), ": cannot be written: ", error.message()));
 }
 

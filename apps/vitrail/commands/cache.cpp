@@ -61,20 +61,23 @@ int list(const CacheCommandOptions& options) {
 int verify(const CacheCommandOptions& options, const GlobalOptions& global) {
   const std::vector<Chosen> chosen = chosen_models(options.models);
   int64_t total = 0;
-  size_t damaged = 0;
+  size_t damaged = 0, deleted = 0;
   for (const Chosen& each : chosen) total += each.model.bytes;
   ByteProgress progress("verify", global.quiet);
   int64_t done = 0;
   for (const Chosen& each : chosen) {
     const auto files = hub::verify(each.model, [&](int64_t bytes) { progress.update(done += bytes, total); });
     for (const hub::DamagedFile& file : files) {
-      print_error(file.path.string() + ": " + file.reason);
-      if (options.remove) hub::remove_damaged(file);
+      const bool removed = options.remove && hub::remove_damaged(each.model, file);
+      print_error(file.path.string() + ": " + file.reason +
+                  (options.remove && !removed ? "; it is behind a link, and stays" : ""));
+      deleted += removed ? 1 : 0;
     }
     damaged += files.size();
   }
+  const std::string kept = deleted == damaged ? "" : fmt::format("{} ", deleted);
   print_output("{} models, {}: {} damaged files{}\n", chosen.size(), byte_count_text(total), damaged,
-               damaged > 0 && options.remove ? ", deleted: vitrail pull gets them again" : "");
+               deleted > 0 ? ", " + kept + "deleted: vitrail pull gets them again" : "");
   return damaged == 0 ? 0 : 1;
 }
 
