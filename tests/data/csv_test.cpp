@@ -128,5 +128,18 @@ TEST(Csv, Utf16OfAnyCharacterBecomesItsBytes) {
   }
 }
 
+// It would swallow the next character.
+TEST(Csv, HalfASurrogatePairIsAnError) {
+  for (const char16_t half : {u'\xD800', u'\xDBFF', u'\xDC00', u'\xDFFF'}) {
+    for (const char16_t next : {u't', u'\xD7FF', u'\xD800', u'\xE000'}) {
+      std::string little;
+      for (const char16_t unit : {u'\xFEFF', u'a', u'\n', half, next})
+        little += {static_cast<char>(unit & 0xFF), static_cast<char>(unit >> 8)};
+      EXPECT_EQ(error_of([&] { utf8_text(little, "x.csv"); }),
+                "x.csv:2: expected complete UTF-16, got half a surrogate pair");
+    }
+  }
+}
+
 }  // namespace
 }  // namespace vitrail::data

@@ -97,6 +97,9 @@ TEST(TarDataset, WhatIsNotReadIsAWarning) {
   write_file(tar, tar_of({"cat/1.png", "dog/2.png", "../cat/3.png", "dog/../cat/4.png", "a..b/..c.png"}));
   EXPECT_EQ(open_dataset(tar, {.split = "."})->size(), 2);
   EXPECT_TRUE(warnings.any("a.tar: 2 files left out, with a path out of the archive: '../cat/3.png', 'dog/../"));
+  write_file(tar, tar_of({"cat/1.png", "dog/2.png", "cat/1.png", "./cat/1.png"}));
+  EXPECT_EQ(open_dataset(tar, {})->size(), 2);
+  EXPECT_TRUE(warnings.any("a.tar: 2 files left out, whose path comes again in the archive"));
 }
 
 class CifarPickle : public ::testing::Test {

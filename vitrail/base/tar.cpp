@@ -190,6 +190,7 @@ class TarReader {
       listing_.entries.push_back(std::move(entry));
     } else {
       listing_.entries[found->second] = std::move(entry);
+      ++listing_.repeated;
     }
   }
 

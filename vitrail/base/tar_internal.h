@@ -16,6 +16,7 @@ struct TarEntry {
 
 struct TarListing {
   std::vector<TarEntry> entries;  // files and folders; of several files with one path, the last
+  int64_t repeated = 0;           // files left out because another with their path follows
   int64_t symbolic_links = 0;     // left out, as devices and pipes are; a hard link has the content that it refers to
   uint64_t trailing = 0;          // bytes of other data after the end of the archive
 };

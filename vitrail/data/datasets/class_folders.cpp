@@ -249,6 +249,8 @@ class ClassFolderManifest : public Manifest {
 
   void report_archive() const {
     if (listing_.symbolic_links > 0) warn(str(where_, ": ", listing_.symbolic_links, " symbolic links left out"));
+    if (listing_.repeated > 0)
+      warn(str(where_, ": ", counted(listing_.repeated, "file"), " left out, whose path comes again in the archive"));
     if (!listing_.outside.empty()) {
       warn(str(where_, ": ", counted(listing_.outside.size(), "file"),
                " left out, with a path out of the archive: ", quoted_list(listing_.outside)));

@@ -122,8 +122,10 @@ std::string utf8_text(std::string content, const std::string& where) {
   std::string text;
   for (size_t i = 2; i < bytes.size(); i += 2) {
     uint32_t code = unit(i);
-    if (code >= 0xD800 && code < 0xDC00) {
-      const uint32_t second = unit(i += 2);
+    if (code >= 0xD800 && code < 0xE000) {
+      const uint32_t second = code < 0xDC00 ? unit(i += 2) : 0;
+      if (second < 0xDC00 || second >= 0xE000)
+        throw Error(str(where, ":", 1 + std::ranges::count(text, '\n')), "complete UTF-16", "half a surrogate pair");
       code = 0x10000 + ((code - 0xD800) << 10) + (second & 0x3FF);
     }
     append_utf8(code, text);

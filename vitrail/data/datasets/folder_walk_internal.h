@@ -22,6 +22,7 @@ struct FolderListing {
   std::vector<std::string> folders;          // at any depth, empty ones too
   std::vector<std::string> outside;          // entries of an archive whose path leaves it by "..", which are left out
   int64_t symbolic_links = 0;                // links in an archive, left out
+  int64_t repeated = 0;                      // files of an archive whose path comes again, left out
   uint64_t trailing = 0;                     // bytes after the end of an archive
   std::vector<UnreadableFolder> unreadable;  // also in `folders`; sorted by path
 };

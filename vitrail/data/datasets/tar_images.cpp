@@ -104,6 +104,7 @@ FolderListing listing_of(const TarFile& tar) {
   std::set<std::string> folders;
   for (const TarEntry& entry : tar.listing().entries) add_entry(listing, folders, entry.path);
   listing.symbolic_links = tar.listing().symbolic_links;
+  listing.repeated = tar.listing().repeated;
   listing.trailing = tar.listing().trailing;
   sort_listing(listing);
   return listing;
