@@ -16,13 +16,18 @@
 namespace vitrail::models {
 namespace {
 
-using Values = std::map<std::string, Tensor>;
+struct TracedValue {
+  Tensor tensor;
+  size_t at;  // its place in the trace
+};
+using TracedValues = std::map<std::string, TracedValue>;
 
 constexpr int64_t kSamples = 8;
 
-Values trace_of(const VisionTransformer& model, const Tensor& images) {
-  Values values;
-  const nn::TraceScope scope([&](const std::string& name, const Tensor& tensor) { values[name] = tensor; });
+TracedValues trace_of(const VisionTransformer& model, const Tensor& images) {
+  TracedValues values;
+  size_t at = 0;
+  const nn::TraceScope scope([&](const std::string& name, const Tensor& tensor) { values[name] = {tensor, at++}; });
   model.forward(images);
   return values;
 }
@@ -45,9 +50,10 @@ Tensor fingerprint(const Tensor& tensor) {
 }
 
 // The traced value that `name` means; undefined if there is none.
-Tensor find(const Values& values, const std::string& name, const weights::KeyMap& own) {
+TracedValue find(const TracedValues& values, const std::string& name, const weights::KeyMap& own) {
   for (const TracedName& traced : traced_names(name, &own)) {
-    if (const auto found = values.find(traced.name); found != values.end()) return traced.of(found->second);
+    if (const auto found = values.find(traced.name); found != values.end())
+      return {traced.of(found->second.tensor), found->second.at};
   }
   return {};
 }
@@ -62,17 +68,24 @@ Shape shape_of(std::vector<int64_t> extents, int rank) {
 }
 
 // `tolerance` is relative to the root mean square of each tensor.
-void expect_hooks(const testing::Golden& golden, const Values& values, const weights::KeyMap& own, double tolerance) {
+void expect_hooks(const testing::Golden& golden, const TracedValues& values, const weights::KeyMap& own,
+                  double tolerance) {
   const auto config = nlohmann::json::parse(golden.config);
   const Tensor expected = golden["values"].to(DType::f64);
   ASSERT_GT(config["names"].size(), 15u);
+  const bool timm = own.name().starts_with("timm");  // other libraries' modules are parts of ours
+  size_t last = 0;
   for (size_t i = 0; i < config["names"].size(); ++i) {
     const std::string name = config["names"][i];
-    const Tensor value = find(values, name, own);
+    const auto [value, at] = find(values, name, own);
     if (!value.defined()) {
       ADD_FAILURE() << name << " has no value";
       continue;
     }
+    if (timm) {
+      EXPECT_GE(at, last) << name << " runs after the modules above it";
+    }
+    last = at;
     EXPECT_EQ(value.shape(), shape_of(config["shapes"][i], value.rank())) << name;
     const Tensor want = expected.select(0, static_cast<int64_t>(i));
     const double square = want.select(0, 1).item<double>(), scale = std::sqrt(square);
@@ -98,6 +111,7 @@ INSTANTIATE_TEST_SUITE_P(Fixtures, TraceOfFixture,
                          ::testing::Values("timm_token", "timm_avg", "timm_num_classes_0", "timm_reg_tokens",
                                            "timm_pre_norm", "timm_distilled", "timm_qk_norm", "timm_layer_scale",
                                            "timm_token_fc_norm", "timm_no_pool", "timm_swiglu", "timm_patch_norm_post",
+                                           "timm_dinov3", "timm_eva02_clip_base", "timm_rope_mixed", "timm_pe_core",
                                            "hf_vit", "hf_deit_teacher", "hf_dinov2", "hf_dinov2_swiglu",
                                            "hf_dinov2_registers", "seed_003", "seed_004"),
                          [](const auto& info) { return testing::test_name(info.param); });
@@ -111,7 +125,7 @@ TEST(TraceOfDeitTiny, EveryModuleHasTheValueOfAForwardHook) {
   const OpenedModel opened = open_model(assets / config["assets"].get<std::string>());
   const auto transform = infer::transform_of(opened.config.preprocessing, "deit");
   const Tensor image = image::apply(image::read_image(assets / config["image"].get<std::string>()), transform);
-  const Values values = trace_of(build_model(opened), image.unsqueeze(0));
+  const TracedValues values = trace_of(build_model(opened), image.unsqueeze(0));
   expect_hooks(golden, values, opened.key_map, 5e-5);
   expect_hooks(testing::read_golden(testing::fixture("trace/deit_tiny_hugging_face.safetensors")), values,
                opened.key_map, 5e-5);

@@ -227,6 +227,27 @@ TEST(Attention, TracesANormOnlyOfTheNamesThatItLacks) {
   }
 }
 
+TEST(Attention, TracesQueriesAndKeysBeforeRotationUnderTheNamesOfTheNorms) {
+  const auto layer = randomised<Attention>(AttentionConfig{.dim = 12, .num_heads = 3}, "attn");
+  const Tensor table = ops::rotary_table(Tensor::randn({1, 1, 4, 2}, 2, DType::f64));
+  Names order;
+  std::map<std::string, Tensor> values;
+  {
+    const TraceScope scope([&](const std::string& name, const Tensor& value) {
+      order.push_back(name);
+      values[name] = value;
+    });
+    layer.forward(Tensor::randn({1, 4, 12}, 1, DType::f64), {.rotary = table});
+  }
+  const Tensor heads = values["attn.qkv"].view({1, 4, 3, 3, 4}).permute({2, 0, 3, 1, 4});
+  EXPECT_TRUE(testing::close(values["attn.q_norm"], heads.select(0, 0), 0));
+  EXPECT_TRUE(testing::close(values["attn.k_norm"], heads.select(0, 1), 0));
+  EXPECT_FALSE(testing::close(values["attn.q"], heads.select(0, 0), 1e-3));
+  EXPECT_EQ(order, (Names{"attn.qkv", "attn.qkv_reshaped", "attn.qkv_permuted", "attn.q_norm", "attn.k_norm", "attn.q",
+                          "attn.k", "attn.v", "attn.k_transposed", "attn.scores", "attn.weights", "attn.attn_drop",
+                          "attn.context", "attn.merged", "attn.norm", "attn.proj", "attn.proj_drop", "attn"}));
+}
+
 TEST(Attention, DropsWeightsAndOutputsUnderTheirOwnNames) {
   RandomParams params(1);
   Attention layer({.dim = 12, .num_heads = 3, .attn_drop = 0.5}, ParamSource(params, "attn"));

@@ -14,6 +14,7 @@ transformers.logging.disable_progress_bar()
 TIMM = f"timm {timm.__version__}"
 ROWS = pathlib.Path(__file__).resolve().parents[2] / "vitrail" / "models" / "architectures" / "eva.json"
 SMALL = dict(img_size=16, patch_size=4, embed_dim=24, depth=2, num_heads=3, mlp_ratio=2.0)
+PE_CORE = {"embed_dim": 32, "num_heads": 2, "depth": 1, "attn_pool_mlp_ratio": 1.0}
 EMBED_SCALE = 1.0  # attention must differ between patches, or their positions have no effect
 
 
@@ -141,8 +142,7 @@ def rope_vit():
 
 
 def perception_encoder():
-    small = {"embed_dim": 32, "num_heads": 2, "depth": 1, "attn_pool_mlp_ratio": 1.0}
-    hub("pe_core", "vit_pe_core_base_patch16_224", small)
+    hub("pe_core", "vit_pe_core_base_patch16_224", PE_CORE)
     hub("pe_spatial", "vit_pe_spatial_base_patch16_512", size2=(12, 24), num_classes=0)
     hub("pe_lang", "vit_pe_lang_large_patch14_448", num_classes=0)
     hub("pe_spatial_gigantic", "vit_pe_spatial_gigantic_patch14_448", num_classes=0)

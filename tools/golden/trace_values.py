@@ -3,14 +3,15 @@
 
 `values` [modules, 3 + 8]: mean, mean square, mean with the signs of `signs()`, and 8 elements spread over the tensor.
 The metadata's "config" has the model (a fixture, or DeiT-Tiny of the shared assets with the image), the modules' names
-in the reference and their shapes.  References run in float64; attention is computed unfused, so that its dropout is a
-module that runs.  A module that runs twice has its last output.
+in the reference, in the order in which they run, and their shapes.  References run in float64; attention is computed
+unfused, so that its dropout is a module that runs.  A module that runs twice has its last output.
 """
 
 import json
 import os
 import pathlib
 
+import models_eva
 import models_seeds
 import numpy
 import safetensors.torch
@@ -23,6 +24,12 @@ from timm.layers import LayerNorm, SwiGLUPacked
 
 ROOT = MODELS.parent / "trace"
 TIMM = "token avg num_classes_0 reg_tokens pre_norm distilled qk_norm layer_scale token_fc_norm no_pool".split()
+EVA = {
+    "dinov3": ("vit_small_patch16_dinov3", {}),
+    "eva02_clip_base": ("eva02_base_patch16_clip_224", {}),
+    "rope_mixed": ("vit_small_patch16_rope_mixed_224", {}),
+    "pe_core": ("vit_pe_core_base_patch16_224", models_eva.PE_CORE),
+}
 HUGGING_FACE = "vit deit_teacher dinov2 dinov2_swiglu dinov2_registers".split()
 SAMPLES = 8
 
@@ -44,14 +51,19 @@ def tensor_of(output):
     return output if torch.is_tensor(output) else output[0]
 
 
+def record(outputs, path, output):
+    outputs.pop(path, None)
+    outputs[path] = tensor_of(output)
+
+
 def write(name, model, image, about):
     outputs = {}
     for path, module in model.named_modules():
         if path:
-            module.register_forward_hook(lambda _, __, output, path=path: outputs.update({path: tensor_of(output)}))
+            module.register_forward_hook(lambda _, __, output, path=path: record(outputs, path, output))
     with torch.no_grad():
         model.double().eval()(image.double())
-    paths = [path for path, _ in model.named_modules() if path in outputs]
+    paths = list(outputs)
     values = torch.stack([fingerprint(outputs[path]) for path in paths])
     config = about | {"names": paths, "shapes": [list(outputs[path].shape) for path in paths]}
     ROOT.mkdir(exist_ok=True)
@@ -78,6 +90,14 @@ def timm_models():
     norm = dict(embed_dim=18, num_heads=3, mlp_ratio=1.5, embed_norm_layer=LayerNorm)
     for name, options in (("timm_swiglu", swiglu), ("timm_patch_norm_post", norm)):
         fixture(name, load(timm.models.vision_transformer.VisionTransformer(**small, **options), name))
+
+
+def eva_models():
+    for name, (architecture, options) in EVA.items():
+        folder = MODELS / f"timm_{name}"
+        config = json.loads((folder / "config.json").read_text())
+        model = timm.create_model(architecture, num_classes=config["num_classes"], **models_eva.SMALL | options)
+        fixture(f"timm_{name}", load(model, f"timm_{name}"))
 
 
 def hugging_face_models():
@@ -135,6 +155,7 @@ if __name__ == "__main__":
     transformers.logging.disable_progress_bar()
     timm.layers.set_fused_attn(False)
     timm_models()
+    eva_models()
     hugging_face_models()
     documents_models()
     if assets := os.environ.get("VITRAIL_ASSETS"):

@@ -308,14 +308,14 @@ Tensor VisionTransformer::Heads::average() const {
 }
 
 VisionTransformer::Heads VisionTransformer::heads_of(const Tensor& tokens, const Tensor& shares) const {
-  auto classify = [&](const nn::Linear& head, const Tensor& features) {
-    Tensor x = features;
-    if (pre_logits_) x = ops::activation(pre_logits_->forward(x), head_activation(config_));
-    return head.forward(head_drop_.forward(x));
+  auto prepared = [&](const Tensor& features) {
+    return head_drop_.forward(pre_logits_ ? ops::activation(pre_logits_->forward(features), head_activation(config_))
+                                          : features);
   };
-  Heads heads{classify(*head_, head_features(tokens, shares)), {}};
-  if (head_dist_) heads.distilled = classify(*head_dist_, ops::contiguous(tokens.select(1, 1)));
-  return heads;
+  const Tensor classes = prepared(head_features(tokens, shares));
+  if (!head_dist_) return {head_->forward(classes), {}};
+  const Tensor distilled = prepared(ops::contiguous(tokens.select(1, 1)));
+  return {head_->forward(classes), head_dist_->forward(distilled)};
 }
 
 VisionTransformer::Heads VisionTransformer::forward_heads(const Tensor& images) const {

@@ -25,6 +25,13 @@ int64_t head_dim_of(const AttentionConfig& config, const std::string& where) {
   return config.dim / config.num_heads;
 }
 
+// The output of a norm that some layers lack.  Without it the trace has its input, as of timm's Identity.
+Tensor norm_or_pass(const Module& layer, const std::optional<LayerNorm>& norm, const char* name, const Tensor& x) {
+  if (norm) return norm->forward(x);
+  trace(layer, name, x);
+  return x;
+}
+
 }  // namespace
 
 Attention::Attention(const AttentionConfig& config, const ParamSource& params)
@@ -85,20 +92,25 @@ Attention::Heads Attention::project(const Tensor& x, const Tensor& rotary) const
   if (rotary.defined() && (config_.split || q_norm_)) {
     throw Error(path(), "rotary positions with a fused qkv, without qk_norm", config_.split ? "split" : "qk_norm");
   }
+  const auto reshape = [&](const Tensor& qkv) { return qkv.view({x.size(0), x.size(1), 3, heads, head_dim_}); };
+  const auto permute = [](const Tensor& reshaped) { return reshaped.permute({2, 0, 3, 1, 4}); };
+  const auto unbind = [](const Tensor& qkv) { return Heads{qkv.select(0, 0), qkv.select(0, 1), qkv.select(0, 2)}; };
   Heads result;
+  Tensor qkv;  // [B, N, 3·H·d]
   if (config_.split) {
     result = {split_heads(query_->forward(x), heads), split_heads(key_->forward(x), heads),
               split_heads(value_->forward(x), heads)};
   } else {
-    const Tensor reshaped = fused_projection(x, rotary).view({x.size(0), x.size(1), 3, heads, head_dim_});
+    qkv = fused_projection(x, {});  // without rotation, which follows q_norm and k_norm
+    const Tensor reshaped = reshape(qkv);
     trace(*this, "qkv_reshaped", reshaped);
-    const Tensor qkv = reshaped.permute({2, 0, 3, 1, 4});  // → 3 × [B, H, N, d]
-    trace(*this, "qkv_permuted", qkv);
-    result = {qkv.select(0, 0), qkv.select(0, 1), qkv.select(0, 2)};
+    const Tensor permuted = permute(reshaped);  // → 3 × [B, H, N, d]
+    trace(*this, "qkv_permuted", permuted);
+    result = unbind(permuted);
   }
-  if (q_norm_) result.q = q_norm_->forward(result.q);
-  if (k_norm_) result.k = k_norm_->forward(result.k);
-  return result;
+  result.q = norm_or_pass(*this, q_norm_, "q_norm", result.q);
+  result.k = norm_or_pass(*this, k_norm_, "k_norm", result.k);
+  return rotary.defined() ? unbind(permute(reshape(ops::rotary(qkv, rotary, heads, config_.rotary_pairs)))) : result;
 }
 
 AttentionOutput Attention::attend_heads(const Tensor& x, const AttentionOptions& options) const {
@@ -110,10 +122,11 @@ AttentionOutput Attention::attend_heads(const Tensor& x, const AttentionOptions&
   }
   const Heads heads = project(x, options.rotary);
   const Tensor q = options.num_queries > 0 ? heads.q.narrow(2, 0, options.num_queries) : heads.q;
+  trace(*this, "q", q);
+  trace(*this, "k", heads.k);
+  trace(*this, "v", heads.v);
   AttentionOutput result =
       attend(*this, q, heads.k, heads.v, scale_, score_bias(options), &attn_drop_, options.need_weights);
-  if (!q_norm_) trace(*this, "q_norm", q);
-  if (!k_norm_) trace(*this, "k_norm", heads.k);
   if (options.need_keys) result.keys = heads.k;
   return result;
 }
@@ -123,11 +136,7 @@ AttentionOutput Attention::forward(const Tensor& x, const AttentionOptions& opti
     throw Error(path().empty() ? "attention" : path(), str("x [B, N, ", config_.dim, "]"), x.shape().to_string());
   }
   AttentionOutput result = attend_heads(x, options);
-  if (norm_) {
-    result.out = norm_->forward(result.out);
-  } else {
-    trace(*this, "norm", result.out);
-  }
+  result.out = norm_or_pass(*this, norm_, "norm", result.out);
   result.out = traced(*this, proj_drop_.forward(proj_.forward(result.out)));
   return result;
 }
@@ -154,9 +163,6 @@ void Attention::visit(Visitor& visitor) {
 
 AttentionOutput attend(const Module& layer, const Tensor& q, const Tensor& k, const Tensor& v, double scale,
                        const Tensor& bias, const Dropout* drop, bool need_weights) {
-  trace(layer, "q", q);
-  trace(layer, "k", k);
-  trace(layer, "v", v);
   if (!tracing() && !(drop && drop->active())) {
     const ops::AttentionResult fused = ops::attention(q, k, v, scale, bias, need_weights);
     return {fused.out, fused.weights, {}};

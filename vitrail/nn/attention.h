@@ -48,8 +48,8 @@ struct AttentionOptions {
 // Parameters: qkv.weight [3·H·d, C] (and bias), proj.weight [C, H·d] (and bias); without k_bias q_bias and v_bias [H·d]
 // instead of qkv.bias; with rel_pos_grid relative_position_bias_table; with qk_norm q_norm.*, k_norm.* [d]; with
 // scale_norm norm.* [H·d]; with split query.*, key.*, value.*, out.* instead of qkv and proj.  Source: timm's Attention
-// and EvaAttention. Traced besides the modules: qkv_reshaped [B, N, 3, H, d], qkv_permuted [3, B, H, N, d], q, k, v
-// [B, H, N, d], k_transposed, scores (scaled), weights, context (weights · v), merged.
+// and EvaAttention. Traced besides the modules: qkv_reshaped [B, N, 3, H, d], qkv_permuted [3, B, H, N, d], rotated q,
+// k [B, H, N, d] and v, k_transposed, scores (scaled), weights, context (weights · v), merged.
 class Attention : public Module {
  public:
   Attention(const AttentionConfig& config, const ParamSource& params);

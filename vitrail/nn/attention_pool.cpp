@@ -56,12 +56,17 @@ Tensor AttentionPoolLatent::forward(const Tensor& x) const {
     throw Error(path().empty() ? "attention pool" : path(), str("x [B, N, ", config_.dim, "]"), x.shape().to_string());
   }
   const int64_t batch = x.size(0), heads = config_.num_heads, head_dim = config_.out_dim / heads;
-  const Tensor latent = q_norm_ ? q_norm_->forward(latent_) : latent_;
+  // A trace has the query of each image, as a hook of timm gets it.
+  const Tensor input = tracing() ? ops::contiguous(latent_.expand({batch, 1, config_.out_dim})) : latent_;
+  const Tensor latent = q_norm_ ? q_norm_->forward(input) : input;
   const Tensor query = q_ ? q_->forward(latent) : latent;
   const Tensor q = split_heads(query, heads).expand({batch, heads, 1, head_dim});
   const Tensor kv = kv_.forward(kv_norm_ ? kv_norm_->forward(x) : x)
                         .view({batch, x.size(1), 2, heads, head_dim})
                         .permute({2, 0, 3, 1, 4});
+  if (!q_norm_) trace(*this, "q_norm", q);
+  trace(*this, "k_norm", kv.select(0, 0));
+  trace(*this, "v", kv.select(0, 1));
   const double scale = 1.0 / std::sqrt(static_cast<double>(head_dim));
   const Tensor attended = attend(*this, q, kv.select(0, 0), kv.select(0, 1), scale, {}, nullptr, false).out;
   const Tensor o = proj_drop_.forward(proj_.forward(attended));

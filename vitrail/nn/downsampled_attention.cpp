@@ -81,8 +81,11 @@ Tensor DownsampledAttention::heads_for(const Tensor& projected, int64_t batch) c
 
 Tensor DownsampledAttention::attend_projected(const Tensor& q, const Tensor& k, const Tensor& v) const {
   const int64_t batch = std::max(q.size(0), k.size(0));
-  const AttentionOutput attended =
-      attend(*this, heads_for(q, batch), heads_for(k, batch), heads_for(v, batch), scale_, {}, nullptr, false);
+  const Tensor q_heads = heads_for(q, batch), k_heads = heads_for(k, batch), v_heads = heads_for(v, batch);
+  trace(*this, "q", q_heads);
+  trace(*this, "k", k_heads);
+  trace(*this, "v", v_heads);
+  const AttentionOutput attended = attend(*this, q_heads, k_heads, v_heads, scale_, {}, nullptr, false);
   return traced(*this, out_proj_.forward(attended.out));
 }
 

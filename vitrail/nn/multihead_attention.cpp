@@ -94,6 +94,9 @@ MultiheadAttentionOutput MultiheadAttention::forward(const Tensor& query, const 
   const Tensor bias = combined_bias(masks, {query.size(0), heads, query.size(1), key.size(1)});
   const Tensor q = split_heads(q_proj_.forward(query), heads), k = split_heads(k_proj_.forward(key), heads);
   const Tensor v = split_heads(v_proj_.forward(value), heads);
+  trace(*this, "q", q);
+  trace(*this, "k", k);
+  trace(*this, "v", v);
   const AttentionOutput attended = attend(*this, q, k, v, scale, bias, &dropout_, need_weights);
   MultiheadAttentionOutput result{traced(*this, out_proj_.forward(attended.out)), attended.weights};
   if (need_weights && average_weights) result.weights = ops::mean(attended.weights, 1);
