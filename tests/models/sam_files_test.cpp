@@ -144,6 +144,37 @@ TEST(SamFiles, TransformersProcessorIsThatOfSegmentAnything) {
   EXPECT_NO_THROW(load_sam(path, {.preprocessing = SamPreprocessing::medsam})) << "which has no mean";
 }
 
+// Some programs save the buffers that hold the statistics of images.
+TEST(SamFiles, StatisticsBesideTheWeightsAreThoseOfSegmentAnything) {
+  const auto with = [](const std::string& model, std::vector<float> mean, std::vector<float> std, DType dtype) {
+    SamTensors tensors = sam_tensors(model);
+    const auto buffer = [&](const std::vector<float>& values) {
+      return Tensor::from<float>({static_cast<int64_t>(values.size()), 1, 1}, values).to(dtype);
+    };
+    tensors["pixel_mean"] = buffer(mean);
+    tensors["pixel_std"] = buffer(std);
+    return saved(tensors, R"({"image_size": 96})");
+  };
+  const std::vector<float> mean{123.675f, 116.28f, 103.53f}, std{58.395f, 57.12f, 57.375f};
+  for (const char* model : {"windows/model.pth", "high_quality/model.pth", "mobile/model.pth"}) {
+    for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+      const fs::path path = with(model, mean, std, dtype);
+      EXPECT_EQ(load_sam(path).named_parameters().size(), load_sam(file_of(model)).named_parameters().size()) << model;
+      EXPECT_EQ(sam_encoder_digest(path), sam_encoder_digest(file_of(model))) << model;
+    }
+  }
+  const auto error = [](const fs::path& path) {
+    const std::string message = error_of([&] { load_sam(path); });
+    return message.substr(std::min(message.size(), path.string().size() + 2));
+  };
+  const std::string windows = "windows/model.pth";
+  EXPECT_ERROR(error(with(windows, {127.5f, 127.5f, 127.5f}, std, DType::f32)), "pixel_mean", "127.5, 127.5, 127.5");
+  EXPECT_ERROR(error(with(windows, mean, {58.395f, 57.12f, 60}, DType::f32)), "pixel_std", "58.395, 57.12, 60");
+  EXPECT_ERROR(error(with(windows, {0}, std, DType::f32)), "pixel_mean", "0");
+  const fs::path other = with(windows, {0, 0, 0}, {1, 1, 1}, DType::f32);
+  EXPECT_NO_THROW(load_sam(other, {.preprocessing = SamPreprocessing::medsam})) << "which has no mean";
+}
+
 // Tables of embeddings name the model by this text, which therefore stays as it is.
 TEST(SamFiles, ADigestIsThatOfALineForEachTensor) {
   const SamTensors tensors{{"image_encoder.neck.0.weight", Tensor::from<float>({2, 1, 1, 1}, {1, 2})},

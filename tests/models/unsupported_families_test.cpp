@@ -2,11 +2,16 @@
 // Models of families that are known and not supported are refused by the family's name, in each library's format.
 #include <gtest/gtest.h>
 
+#include <array>
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "tests/support/messages.h"
 #include "tests/support/paths.h"
+#include "vitrail/base/error.h"
 #include "vitrail/models/load.h"
+#include "vitrail/models/sam/sam.h"
 #include "vitrail/models/unsupported_families_internal.h"
 #include "vitrail/weights/safetensors.h"
 
@@ -60,10 +65,39 @@ TEST(UnsupportedFamilies, SegmentAnythingIsKnownByItsTensors) {
     // An architecture does not make it a classifier.
     EXPECT_EQ(testing::error_of([&] { open_model(path, {.config = "vit_tiny_patch16_224"}); }), message);
   }
-  const auto second = testing::scratch_folder() / "sam2.safetensors";
-  weights::write_safetensors(second, {{"sam_mask_decoder.iou_token.weight", Tensor::zeros({1, 4})},
-                                      {"sam_mask_decoder.obj_score_token.weight", Tensor::zeros({1, 4})}});
-  EXPECT_TRUE(testing::contains(testing::error_of([&] { open_model(second); }), "Model 2, which is not supported"));
+}
+
+// A mask decoder of the later generations has the names of the first one's and more; config.json tells them apart.
+TEST(UnsupportedFamilies, LaterSegmentAnythingIsNamedForWhatItIs) {
+  const auto saved = [](const std::string& folder, const std::string& prefix, const std::string& model_type) {
+    const auto path = testing::scratch_folder() / folder / "model.safetensors";
+    std::filesystem::create_directories(path.parent_path());
+    weights::write_safetensors(path, {{prefix + "mask_decoder.iou_token.weight", Tensor::zeros({1, 4})},
+                                      {prefix + "mask_decoder.obj_score_token.weight", Tensor::zeros({1, 4})}});
+    if (!model_type.empty())
+      std::ofstream(path.parent_path() / "config.json") << R"({"model_type": ")" << model_type << "\"}";
+    return path;
+  };
+  int folder = 0;
+  for (const auto& [prefix, model_type, name] :
+       std::vector<std::array<std::string, 3>>{{"sam_", "", "\"sam2\": a Segment Anything Model 2"},
+                                               {"", "sam2", "\"sam2\": a Segment Anything Model 2"},
+                                               {"", "sam2_video", "\"sam2_video\": a Segment Anything Model 2"},
+                                               {"", "edgetam", "\"edgetam\": an EdgeTAM"},
+                                               {"", "sam3_tracker", "\"sam3_tracker\": a Segment Anything Model 3"},
+                                               {"tracker_model.", "", "\"sam3\": a Segment Anything Model 3"},
+                                               {"", "vit", "\"sam2\": a Segment Anything Model 2"}}) {
+    const auto path = saved(str("model", folder++), prefix, model_type);
+    for (const auto& given : {path, path.parent_path()}) {
+      const std::string expected = name + ", which is not supported";
+      EXPECT_TRUE(testing::contains(testing::error_of([&] { open_model(given); }), expected)) << model_type;
+      const std::string error = testing::error_of([&] { load_sam(given); });
+      EXPECT_EQ(error, path.string() +
+                           ": expected a Segment Anything Model of the first generation, HQ-SAM or "
+                           "MobileSAM, got " +
+                           expected);
+    }
+  }
 }
 
 TEST(UnsupportedFamilies, UnknownNamesAreNoFamily) {

@@ -91,9 +91,8 @@ ModelConfig config_of(const ModelFiles& files, const LoadOptions& options, const
 // Segment Anything is known by its tensors: the authors' files have no config.json.
 void refuse_segment_anything(const weights::Checkpoint& checkpoint) {
   if (!is_segment_anything(checkpoint)) return;
-  const bool second = std::ranges::any_of(
-      checkpoint.names(), [](const std::string& name) { return name.ends_with("obj_score_token.weight"); });
-  refuse_unsupported_family(second ? "sam2" : "sam", checkpoint.path());
+  const std::string later = later_segment_anything(checkpoint);
+  refuse_unsupported_family(later.empty() ? "sam" : later, checkpoint.path());
 }
 
 // The index beside a file that is one of its shards; nothing for other files.

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/models/unsupported_families_internal.h"
 
+#include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "vitrail/base/error.h"
+#include "vitrail/base/file_lookup_internal.h"
+#include "vitrail/base/read_file.h"
+#include "vitrail/models/json_fields_internal.h"
 
 namespace vitrail::models {
 namespace {
@@ -42,6 +47,19 @@ std::string describe_unsupported_family(const std::string& name) {
 void refuse_unsupported_family(const std::string& name, const std::string& where) {
   const std::string family = describe_unsupported_family(name);
   if (!family.empty()) throw Error(where, kSupported, "\"" + name + "\": " + family);
+}
+
+std::string later_segment_anything(const weights::Checkpoint& checkpoint) {
+  const std::vector<std::string> names = checkpoint.names();
+  const auto any = [&](const auto& test) { return std::ranges::any_of(names, test); };
+  if (!any([](const std::string& name) { return name.ends_with("obj_score_token.weight"); })) return "";
+  const std::filesystem::path config = std::filesystem::path(checkpoint.path()).parent_path() / "config.json";
+  if (is_present(config)) {
+    const Json file = parse_json(read_regular_text_file(config), config.string());
+    const std::string type = JsonFields(file, config.string()).text("model_type").value_or("");
+    if (!describe_unsupported_family(type).empty()) return type;
+  }
+  return any([](const std::string& name) { return name.find("tracker") != name.npos; }) ? "sam3" : "sam2";
 }
 
 }  // namespace vitrail::models

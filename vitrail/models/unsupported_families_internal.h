@@ -4,6 +4,7 @@
 #include <string>
 
 #include "vitrail/base/embedded_file_internal.h"
+#include "vitrail/weights/checkpoint.h"
 
 namespace vitrail::models {
 
@@ -17,5 +18,9 @@ std::string describe_unsupported_family(const std::string& name);
 
 // Throws Error naming `where`, the family and what is supported, if `name` is of such a family.
 void refuse_unsupported_family(const std::string& name, const std::string& where);
+
+// The name of a later generation of Segment Anything, whose models have other parts than the first: the model_type of
+// config.json beside the weights, else as the tensors tell it.  Empty for the first generation.
+std::string later_segment_anything(const weights::Checkpoint& checkpoint);
 
 }  // namespace vitrail::models

@@ -2,6 +2,7 @@
 #include "vitrail/models/sam/sam.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <span>
 
@@ -11,9 +12,11 @@
 #include "vitrail/base/file_lookup_internal.h"
 #include "vitrail/base/parallel.h"
 #include "vitrail/base/read_file.h"
+#include "vitrail/base/text.h"
 #include "vitrail/models/config_formats_internal.h"
 #include "vitrail/models/load.h"
 #include "vitrail/models/sam/tiny_vit.h"
+#include "vitrail/models/unsupported_families_internal.h"
 #include "vitrail/weights/checkpoint_params_internal.h"
 
 namespace vitrail::models {
@@ -82,6 +85,26 @@ SamConfigDefaults defaults_of(const std::filesystem::path& file, const weights::
     check_processor(file.parent_path());
   }
   return defaults;
+}
+
+void refuse_later_generation(const weights::Checkpoint& checkpoint) {
+  const std::string later = later_segment_anything(checkpoint);
+  if (later.empty()) return;
+  throw Error(checkpoint.path(), "a Segment Anything Model of the first generation, HQ-SAM or MobileSAM",
+              "\"" + later + "\": " + describe_unsupported_family(later));
+}
+
+// The statistics of images that some checkpoints have beside the weights, in up to 16 bits.
+void check_statistics(const weights::Checkpoint& checkpoint, const std::string& name,
+                      const std::array<float, 3>& expected) {
+  constexpr float kRounding = 1.0f / 256;  // above bf16's
+  if (!checkpoint.has(name)) return;
+  const Tensor tensor = checkpoint.tensor(name).to(DType::f32).contiguous();
+  const std::span values(tensor.data<float>(), static_cast<size_t>(tensor.numel()));
+  const auto same = [](float value, float want) { return std::abs(value - want) <= kRounding * want; };
+  if (std::ranges::equal(values, expected, same)) return;
+  throw Error(checkpoint.path() + ": " + name, join(expected) + ", by which images are normalised",
+              join_first(expected.size(), values));
 }
 
 // Whether a tensor has a part in what is computed once for an image.
@@ -207,10 +230,15 @@ std::string sam_trunk_digest(const Sam& sam) {
 
 Sam load_sam(const ModelFiles& files, const SamLoadOptions& options) {
   const auto checkpoint = files.checkpoint();
+  refuse_later_generation(*checkpoint);
   checkpoint->strip_model_prefix();
   const weights::KeyMap map = sam_key_map(*checkpoint);
   const SamConfig config =
       sam_config(shapes_of(*checkpoint, map), checkpoint->path(), defaults_of(checkpoint->path(), map, options));
+  if (config.preprocessing == SamPreprocessing::segment_anything) {
+    check_statistics(*checkpoint, "pixel_mean", kSamImageMean);
+    check_statistics(*checkpoint, "pixel_std", kSamImageStd);
+  }
   weights::CheckpointParams params(checkpoint, map);
   Sam sam(config, ParamSource(params));
   params.finish();
