@@ -181,12 +181,12 @@ TEST(WriteConfig, ADifferenceFromTheArchitectureIsAnArgument) {
             R"("mean":[0.5],"std":[0.25],"tag":"mine"}})");
 }
 
-// timm has no argument for some fields, and other names for the parameters of Eva.
+// timm has no argument for some fields, and other names for some parameters of Eva.
 TEST(WriteConfig, WhatTimmLacksIsAVit) {
   for (const char* field :
-       {R"("qk_scale": 0.5)", R"("norm_first": false)", R"("patch_norm": "pre")", R"("pos_embed": "none")",
-        R"("head_hidden": 3)", R"("head_dim": 32)", R"("use_rot_pos_emb": true)", R"("attn_type": "eva")",
-        R"("scale_mlp": true)", R"("projection_head": true)"}) {
+       {R"("qk_scale": 0.5)", R"("norm_first": false)", R"("patch_norm": "pre")", R"("pos_embed": "sinusoidal")",
+        R"("head_hidden": 3)", R"("head_dim": 32)", R"("attn_type": "eva", "init_values": 1)",
+        R"("global_pool": "token_avg")", R"("projection_head": true)"}) {
     const auto json = written(str(R"({"architecture": "vit_tiny_patch16_224", "model_args": {)", field, "}}"));
     EXPECT_EQ(json["architecture"], "vit") << field;
     EXPECT_EQ(json["model_args"]["embed_dim"], 192) << field;
@@ -210,7 +210,8 @@ TEST(WriteConfig, WhatTimmLacksIsAVit) {
                             R"("drop_path_rate": 0.5)", R"("dynamic_img_size": true)",
                             R"("proj_bias": false)",    R"("norm_layer": "rmsnorm")",
                             R"("in_chans": 1)",         R"("num_heads": 4)",
-                            R"("patch_size": 8)",       R"("img_size": 64)"}) {
+                            R"("patch_size": 8)",       R"("img_size": 64)",
+                            R"("pos_embed": "none")",   R"("scale_mlp": true)"}) {
     const auto json = written(str(R"({"architecture": "vit_tiny_patch16_224", "model_args": {)", field, "}}"));
     EXPECT_EQ(json["architecture"], "vit_tiny_patch16_224") << field;
     EXPECT_EQ(json["model_args"].size(), 1u) << field;

@@ -16,6 +16,7 @@
 #include "vitrail/models/bundled.h"
 #include "vitrail/models/check_weights.h"
 #include "vitrail/models/text_tower.h"
+#include "vitrail/models/written_model.h"
 #include "vitrail/onnx/export_text.h"
 #include "vitrail/weights/hub_layout.h"
 
@@ -23,6 +24,11 @@ namespace vitrail::app {
 namespace {
 
 namespace fs = std::filesystem;
+
+std::string form_of(const models::WrittenModel& written) {
+  return written.timm_name.empty() ? ", in vitrail's own form, because timm has no such architecture"
+                                   : ", as timm's " + written.timm_name;
+}
 
 void note_source(const models::OpenedModel& opened, const std::string& output) {
   print_note(fmt::format("{} (source: {} keys, {})", output, opened.key_map.name(), opened.checkpoint->format()));
@@ -170,12 +176,13 @@ int convert_image_model(const NamedModel& named, const ConvertCommandOptions& op
     conversion = int8_conversion(model, options.int8, opened.config, options.model.model);
     opened.config.int8 = conversion.config;
   }
-  const NamedTensors tensors =
-      int8 ? int8_tensors(model, conversion) : tensors_as(parameters_of(model), dtype_from_name(options.dtype));
-  weights::write_hub_folder(options.output, models::write_model_config(opened.config), tensors, processor);
+  const models::WrittenModel written =
+      int8 ? models::WrittenModel{models::write_model_config(opened.config), int8_tensors(model, conversion)}
+           : models::written_model(opened.config, tensors_as(parameters_of(model), dtype_from_name(options.dtype)));
+  weights::write_hub_folder(options.output, written.config_json, written.tensors, processor);
   if (!global.quiet) {
-    note_source(opened, fmt::format("{}: {} tensors, {} parameters, {}", options.output, tensors.size(),
-                                    model.num_parameters(), options.dtype));
+    note_source(opened, fmt::format("{}: {} tensors, {} parameters, {}{}", options.output, written.tensors.size(),
+                                    model.num_parameters(), options.dtype, int8 ? "" : form_of(written)));
     if (int8) print_excluded_layers(*opened.config.int8, 4 * opened.config.vit.depth);
   }
   return 0;
