@@ -78,6 +78,36 @@ TEST_F(DecodeMemory, AnImageLargerThanTheLimitIsDecodedAlone) {
   EXPECT_EQ(decode_grey_square().width, kSide);
 }
 
+TEST_F(DecodeMemory, SmallImagesDoNotWaitForLargeOnes) {
+  static const std::string file = "P5 8000 1000 255\n" + std::string(8 * kSide * kSide, 'x');
+  set_decode_memory(32 * kReserved);
+  std::vector<std::thread> large;
+  std::atomic<int> waiting = 0;
+  {
+    const DecodeMemoryScope scope;
+    reserve_pixels("large", 32 * kSide, kSide, 0);  // all of it
+    for (int i = 0; i < 2; ++i) {
+      large.emplace_back([&] {
+        const DecodeMemoryScope next;
+        ++waiting;
+        decode(std::as_bytes(std::span(file)), {.mode = ColorMode::grey}, "large");
+        --waiting;
+      });
+    }
+    while (waiting < 2) std::this_thread::yield();
+    std::vector<std::thread> small;
+    for (int i = 0; i < 5; ++i) {
+      small.emplace_back([&] {
+        const DecodeMemoryScope next;
+        decode_grey_square();
+      });
+    }
+    for (std::thread& thread : small) thread.join();
+    EXPECT_EQ(waiting, 2) << "images of more than a 32nd wait";
+  }
+  for (std::thread& thread : large) thread.join();
+}
+
 TEST_F(DecodeMemory, AScopeReplacesTheMemoryOfItsLastImage) {
   set_decode_memory(kReserved);
   const DecodeMemoryScope scope;

@@ -4,7 +4,10 @@
 #include "vitrail/serve/batcher_internal.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <future>
 
 #include "tests/serve/serve_fixture.h"
@@ -304,7 +307,9 @@ TEST(WorkerPool, ClientsTakeTurns) {
   EXPECT_EQ(order, "abcABx");
 }
 
-TEST(WorkerPool, HeavyTasksLeaveAThreadToOthers) {
+TEST(WorkerPool, HeavyTasksLeaveThreadsToOthers) {
+  const auto niceness = [] { return ::getpriority(PRIO_PROCESS, static_cast<id_t>(::gettid())); };
+  int of_light = 0, of_heavy = 0;
   WorkerPool pool(2);
   std::promise<void> leave, light;
   const std::shared_future<void> left = leave.get_future().share();
@@ -312,16 +317,22 @@ TEST(WorkerPool, HeavyTasksLeaveAThreadToOthers) {
   for (int i = 0; i < 5; ++i) {
     pool.post({.run =
                    [&, left] {
-                     ++heavy;
+                     if (++heavy == 1) of_heavy = niceness();
                      left.wait();
                    },
                .is_heavy = true});
   }
-  pool.post({.run = [&] { light.set_value(); }});
+  pool.post({.run = [&] {
+    of_light = niceness();
+    light.set_value();
+  }});
   light.get_future().wait();
+  EXPECT_EQ(of_light, niceness());
   EXPECT_LE(heavy, 2);
   leave.set_value();
   while (heavy < 5) std::this_thread::yield();
+  pool.stop();
+  EXPECT_EQ(of_heavy, std::min(19, niceness() + 5)) << "they yield the processors";
 }
 
 }  // namespace

@@ -28,26 +28,39 @@ class Budget {
     return limit_;
   }
 
-  void reserve(int64_t bytes) {
+  // Returns whether the bytes are beside the limit.
+  bool reserve(int64_t bytes) {
     std::unique_lock lock(mutex_);
+    if (bytes <= limit_ / 32) return reserve_small(bytes, lock);
     const uint64_t turn = arrivals_++;
-    changed_.wait(lock, [&] { return turn == granted_ && (held_ == 0 || held_ + bytes <= limit_); });
+    changed_.wait(lock, [&] { return turn == granted_ && fits(bytes); });
     ++granted_;
     held_ += bytes;
     changed_.notify_all();
+    return false;
   }
 
-  void release(int64_t bytes) {
+  void release(int64_t bytes, bool is_beside) {
     const std::lock_guard lock(mutex_);
-    held_ -= bytes;
+    (is_beside ? beside_ : held_) -= bytes;
     changed_.notify_all();
   }
 
  private:
+  bool fits(int64_t bytes) const { return held_ == 0 || held_ + bytes <= limit_; }
+
+  bool reserve_small(int64_t bytes, std::unique_lock<std::mutex>& lock) {
+    const auto fits_now = [&] { return arrivals_ == granted_ && fits(bytes); };
+    changed_.wait(lock, [&] { return fits_now() || beside_ + bytes <= limit_ / 8; });
+    const bool is_beside = !fits_now();
+    (is_beside ? beside_ : held_) += bytes;
+    return is_beside;
+  }
+
   std::mutex mutex_;
   std::condition_variable changed_;
   int64_t limit_ = std::min(int64_t{1} << 30, memory_limit() / 2);
-  int64_t held_ = 0;
+  int64_t held_ = 0, beside_ = 0;
   uint64_t arrivals_ = 0, granted_ = 0;
 };
 
@@ -79,12 +92,12 @@ DecodeMemoryScope::~DecodeMemoryScope() {
 
 void DecodeMemoryScope::reserve(int64_t bytes) {
   release();  // a thread that held memory while it waits could wait for itself
-  budget().reserve(bytes);
+  is_beside_ = budget().reserve(bytes);
   held_ = bytes;
 }
 
 void DecodeMemoryScope::release() {
-  if (held_ > 0) budget().release(held_);
+  if (held_ > 0) budget().release(held_, is_beside_);
   held_ = 0;
 }
 

@@ -20,7 +20,8 @@ int64_t decode_memory();
 
 // While a scope exists, each image that its thread decodes waits until its memory fits below the limit together with
 // that of other threads' scopes; an image that needs more than the limit waits until it is alone.  The scope holds the
-// memory of the last image, so it must outlive that image's use, and its thread must not wait for other scopes.
+// memory of the last image, so it must outlive that image's use, and its thread must not wait for other scopes.  While
+// others wait, images that need at most a 32nd of the limit share an eighth of it beside it, and pass them.
 // Decoding outside of a scope does not wait.  A thread has at most one scope.
 //
 // An image whose pixels need more than three quarters of memory_limit() is an Error wherever it is decoded.
@@ -37,6 +38,7 @@ class DecodeMemoryScope {
   void release();
 
   int64_t held_ = 0;
+  bool is_beside_ = false;  // what it holds is beside the limit
 };
 
 }  // namespace vitrail::image

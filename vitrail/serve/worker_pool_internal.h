@@ -22,8 +22,7 @@ struct PoolTask {
 
 class WorkerPool {
  public:
-  // Heavy tasks run on `threads` threads, and the others on as many.  There is one thread more than that number, so
-  // that heavy tasks leave one.
+  // `threads` threads for heavy tasks, which yield the processors to others, and as many for the other tasks.
   explicit WorkerPool(int threads);
   ~WorkerPool() { stop(); }
   WorkerPool(const WorkerPool&) = delete;
@@ -37,20 +36,18 @@ class WorkerPool {
 
  private:
   struct Lane {
-    std::map<uint64_t, std::deque<std::function<void()>>> waiting;  // by client
-    uint64_t last = 0;                                              // the client whose task was taken last
-    int running = 0;
+    std::condition_variable work = {};
+    std::deque<std::function<void()>> urgent = {};
+    std::map<uint64_t, std::deque<std::function<void()>>> waiting = {};  // by client
+    uint64_t last = 0;                                                   // the client whose task was taken last
 
+    bool is_empty() const { return urgent.empty() && waiting.empty(); }
     std::function<void()> take();
   };
 
-  void loop();
-  Lane* next_lane();  // null: nothing may run now
+  void loop(Lane& lane);
 
-  int limit_;  // tasks of a lane that may run
   std::mutex mutex_;
-  std::condition_variable work_;
-  std::deque<std::function<void()>> urgent_;
   Lane light_, heavy_;
   bool stopped_ = false;
   std::vector<std::thread> threads_;
