@@ -294,6 +294,21 @@ TEST(EmbedShards, RecordsTellSizeAndDigestOfEachImage) {
   EXPECT_EQ(content_of(index.string() + ".txt"), "7.tar:a.png\n7.tar:b.png\n");
 }
 
+// Labels and captions of an image are no loss; archives of macOS have a hidden file for each file.
+TEST(EmbedShards, WhatIsLeftOutIsSaidOnce) {
+  const fs::path folder = image_folder(2), out = scratch_folder() / "features";
+  for (const char* name : {"a.json", "a.cls", "c.heic", "c.txt", "._a.png", "__MACOSX"}) std::ofstream(folder / name);
+  fs::create_symlink("a.png", folder / "d.png");
+  const std::string first = tar_of(folder, "1.tar", "a.json a.cls b.png a.png ._a.png c.heic c.txt d.png a.png"),
+                    second = tar_of(folder, "2.tar", "b.png ._a.png __MACOSX c.heic");
+  const ProgramResult result = run({"embed", "-m", small_model(), first, second, "-o", out});
+  EXPECT_EQ(result.err,
+            "vitrail: warning: 8 files left out: 3 hidden, 2 .heic, 1 .txt, 1 of a repeated path, 1 symbolic links\n");
+  std::vector<std::string> names;
+  for (const json& record : json_lines(content_of(out / "1.jsonl"))) names.push_back(record["file"]);
+  EXPECT_EQ(names, (std::vector<std::string>{"a.png", "b.png"}));
+}
+
 TEST(EmbedShards, OfOneNameOrOfOtherDataAreErrors) {
   const fs::path one = image_folder(1), two = image_folder(1), out = scratch_folder() / "features";
   const std::string first = tar_of(one, "x.tar", "a.png"), second = tar_of(two, "x.tar", "a.png");

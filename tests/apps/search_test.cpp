@@ -150,6 +150,24 @@ TEST(Search, RefusesTheIndexOfAnotherModel) {
   EXPECT_TRUE(contains(refusal({"search", "-m", small_model(), narrow, noise_folder()}), "vectors of width 18"));
 }
 
+// FAISS keeps vectors of any length.
+TEST(Search, TellsScoresThatAreNoCosines) {
+  const std::string index = scratch_folder() / "x.index";
+  for (const float length : {1.0F, 2.0F}) {
+    Tensor vector = Tensor::zeros({18});
+    vector.data<float>()[3] = length;
+    analysis::FlatIndexWriter writer(index, DType::f32, 18);
+    for (int i = 0; i < 2; ++i) writer.add(vector.data<float>(), 1), vector.data<float>()[3] = 1;
+    writer.finish().commit();
+    write_file(index + ".txt", "a\nb\n");
+    const std::string warnings = run({"search", "-m", small_model(), index, noise_folder()}).err;
+    EXPECT_EQ(contains(warnings, index + ": vectors of length 1 to 2, not 1: scores are inner products, not cosine "
+                                         "similarities\n"),
+              length == 2)
+        << warnings;
+  }
+}
+
 TEST(Search, RefusesDamagedFiles) {
   const std::string index = index_of(noise_folder(), small_model()), content = content_of(index);
   write_file(index, content.substr(0, content.size() - 1));

@@ -158,6 +158,7 @@ int embed_shards(const EmbedCommandOptions& options, const GlobalOptions& global
   const Model model = load_model(options.model, global);
   const EmbeddingInfo info = claim_folder(model, options);
   size_t failures = 0, complete = 0;
+  data::LeftOut left_out;
   for (const auto& [output, shard] : outputs) {
     const std::string array = output.string() + ".npy", list = output.string() + ".jsonl";
     if (is_complete(shard, array, list)) {
@@ -165,10 +166,12 @@ int embed_shards(const EmbedCommandOptions& options, const GlobalOptions& global
       continue;
     }
     const ShardImages images(shard);
+    images.count_left_out(left_out);
     const auto line = [&](const std::string& name, const std::string& reason) { return images.record(name, reason); };
     const auto rows = make_npy_features(array, list, line, dtype_from_name(options.dtype));
     failures += embed_images(images.source(model, options.images.exif), model, options, global, *rows, info);
   }
+  if (!left_out.empty()) warn(data::left_out_kinds(left_out));
   if (complete > 0 && !global.quiet)
     print_note(counted(complete, "shard") + (complete == 1 ? " is" : " are") + " complete already");
   return failures == 0 ? 0 : 1;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
+#include <numeric>
 
 #include "apps/vitrail/commands/commands.h"
 #include "apps/vitrail/commands/zero_shot_options.h"
@@ -79,8 +81,31 @@ void take_preprocessing(const EmbeddingInfo& info, SearchCommandOptions& options
   if (to.crop_mode.empty()) to.crop_mode = of.crop_mode;
 }
 
+// Vectors of `vitrail index` have length 1.
+void tell_scores(const OpenIndex& index, const std::string& path) {
+  constexpr int64_t kMaxRows = 1000;
+  constexpr double kTolerance = 0.01;  // 8 bits per value change a length by less
+  const int64_t count = index.vectors.count(), rows = std::min(count, kMaxRows);
+  std::vector<float> vector(static_cast<size_t>(index.vectors.width()));
+  double min = INFINITY, max = 0;
+  for (int64_t i = 0; i < rows; ++i) {
+    index.vectors.read(i * count / rows, 1, vector.data());
+    const double length = std::sqrt(std::inner_product(vector.begin(), vector.end(), vector.begin(), 0.0));
+    min = std::min(min, length);
+    max = std::max(max, length);
+  }
+  if (min > 1 - kTolerance && max < 1 + kTolerance) return;
+  print_warning(
+      fmt::format("{}: vectors of length {:.4g} to {:.4g}, not 1: scores are inner products, not cosine "
+                  "similarities",
+                  path, min, max));
+}
+
 void check_model(const Model& model, const OpenIndex& index, const SearchCommandOptions& options) {
-  if (!index.info) return print_warning(options.index + ": does not tell its model, which may be another one");
+  if (!index.info) {
+    tell_scores(index, options.index);
+    return print_warning(options.index + ": does not tell its model, which may be another one");
+  }
   EmbeddingInfo query = embedding_info(model, options.model.path(), index.info->features);
   query.exif = options.images.exif;
   check_same_preprocessing(*index.info, query, options.index);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <set>
 
 #include "apps/vitrail/output/output.h"
 #include "vitrail/base/digest_internal.h"
@@ -19,10 +20,15 @@ std::string key_of(const std::string& path) {
   return path.substr(0, path.find('.', name));
 }
 
-std::vector<TarEntry> images_in(const MappedFile& file) {
+TarListing listing_of(const MappedFile& file) {
   if (!is_tar(file.bytes())) throw Error(file.path().string(), "a tar archive", "other data");
-  std::vector<TarEntry> entries = read_tar(file.bytes(), file.path().string()).entries;
-  std::erase_if(entries, [](const TarEntry& entry) { return !image::is_image_path(entry.path); });
+  return read_tar(file.bytes(), file.path().string());
+}
+
+std::vector<TarEntry> images_in(std::vector<TarEntry> entries) {
+  std::erase_if(entries, [](const TarEntry& entry) {
+    return !image::is_image_path(entry.path) || data::is_ignored_path(entry.path);
+  });
   std::ranges::sort(entries, {}, &TarEntry::path);
   return entries;
 }
@@ -36,7 +42,23 @@ bool are_shards(const std::vector<std::string>& inputs) {
   throw CLI::ValidationError("INPUT", "either shards (.tar) or other inputs");
 }
 
-ShardImages::ShardImages(const std::filesystem::path& path) : file_(path), entries_(images_in(file_)) {}
+ShardImages::ShardImages(const std::filesystem::path& path)
+    : file_(path), listing_(listing_of(file_)), entries_(images_in(listing_.entries)) {}
+
+void ShardImages::count_left_out(data::LeftOut& counts) const {
+  std::set<std::string> samples;
+  for (const TarEntry& entry : entries_) samples.insert(key_of(entry.path));
+  for (const auto& [path, offset, size] : listing_.entries) {
+    if (path.ends_with('/')) continue;
+    if (data::is_ignored_path(path)) {
+      ++counts["hidden"];
+    } else if (data::is_unsupported_image(path) || (!image::is_image_path(path) && !samples.contains(key_of(path)))) {
+      ++counts[data::kind_of_file(path)];
+    }
+  }
+  if (listing_.symbolic_links > 0) counts["symbolic links"] += listing_.symbolic_links;
+  if (listing_.repeated > 0) counts["of a repeated path"] += listing_.repeated;
+}
 
 ImageSource ShardImages::source(const Model& model, bool exif) const {
   ImageSource source;

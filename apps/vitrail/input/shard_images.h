@@ -9,15 +9,21 @@
 #include "apps/vitrail/input/image_stream.h"
 #include "vitrail/base/mapped_file_internal.h"
 #include "vitrail/base/tar_internal.h"
+#include "vitrail/data/datasets/left_out_internal.h"
 
 namespace vitrail::app {
 
 // Whether the inputs are shards.  Throws CLI::ValidationError for shards beside other inputs.
 bool are_shards(const std::vector<std::string>& inputs);
 
+// Hidden files (as "._a.jpg" of macOS), symbolic links, all but the last file of a path, and files of other formats are
+// left out.
 class ShardImages {
  public:
   explicit ShardImages(const std::filesystem::path& path);  // throws Error for no tar archive
+
+  // Counts what is left out, but not the labels, captions and the like of samples with an image.
+  void count_left_out(data::LeftOut& counts) const;
 
   // Names images as "shard.tar:file".  The source refers to this object.
   ImageSource source(const Model& model, bool exif) const;
@@ -36,6 +42,7 @@ class ShardImages {
   }
 
   MappedFile file_;
+  TarListing listing_;
   std::vector<TarEntry> entries_;  // the images, sorted by path
 };
 
