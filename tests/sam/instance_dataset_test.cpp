@@ -223,6 +223,30 @@ TEST(InstanceFolder, MasksWithSoftEdgesAreRefused) {
   EXPECT_EQ(masks_of(disc(20, 1e-3), "a/cat.png").size(), 1u);
 }
 
+// Masks of few grey levels are halved or drawn with smooth edges.  A border of its own label is an object.
+TEST(InstanceFolder, FewLevelsOfGreyAreASoftEdgeIfTheyAreBetween) {
+  const fs::path folder = testing::scratch_folder();
+  write_ppm(folder / "a.ppm", 64, 64);
+  const auto masks_of = [&](const image::Image& mask) {
+    image::write_png(folder / "a.png", mask);
+    return open_instances(folder)->masks(0, 64, 64).size();
+  };
+  for (const int levels : {2, 3, 4, 8}) {
+    image::Image mask = disc(20, 5);
+    for (uint8_t& value : mask.pixels) value = static_cast<uint8_t>(255 * (value * levels / 255) / levels);
+    if (levels > 3) {
+      EXPECT_TRUE(contains(error_of([&] { masks_of(mask); }), str("got ", levels, " colours with ", levels - 1)));
+    } else {
+      EXPECT_EQ(masks_of(mask), static_cast<size_t>(levels));
+    }
+  }
+  image::Image lines = disc(20, 1e-3);
+  for (int64_t i = 0; i < 4; ++i) std::fill_n(lines.row(2 * i), 40, static_cast<uint8_t>(50 * (i + 1)));
+  EXPECT_EQ(masks_of(lines), 5u);
+  for (int64_t x = 0; x < 64; ++x) lines.row(1)[x] = 20;  // between lines, but without a lighter object
+  EXPECT_EQ(masks_of(lines), 6u);
+}
+
 // Cells of 3×3 pixels, lines, and objects of different sizes are no edges.
 TEST(InstanceFolder, SmallAndThinObjectsAreNumbered) {
   const fs::path folder = testing::scratch_folder();

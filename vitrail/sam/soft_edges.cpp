@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <vector>
 
@@ -11,10 +12,14 @@ namespace {
 
 constexpr int64_t kFewColors = 8;
 
-// The pixels of a colour; `inner`: those whose 4 neighbours have it too; `pieces`: connected by 8 neighbours.
+// The pixels of a colour; `inner`: those whose 4 neighbours have it too; `between`: those that have a darker and a
+// lighter one among 8 neighbours; `pieces`: connected by 8 neighbours.
 struct ColorArea {
-  int64_t pixels = 0, inner = 0, pieces = 0;
+  int64_t pixels = 0, inner = 0, between = 0, pieces = 0;
+  bool is_edge() const { return 4 * inner < pixels; }
 };
+
+using Areas = std::map<uint32_t, ColorArea>;
 
 class ColorAreas {
  public:
@@ -26,7 +31,7 @@ class ColorAreas {
     }
   }
 
-  const std::map<uint32_t, ColorArea>& areas() const { return areas_; }
+  const Areas& areas() const { return areas_; }
 
  private:
   struct Pixel {
@@ -48,30 +53,46 @@ class ColorAreas {
       const Pixel pixel = pending_.back();
       pending_.pop_back();
       ++area.pixels;
-      area.inner += take_neighbors(pixel);
+      add_pixel(pixel, area);
     }
   }
 
-  // Adds the neighbours of the same colour to the piece.  Returns whether all 4 direct ones in the image are such.
-  bool take_neighbors(Pixel at) {
-    bool is_inner = true;
+  // Adds the neighbours of the same colour to the piece.
+  void add_pixel(Pixel at, ColorArea& area) {
+    const uint32_t color = color_at(at.x, at.y);
+    bool is_inner = true, has_darker = false, has_lighter = false;
     for (int64_t y = std::max<int64_t>(at.y - 1, 0); y <= std::min(at.y + 1, mask_.height - 1); ++y) {
       for (int64_t x = std::max<int64_t>(at.x - 1, 0); x <= std::min(at.x + 1, mask_.width - 1); ++x) {
-        const bool is_same = color_at(x, y) == color_at(at.x, at.y);
+        const uint32_t other = color_at(x, y);
+        const bool is_same = other == color;
         is_inner = is_inner && (is_same || (x != at.x && y != at.y));
+        has_darker = has_darker || other < color;
+        has_lighter = has_lighter || other > color;
         if (!is_same || seen_[index(x, y)]) continue;
         seen_[index(x, y)] = true;
         pending_.push_back({x, y});
       }
     }
-    return is_inner;
+    area.inner += is_inner;
+    area.between += has_darker && has_lighter;
   }
 
   const image::Image& mask_;
   std::vector<bool> seen_;
   std::vector<Pixel> pending_;
-  std::map<uint32_t, ColorArea> areas_;
+  Areas areas_;
 };
+
+// Few levels between black and one lighter object, as an interpolated edge has them.  Two may be a border's own labels.
+bool are_levels_of_an_edge(const Areas& areas) {
+  constexpr size_t kMinLevels = 3;
+  if (areas.size() <= kMinLevels || areas.rbegin()->second.is_edge()) return false;
+  return std::all_of(areas.begin(), std::prev(areas.end()), [](const auto& each) {
+    const auto& [color, area] = each;
+    const bool is_grey = color % 0x10101 == 0;
+    return is_grey && area.is_edge() && 4 * area.between > 3 * area.pixels;
+  });
+}
 
 }  // namespace
 
@@ -79,15 +100,15 @@ void require_hard_edges(const image::Image& mask, const std::string& where) {
   const ColorAreas colors(mask);
   int64_t edges = 0, pieces = 0, edge_pixels = 0, solid_pixels = 0;
   for (const auto& [color, area] : colors.areas()) {
-    const bool is_edge = 4 * area.inner < area.pixels;
-    edges += is_edge;
-    pieces += is_edge ? area.pieces : 0;
-    (is_edge ? edge_pixels : solid_pixels) += area.pixels;
+    edges += area.is_edge();
+    pieces += area.is_edge() ? area.pieces : 0;
+    (area.is_edge() ? edge_pixels : solid_pixels) += area.pixels;
   }
   const auto count = static_cast<int64_t>(colors.areas().size());
   // Thin objects are in one piece, and without a larger one that they could be the edge of.
   const bool are_soft = 2 * pieces > 3 * edges || edge_pixels < 2 * solid_pixels;
-  if (edges <= kFewColors || 2 * edges <= count || !are_soft) return;
+  const bool is_one_edge = are_levels_of_an_edge(colors.areas());
+  if (!is_one_edge && (edges <= kFewColors || 2 * edges <= count || !are_soft)) return;
   throw Error(where, "objects of one colour each, or of two values (resize masks without interpolation)",
               str(count, " colours with ", edges, " of soft edges"));
 }
