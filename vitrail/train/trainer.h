@@ -15,7 +15,7 @@ namespace vitrail::train {
 
 // Progress of a run, reported after each batch of training, validation and testing.
 struct Progress {
-  enum class Phase { train, validate, test, features, search };  // the last two are a probe's
+  enum class Phase { train, validate, test, features, search };  // the last is a probe's
   Phase phase = Phase::train;
   int64_t epoch = 0, epochs = 0;  // current epoch, from 1, and number of epochs
   int64_t step = 0, steps = 0;    // batches done and in total, of the epoch or of the evaluated dataset
@@ -65,11 +65,12 @@ struct CommunicationTimes {
 };
 
 struct TrainingResult {
-  bool stopped = false;           // callbacks.stop ended the run early
-  int64_t epoch = 0, step = 0;    // epochs and optimiser steps so far
-  std::vector<Metric> metrics{};  // those of the objective
-  std::optional<Score> best{};    // first score of the kept weights on the validation images; empty without any
-  std::optional<Score> last{};    // that of the weights of the last epoch, if validated
+  bool stopped = false;            // callbacks.stop ended the run early
+  int64_t epoch = 0, step = 0;     // epochs and optimiser steps so far
+  std::vector<Metric> metrics{};   // those of the objective
+  std::optional<Score> best{};     // first score of the kept weights on the validation images; empty without any
+  std::vector<Score> baselines{};  // what simpler methods reach on the same images: Objective::baselines()
+  std::optional<Score> last{};     // that of the weights of the last epoch, if validated
   int64_t validation_images = 0;
   std::optional<Score> cross_validated{};  // a probe's on the images that each fold left out
   int64_t best_epoch = 0;            // epoch of the kept weights: the last one if nothing was validated; 0 for a probe

@@ -23,6 +23,7 @@
 #include "vitrail/base/error.h"
 #include "vitrail/base/file_guard.h"
 #include "vitrail/base/parallel.h"
+#include "vitrail/base/text.h"
 #include "vitrail/train/objectives/classification/cross_validation.h"
 #include "vitrail/train/recipe/default_recipe.h"
 #include "vitrail/train/recipe/recipe_inputs.h"
@@ -237,6 +238,18 @@ double time_left(const TrainCommandOptions& options, std::chrono::steady_clock::
   return std::max((*options.seconds - used) / trainings_of(options), 0.001);
 }
 
+// Which of the methods that were measured on the same images is best; of equal ones the simplest.
+std::string comparison_of(const train::TrainingResult& result) {
+  std::vector<train::Score> scores = result.baselines;
+  scores.push_back(*result.best);
+  scores.back().title = "fine-tuned";
+  const auto best = std::ranges::max_element(scores, {}, &train::Score::value);
+  const std::string values = join(scores, ", ", [](const train::Score& score) {
+    return fmt::format("{} {:.1f} %", score.title, 100 * score.value);
+  });
+  return values + ": best is " + best->title + (best->name == "probe" ? " (--preset probe)" : "");
+}
+
 void print_end(const TrainCommandOptions& options, const train::TrainingResult& result,
                const std::function<void(const std::string&)>& print) {
   const std::string folder = std::filesystem::path(options.folder).lexically_normal().string();
@@ -245,6 +258,7 @@ void print_end(const TrainCommandOptions& options, const train::TrainingResult& 
     const std::string weights = result.best_epoch > 0 ? fmt::format("best weights: epoch {}, ", result.best_epoch) : "";
     print(weights + "held-out " + text_of(*result.best));
   }
+  if (result.best && !result.baselines.empty()) print("on the same images: " + comparison_of(result));
   if (result.cross_validated) print("cross-validated " + text_of(*result.cross_validated));
   if (result.test) print("test " + text_of(result.test->scores.front()));
   print("model: " + in_folder("model"));

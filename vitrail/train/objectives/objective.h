@@ -93,8 +93,12 @@ class Objective {
   virtual double waited_seconds() const { return 0; }  // for data, in total
   virtual void end_epoch() {}                          // throws Error if the epoch has shown that training is in vain
 
-  // Sets the weights, if ObjectiveRow::solves.
   using SolveProgress = std::function<void(Progress::Phase, int64_t done, int64_t total)>;
+  // What simpler methods reach on the validation images with the weights that training starts from: scores of the first
+  // metric, each with the method's name and title.  Called before the first step of a run of one process.
+  virtual std::vector<Score> baselines(const SolveProgress&) { return {}; }
+
+  // Sets the weights, if ObjectiveRow::solves.
   virtual Solution solve(const SolveProgress&) { return {}; }
 
   // The scores.  `progress(done, total)`: after each batch; it may throw.

@@ -49,6 +49,7 @@ std::string result_json(const TrainingResult& result) {
     add("held_out_", *result.best);
     json["held_out_images"] = result.best->images;
   }
+  for (const Score& score : result.baselines) json["baselines"][score.name] = score.value;
   if (result.cross_validated) {
     add("cross_validated_", *result.cross_validated);
     json["cross_validated_images"] = result.cross_validated->images;

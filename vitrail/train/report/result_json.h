@@ -8,11 +8,11 @@
 namespace vitrail::train {
 
 // "epochs", "steps", "held_out_top1" (null: nothing was validated), "best_epoch" (null for a probe), "seconds", and
-// what the run has of "held_out_images", "cross_validated_top1" and "cross_validated_images" (of a probe), "test_top1",
-// "test_top5", "test_images", "skipped_images", "skipped_steps", "processes" and the times of their exchange.  "top1"
-// and "top5" stand for the names of the objective's metrics: "map" and "f1" with several labels per image, "click_iou"
-// and "box_iou" for segmentation.  A share of the images has its 95 % Wilson interval beside it:
-// "held_out_top1_interval".
+// what the run has of "held_out_images", "baselines" (accuracies of "knn" and "probe" on these images),
+// "cross_validated_top1" and "cross_validated_images" (of a probe), "test_top1", "test_top5", "test_images",
+// "skipped_images", "skipped_steps", "processes" and the times of their exchange.  "top1" and "top5" stand for the
+// names of the objective's metrics: "map" and "f1" with several labels per image, "click_iou" and "box_iou" for
+// segmentation.  A share of the images has its 95 % Wilson interval beside it: "held_out_top1_interval".
 std::string result_json(const TrainingResult& result);
 
 // "phase" ("train", "validate", "test", "features" or "search"), "epoch", "epochs", "step", "steps", "loss", "accuracy"

@@ -80,6 +80,7 @@ void write_summary(const std::filesystem::path& path, const ReportInput& input, 
       json["held_out"]["averaged_weights"] = counters.best_is_average;
     }
   }
+  for (const Score& score : counters.baselines) json["baselines"][score.name] = score.value;
   if (is_tested(input)) {
     const Evaluation test = tested(counters, input.images.test);
     json["test"] = {{"images", test.images}};
@@ -124,6 +125,8 @@ std::vector<std::pair<std::string, std::string>> score_facts(const ReportInput& 
                                                         counters.best_is_average ? ", EMA weights" : "")
                                                   : title + " on the validation images",
                           best_of(input)));
+  for (const Score& score : counters.baselines)
+    facts.push_back(fact_of(score.title + " of the features before training, on the same images", score));
   return facts;
 }
 

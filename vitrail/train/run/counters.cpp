@@ -95,6 +95,25 @@ Evaluation test_from(const Json& json, int64_t images, const std::vector<Metric>
   return {values.number(0), images, scores_of(metrics, scores, images)};
 }
 
+Json baselines_to_json(const std::vector<Score>& baselines) {
+  Json json = Json::array();
+  for (const Score& score : baselines)
+    json.push_back({{"name", score.name}, {"title", score.title}, {"value", score.value}, {"images", score.images}});
+  return json;
+}
+
+std::vector<Score> baselines_from(const Json& json) {
+  std::vector<Score> baselines;
+  for (const Json& item : json) {
+    const CheckedObject values(item, "baselines");
+    baselines.push_back(
+        {{.name = values.text("name"), .title = values.text("title"), .phrase = "", .unit = ScoreUnit::share},
+         values.number("value", 0, 1),
+         values.count("images")});
+  }
+  return baselines;
+}
+
 // The name as this program makes it: without a folder, so that it stays in the run.
 std::string event_name_from(const CheckedObject& values) {
   const std::string name = values.text("event_name"), prefix = "events.out.tfevents.";
@@ -129,6 +148,7 @@ std::string Counters::to_json() const {
             {"test", test_to_json(test)},
             {"test_images", test.images}};
   for (const EpochResult& result : history) json["history"].push_back(epoch_to_json(result));
+  if (!baselines.empty()) json["baselines"] = baselines_to_json(baselines);
   return json.dump();
 }
 
@@ -159,6 +179,7 @@ Counters Counters::from_json(const std::string& text, const std::vector<Metric>&
     counters.tested = values.boolean("tested");
     const int64_t test_images = json.contains("test_images") ? values.count("test_images") : 0;  // likewise
     counters.test = test_from(json.at("test"), test_images, metrics);
+    if (json.contains("baselines")) counters.baselines = baselines_from(json.at("baselines"));
     return counters;
   } catch (const nlohmann::json::exception&) {
     throw Error("checkpoint", "the counters of a training run", "counters of other types, or without some of them");

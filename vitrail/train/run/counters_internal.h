@@ -34,6 +34,7 @@ struct Counters {
   std::string event_name;                       // file name of the TensorBoard event file
   bool tested = false;
   Evaluation test;
+  std::vector<Score> baselines;  // Objective::baselines()
 
   // A checkpoint names the scores "top1", "top5", "score3", …, whatever the objective calls them.
   std::string to_json() const;

@@ -176,6 +176,7 @@ TrainingResult Run::result(bool stopped) const {
   if (!counters_.history.empty() && counters_.history.back().validation)
     result.last = counters_.history.back().validation->scores.front();
   result.best_epoch = counters_.best_epoch;
+  result.baselines = counters_.baselines;
   if (const int64_t images = objective_->size(Split::test); counters_.tested && images > 0)
     result.test = tested(counters_, images);
   result.skipped_images = counters_.skipped_images;
@@ -191,6 +192,7 @@ TrainingResult Run::result(bool stopped) const {
 TrainingResult Run::run() {
   try {
     if (solves_) return solve();
+    compute_baselines();
     while (goes_on()) {
       if (!train_epoch()) return result(true);
       finish_epoch();

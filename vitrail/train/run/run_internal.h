@@ -55,8 +55,9 @@ class Run {
   std::vector<Score> training_scores(const RunningSums& sums) const;
 
   // run_solution.cpp
+  Objective::SolveProgress solve_progress();
+  void compute_baselines();
   TrainingResult solve();
-  Solution compute_solution();
 
   // run_time.cpp
   int64_t epochs_that_fit() const;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run whose objective computes its weights at once.  Nothing is written before the end.
+// A run whose objective computes its weights at once.  Nothing is written before the end.  And what simpler methods
+// than training reach.
+#include "vitrail/base/error.h"
+#include "vitrail/data/metrics/metrics.h"
 #include "vitrail/train/run/run_internal.h"
 
 namespace vitrail::train {
@@ -14,20 +17,27 @@ MetricsRow solution_row(const char* event, const Evaluation& evaluation, int64_t
 
 }  // namespace
 
-Solution Run::compute_solution() {
-  Clock::time_point start = Clock::now();  // start of the phase
-  return objective_->solve([&](Progress::Phase phase, int64_t done, int64_t total) {
-    Progress progress{.phase = phase, .epoch = 1, .epochs = 1, .step = done, .steps = total};
+Objective::SolveProgress Run::solve_progress() {
+  return [this, start = Clock::now()](Progress::Phase phase, int64_t done, int64_t total) mutable {
+    Progress progress{.phase = phase, .epoch = 1, .epochs = epochs(), .step = done, .steps = total};
     fill(progress, start, phase == Progress::Phase::features ? objective_->size(Split::training) : 0);
     if (callbacks_.progress) callbacks_.progress(progress);
     if (stop_requested()) throw StopRequested{};
-    if (done == total) start = Clock::now();
-  });
+    if (done == total) start = Clock::now();  // of the next phase
+  };
+}
+
+// Before the first step.
+void Run::compute_baselines() {
+  if (position_.step > 0 || position_.epoch > 0 || !validates() || group_.size() > 1) return;
+  counters_.baselines = objective_->baselines(solve_progress());
+  for (const Score& score : counters_.baselines)
+    log(str("before training, ", score.title, " on the features: ", data::accuracy_text(score.value, score.images)));
 }
 
 TrainingResult Run::solve() {
   log_setup();
-  const Solution solution = compute_solution();
+  const Solution solution = objective_->solve(solve_progress());
   position_ = {.step_in_epoch = 1, .step = solution.iterations};
   counters_.skipped_images = solution.skipped;
   const bool tests = objective_->size(Split::test) > 0;

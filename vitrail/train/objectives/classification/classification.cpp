@@ -5,6 +5,7 @@
 #include "vitrail/infer/preprocess.h"
 #include "vitrail/train/objectives/classification/class_weights_internal.h"
 #include "vitrail/train/objectives/classification/classifier_report_internal.h"
+#include "vitrail/train/objectives/classification/head_features_internal.h"
 #include "vitrail/train/objectives/classification/multi_label_internal.h"
 #include "vitrail/train/run/all_gather_internal.h"
 #include "vitrail/train/run/dataset_identity_internal.h"
@@ -117,6 +118,20 @@ std::vector<std::string> Classification::introduction() const {
 
 std::string Classification::model_card(const ReportInput& input) const {
   return classifier_card(input, data_.classes, training_texts(context_.recipe, std::ssize(input.counters->history)));
+}
+
+// Of a pretrained model with one label per image, and of few images: features take a part of the time of an epoch.
+std::vector<Score> Classification::baselines(const SolveProgress& progress) {
+  constexpr int64_t kMaxImages = 20'000;
+  if (context_.recipe.model.init.empty() || data_.multi_label || data_.train.size() > kMaxImages) return {};
+  const infer::Session session = headless_session(prepared_, context_.threads, kernels::Precision::fp32);
+  const auto features_of = [&](const Subset& subset) {
+    data::Loader loader = evaluation_loader(subset, options_);
+    return head_features(session, loader, [&](const data::Batch&, int64_t step) {
+      progress(Progress::Phase::features, step, loader.steps_per_epoch());
+    });
+  };
+  return baselines_of(features_of(data_.train), features_of(data_.validation), std::ssize(data_.classes));
 }
 
 BatchResult Classification::train_batch(const BatchPosition& position, const Backward& backward) {

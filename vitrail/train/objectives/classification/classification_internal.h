@@ -67,6 +67,7 @@ class Classification : public Classifier {
   BatchResult train_batch(const BatchPosition& position, const Backward& backward) override;
   std::string model_card(const ReportInput& input) const override;
   double waited_seconds() const override { return loader_.waited_seconds(); }
+  std::vector<Score> baselines(const SolveProgress& progress) override;
   void end_epoch() override { unreadable_.require_classes(data_, context_.recipe.data); }
 
  private:

@@ -4,10 +4,7 @@
 #include "vitrail/base/error.h"
 #include "vitrail/data/loader/shared_images.h"
 #include "vitrail/data/metrics/metrics.h"
-#include "vitrail/infer/session.h"
-#include "vitrail/nn/copied_params.h"
 #include "vitrail/train/objectives/probe/probe_internal.h"
-#include "vitrail/train/run/loader_setup_internal.h"
 
 namespace vitrail::train {
 namespace {
@@ -37,41 +34,24 @@ Probe::Probe(const ObjectiveContext& context) : Classifier(context, without_defa
 
 std::vector<std::string> Probe::introduction() const { return introduction_of("computing features of "); }
 
-// The output of the model without its head is the input of the head.
-Probe::Features Probe::compute_features(const SolveProgress& progress) {
-  models::VisionTransformerConfig config = prepared_.config.vit;
-  config.num_classes = 0;
-  nn::CopiedParams params(prepared_.model);
-  const infer::Session session(
-      models::VisionTransformer(config, ParamSource(params)),
-      {.threads = context_.threads, .precision = kernels::precision_from_name(context_.recipe.precision)});
+HeadFeatures Probe::compute_features(const SolveProgress& progress) {
+  const infer::Session session =
+      headless_session(prepared_, context_.threads, kernels::precision_from_name(context_.recipe.precision));
   data::Loader loader = evaluation_loader(data_.train, options_);
-  Features features;
-  std::vector<float> values;
   std::vector<int64_t> read;
-  loader.start(0);
-  for (int64_t step = 1; auto batch = loader.next(); ++step) {
-    skipped_ += static_cast<int64_t>(batch->skipped.size());
-    unreadable_.add(data_.train, *batch);
-    read.insert(read.end(), batch->samples.begin(), batch->samples.end());
-    const int64_t count = batch->images.size(0);
-    if (count > 0) {
-      const Tensor rows = session.logits(batch->images).contiguous();
-      values.insert(values.end(), rows.data<float>(), rows.data<float>() + rows.numel());
-      features.labels.insert(features.labels.end(), batch->labels.data<int64_t>(),
-                             batch->labels.data<int64_t>() + count);
-    }
+  HeadFeatures features = head_features(session, loader, [&](const data::Batch& batch, int64_t step) {
+    skipped_ += static_cast<int64_t>(batch.skipped.size());
+    unreadable_.add(data_.train, batch);
+    read.insert(read.end(), batch.samples.begin(), batch.samples.end());
     progress(Progress::Phase::features, step, loader.steps_per_epoch());
-  }
-  const auto count = static_cast<int64_t>(features.labels.size());
-  if (count == 0) throw Error(context_.recipe.data.train, "readable images", "none");
+  });
+  if (features.labels.empty()) throw Error(context_.recipe.data.train, "readable images", "none");
   unreadable_.require_classes(data_, context_.recipe.data);
   if (skipped_ > 0) data_.train.samples = std::move(read);  // the report counts what was trained on
-  features.rows = Tensor::from<float>({count, static_cast<int64_t>(values.size()) / count}, values);
   return features;
 }
 
-analysis::LinearClassifier Probe::fit(const Features& features, const SolveProgress& progress) {
+analysis::LinearClassifier Probe::fit(const HeadFeatures& features, const SolveProgress& progress) {
   const auto classes = static_cast<int64_t>(data_.classes.size());
   const analysis::StrengthSearchOptions options;
   search_ =
@@ -104,7 +84,7 @@ Evaluation Probe::evaluation_of(const analysis::Fit& fit, int64_t images) const 
 }
 
 Solution Probe::solve(const SolveProgress& progress) {
-  const Features features = compute_features(progress);
+  const HeadFeatures features = compute_features(progress);
   const analysis::LinearClassifier classifier = fit(features, progress);
   const analysis::Fit training = analysis::fit_of(analysis::logits(classifier, features.rows), features.labels);
   set_head(classifier);

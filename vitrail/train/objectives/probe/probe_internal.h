@@ -5,6 +5,7 @@
 #include "vitrail/analysis/strength_search.h"
 #include "vitrail/train/objectives/classification/classification_internal.h"
 #include "vitrail/train/objectives/classification/classifier_report_internal.h"
+#include "vitrail/train/objectives/classification/head_features_internal.h"
 
 namespace vitrail::train {
 
@@ -35,12 +36,8 @@ class Probe : public Classifier {
   }
 
  private:
-  struct Features {
-    Tensor rows;  // f32 [n, D]
-    std::vector<int64_t> labels;
-  };
-  Features compute_features(const SolveProgress& progress);
-  analysis::LinearClassifier fit(const Features& features, const SolveProgress& progress);
+  HeadFeatures compute_features(const SolveProgress& progress);
+  analysis::LinearClassifier fit(const HeadFeatures& features, const SolveProgress& progress);
   void set_head(const analysis::LinearClassifier& classifier);
   Evaluation evaluation_of(const analysis::Fit& fit, int64_t images) const;
 

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/train/objectives/classification/head_features_internal.h"
+
+#include <algorithm>
+
+#include "vitrail/analysis/knn.h"
+#include "vitrail/analysis/strength_search.h"
+#include "vitrail/nn/copied_params.h"
+
+namespace vitrail::train {
+namespace {
+
+// Images × features × classes up to which the fits of a regression and its cross-validation take at most a minute.
+constexpr int64_t kMaxRegression = 10'000'000;
+
+// The class with the most votes; −1 without any.
+double accuracy_of_votes(const Tensor& votes, const std::vector<int64_t>& labels) {
+  const int64_t classes = votes.size(1);
+  int64_t right = 0;
+  for (size_t i = 0; i < labels.size(); ++i) {
+    const float* const row = votes.data<float>() + static_cast<int64_t>(i) * classes;
+    right += std::max_element(row, row + classes) - row == labels[i] ? 1 : 0;
+  }
+  return static_cast<double>(right) / static_cast<double>(labels.size());
+}
+
+Score share_of(const char* name, const char* title, double value, int64_t images) {
+  return {{.name = name, .title = title, .phrase = "", .unit = ScoreUnit::share}, value, images};
+}
+
+}  // namespace
+
+infer::Session headless_session(PreparedModel& prepared, int threads, kernels::Precision precision) {
+  models::VisionTransformerConfig config = prepared.config.vit;
+  config.num_classes = 0;
+  nn::CopiedParams params(prepared.model);
+  return infer::Session(models::VisionTransformer(config, ParamSource(params)),
+                        {.threads = threads, .precision = precision});
+}
+
+HeadFeatures head_features(const infer::Session& session, data::Loader& loader,
+                           const std::function<void(const data::Batch&, int64_t)>& on_batch) {
+  HeadFeatures features;
+  std::vector<float> values;
+  loader.start(0);
+  for (int64_t step = 1; auto batch = loader.next(); ++step) {
+    const int64_t count = batch->images.size(0);
+    if (count > 0) {
+      const Tensor rows = session.logits(batch->images).contiguous();
+      values.insert(values.end(), rows.data<float>(), rows.data<float>() + rows.numel());
+      features.labels.insert(features.labels.end(), batch->labels.data<int64_t>(),
+                             batch->labels.data<int64_t>() + count);
+    }
+    on_batch(*batch, step);
+  }
+  const auto count = std::ssize(features.labels);
+  features.rows = Tensor::from<float>({count, count == 0 ? 0 : std::ssize(values) / count}, values);
+  return features;
+}
+
+std::vector<Score> baselines_of(const HeadFeatures& training, const HeadFeatures& validation, int64_t classes) {
+  const auto images = std::ssize(validation.labels);
+  if (training.labels.empty() || images == 0) return {};
+  const Tensor votes = analysis::knn_votes(analysis::normalized_rows(training.rows), training.labels,
+                                           analysis::normalized_rows(validation.rows), classes);
+  std::vector<Score> scores{share_of("knn", "k-NN", accuracy_of_votes(votes, validation.labels), images)};
+  if (training.rows.numel() * classes > kMaxRegression) return scores;
+  const analysis::StrengthSearch search = analysis::search_strength(training.rows, training.labels, classes);
+  const analysis::LinearClassifier classifier =
+      analysis::fit_logistic_regression(training.rows, training.labels, classes, {.c = search.best});
+  const analysis::Fit fit = analysis::fit_of(analysis::logits(classifier, validation.rows), validation.labels);
+  scores.push_back(share_of("probe", "linear probe", fit.top1, images));
+  return scores;
+}
+
+}  // namespace vitrail::train
