@@ -100,7 +100,8 @@ const Tables& tables() {
     Tables table;
     for (const Json& ranges : json["sets"]) table.sets.emplace_back(ranges.get<std::string>());
     for (const Json& encoding : json["encodings"]) {
-      Encoding& added = table.encodings.emplace_back(encoding[0].get<std::string>());
+      Encoding& added = table.encodings.emplace_back();
+      added.name = encoding[0].get<std::string>();
       char32_t byte = 0x80;
       for (const char32_t c : code_points(encoding[1].get<std::string>())) added.upper[c] = byte++;
     }

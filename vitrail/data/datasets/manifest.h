@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Labelled sets: which images, labels and splits there are, read once, whatever is asked of them afterwards.
-#include <compare>
 #include <cstdint>
 #include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -39,7 +39,10 @@ struct Columns {
   std::string file{}, label{};
   std::string split{};      // ".": none
   std::string separator{};  // between several labels of an image: one character
-  auto operator<=>(const Columns&) const = default;
+  bool operator==(const Columns&) const = default;
+  bool operator<(const Columns& other) const {
+    return std::tie(file, label, split, separator) < std::tie(other.file, other.label, other.split, other.separator);
+  }
 };
 
 // Columns from "file=photo,label=species,split=use,separator=blank"; any may be absent.  Separators are one character,
