@@ -238,7 +238,7 @@ double time_left(const TrainCommandOptions& options, std::chrono::steady_clock::
   return std::max((*options.seconds - used) / trainings_of(options), 0.001);
 }
 
-// Which of the methods that were measured on the same images is best; of equal ones the simplest.
+// The methods that were measured on the same images, and the best of them; of equal ones the simplest.
 std::string comparison_of(const train::TrainingResult& result) {
   std::vector<train::Score> scores = result.baselines;
   scores.push_back(*result.best);

@@ -23,7 +23,7 @@ Objective::SolveProgress Run::solve_progress() {
     fill(progress, start, phase == Progress::Phase::features ? objective_->size(Split::training) : 0);
     if (callbacks_.progress) callbacks_.progress(progress);
     if (stop_requested()) throw StopRequested{};
-    if (done == total) start = Clock::now();  // of the next phase
+    if (done == total) start = Clock::now();  // the next phase begins
   };
 }
 

@@ -120,7 +120,7 @@ std::string Classification::model_card(const ReportInput& input) const {
   return classifier_card(input, data_.classes, training_texts(context_.recipe, std::ssize(input.counters->history)));
 }
 
-// Of a pretrained model with one label per image, and of few images: features take a part of the time of an epoch.
+// A model without pretraining has no baselines, and many images would take long.
 std::vector<Score> Classification::baselines(const SolveProgress& progress) {
   constexpr int64_t kMaxImages = 20'000;
   if (context_.recipe.model.init.empty() || data_.multi_label || data_.train.size() > kMaxImages) return {};
