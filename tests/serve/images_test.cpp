@@ -115,6 +115,10 @@ TEST(Serve, EmbedGivesTheLibrarysFeatures) {
     const Tensor want = model.embed(photo, options);
     EXPECT_EQ(object["embedding"].get<std::vector<float>>(), floats(want)) << query;
     EXPECT_EQ(object["shape"].size(), static_cast<size_t>(want.rank())) << query;
+    const image::Region region = visible_region(model.transform(), photo.width, photo.height);
+    const json covered{{"width", photo.width}, {"height", photo.height}, {"left", region.left},
+                       {"top", region.top},    {"right", region.right},  {"bottom", region.bottom}};
+    EXPECT_EQ(object.value("region", json()), options.tokens == infer::Tokens::grid ? covered : json()) << query;
   };
   check("", {});
   check("?tokens=cls&layer=0", {.tokens = infer::Tokens::cls, .layers = {0}});

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The fields of responses and the texts of refusals, route by route.
 #include <cstdio>
+#include <fstream>
 
 #include "tests/serve/serve_fixture.h"
 #include "tests/support/sam_fixture.h"
+#include "vitrail/base/read_file.h"
+#include "vitrail/image/decode.h"
 #include "vitrail/pipeline/attention_view.h"
 #include "vitrail/sam/predictor.h"
 
@@ -70,7 +73,8 @@ TEST(ServeResponses, ModelsAreDescribed) {
                 {"classes", classes},
                 {"texts", texts},
                 {"segments", false},
-                {"precision", "fp32"}};
+                {"precision", "fp32"},
+                {"tasks", {"classify", "embed", "zeroshot", "attention", "pca"}}};
   };
   json first = entry("small"), second = entry("clip"), third = entry("sam");
   first.update(facts(small, 10, false));
@@ -78,7 +82,8 @@ TEST(ServeResponses, ModelsAreDescribed) {
   third.update(json{{"architecture", "sam"},
                     {"image_size", {segmenter.image_size(), segmenter.image_size()}},
                     {"segments", true},
-                    {"precision", "fp32"}});
+                    {"precision", "fp32"},
+                    {"tasks", {"segment"}}});
   EXPECT_EQ(json::parse(server.get("/v1/models").body),
             (json{{"object", "list"}, {"data", json::array({first, second, third})}}));
 
@@ -140,7 +145,8 @@ TEST(ServeResponses, FilesOfThePageHaveTheirTypeAndPolicy) {
   for (const auto& [target, type] :
        {std::pair("/", "text/html; charset=utf-8"), std::pair("/page/index.html", "text/html; charset=utf-8"),
         std::pair("/page/style.css", "text/css; charset=utf-8"),
-        std::pair("/page/main.js", "text/javascript; charset=utf-8"), std::pair("/openapi.json", "application/json")}) {
+        std::pair("/page/main.js", "text/javascript; charset=utf-8"), std::pair("/page/cat.jpg", "image/jpeg"),
+        std::pair("/openapi.json", "application/json")}) {
     const HttpReply reply = server.get(target);
     EXPECT_EQ(reply.status, 200) << target;
     EXPECT_EQ(reply.headers.at("content-type"), type) << target;
@@ -152,6 +158,26 @@ TEST(ServeResponses, FilesOfThePageHaveTheirTypeAndPolicy) {
     EXPECT_EQ(reply.headers.at("cache-control"), "no-cache");
   }
   EXPECT_EQ(failure(server.get("/page/none.js")), "404 no such file");
+  const std::string photograph = server.get("/page/cat.jpg").body;
+  EXPECT_EQ(image::decode(std::as_bytes(std::span(photograph)), {}, "cat").width, 420);
+}
+
+TEST(ServeResponses, AModelHasANoteIfItsConfigurationHas) {
+  const auto note_of = [](const std::string& entry) {
+    const auto folder = scratch_folder() / "model";
+    std::filesystem::remove_all(folder);
+    std::filesystem::copy(small_model(), folder);
+    const auto file = folder / "config.json";
+    json config = json::parse(read_regular_text_file(file));
+    config.update(json::parse(entry));
+    std::ofstream(file) << config;
+    serve::ServeOptions options;
+    options.models = {{"m", folder.string()}};
+    return json::parse(TestServer(options).get("/v1/models").body)["data"].at(0).value("note", json());
+  };
+  EXPECT_EQ(note_of(R"({"note": "A demonstration."})"), "A demonstration.");
+  EXPECT_EQ(note_of(R"({"note": 1})"), json());
+  EXPECT_EQ(note_of("{}"), json());
 }
 
 TEST(ServeResponses, RefusalsBeforeTheBody) {

@@ -15,6 +15,7 @@ constexpr const char* kPolicy =
 const char* type_of(std::string_view name) {
   if (name.ends_with(".html")) return "text/html; charset=utf-8";
   if (name.ends_with(".css")) return "text/css; charset=utf-8";
+  if (name.ends_with(".jpg")) return "image/jpeg";
   return name.ends_with(".js") ? "text/javascript; charset=utf-8" : "application/json";
 }
 

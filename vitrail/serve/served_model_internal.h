@@ -17,14 +17,15 @@ class ServedModel {
   ServedModel(const ModelSource& source, const ModelOptions& options);
 
   const std::string& name() const { return name_; }
-  uint64_t number() const { return number_; }  // no other model of this process has it
+  const std::string& note() const { return note_; }  // what its config.json tells users of it; empty: nothing
+  uint64_t number() const { return number_; }        // no other model of this process has it
   // Throws Error naming a file of the model whose content has changed since it was opened: results may be wrong.
   void check_files() const { files_.check(); }
   bool has_changed_files() const;
   const tasks::LoadedModel& loaded() const { return *loaded_; }
 
  private:
-  std::string name_;
+  std::string name_, note_;
   uint64_t number_;
   MappedFileGroup files_;
   std::unique_ptr<tasks::LoadedModel> loaded_;

@@ -2,6 +2,7 @@
 // Health, metrics and what is served.
 #include "vitrail/serve/http_error.h"
 #include "vitrail/serve/routes_internal.h"
+#include "vitrail/tasks/task.h"
 
 namespace vitrail::serve {
 
@@ -23,6 +24,11 @@ namespace {
 ordered_json model_json(const ServedModel& model) {
   ordered_json object{{"id", model.name()}, {"object", "model"}, {"created", 0}, {"owned_by", "vitrail"}};
   object.update(ordered_json::parse(model.loaded().facts()));
+  object["tasks"] = ordered_json::array();
+  for (const tasks::Task& task : tasks::tasks()) {
+    if (task.fits(model.loaded())) object["tasks"].push_back(task.name);
+  }
+  if (!model.note().empty()) object["note"] = model.note();
   return object;
 }
 

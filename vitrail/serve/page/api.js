@@ -1,11 +1,13 @@
 // Requests to the server, and the same requests as commands for curl.
 let key = "";
-let lastCommand = "";
+let lastCommand = "", lastTime = "";
 // The server lets pages change its state only with the token in its own page.
 const token = document.querySelector("meta[name=vitrail-token]").content;
 
 export const setKey = (text) => { key = text; };
 export const command = () => lastCommand;
+export const time = () => lastTime;
+export const forgetTime = () => { lastTime = ""; };
 
 export class NeedsKey extends Error {}
 
@@ -30,9 +32,16 @@ function remember(url, files) {
   lastCommand = files.length ? `curl${header} ${body} ${quoted(address)}` : `curl${header} ${quoted(address)}`;
 }
 
-// Sends images and returns the JSON of the response.  Throws an Error with the server's message.
+// "Answered in 34 ms: decode 3 ms, queue 0 ms, model 12 ms, total 16 ms"
+function timeOf(begin, header) {
+  const parts = [...(header ?? "").matchAll(/(\w+);dur=([\d.]+)/g)];
+  const list = parts.map(([, name, duration]) => `${name} ${Math.round(duration)} ms`).join(", ");
+  return `Answered in ${Math.round(performance.now() - begin)} ms` + (list ? `; the server: ${list}` : "");
+}
+
+// Sends images and returns the JSON of the response.  Throws an Error with the server's message and its status.
 export async function request(path, params = {}, files = [], signal = undefined) {
-  const url = target(path, params);
+  const url = target(path, params), begin = performance.now();
   remember(url, files);
   const options = {signal, headers: {"Vitrail-Token": token}};
   if (key) options.headers.Authorization = `Bearer ${key}`;
@@ -54,6 +63,8 @@ export async function request(path, params = {}, files = [], signal = undefined)
   }
   const value = await response.json().catch(() => ({error: `status ${response.status}`}));
   if (response.status === 401) throw new NeedsKey("The server needs an API key.");
-  if (!response.ok && !Array.isArray(value)) throw new Error(value.error?.message ?? value.error);
+  if (!response.ok && !Array.isArray(value))
+    throw Object.assign(new Error(value.error?.message ?? value.error), {status: response.status});
+  lastTime = timeOf(begin, response.headers.get("Server-Timing"));
   return value;
 }

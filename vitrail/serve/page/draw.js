@@ -1,4 +1,4 @@
-// Maps over the image.
+// Images and maps on canvases.  A context that drawImage() returns counts in pixels of the image.
 
 // Points of the colour map viridis, dark to light.
 const kViridis = [[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [253, 231, 37]];
@@ -9,50 +9,94 @@ function viridis(value) {
   return kViridis[low].map((from, i) => from + (kViridis[low + 1][i] - from) * (at - low));
 }
 
-// Draws the image as large as the canvas may be.
-export function drawImage(canvas, image) {
-  canvas.width = image.width;
-  canvas.height = image.height;
-  canvas.getContext("2d").drawImage(image, 0, 0);
+const kShown = 700;  // pixels of the screen, before a canvas is in the page
+
+// Draws the image on a canvas whose longer side gets `side` pixels.  bitmap: null if the browser cannot show it.
+export function drawImage(canvas, bitmap, width, height, side) {
+  const scale = side / Math.max(width, height);
+  canvas.width = Math.max(1, Math.round(width * scale));
+  canvas.height = Math.max(1, Math.round(height * scale));
+  const context = canvas.getContext("2d");
+  context.scale(canvas.width / width, canvas.height / height);
+  context.imageSmoothingEnabled = scale < 4;  // the pixels of a tiny image are to be seen
+  context.imageSmoothingQuality = "high";
+  if (bitmap) context.drawImage(bitmap, 0, 0, width, height);
+  return context;
 }
 
-// Colours [rows, columns, 3] from 0 to 255 over the part of the image that the model sees, smoothly enlarged.
-function drawColors(canvas, image, region, [rows, columns], colors, opacity) {
-  const small = new OffscreenCanvas(columns, rows);
-  const pixels = new ImageData(columns, rows);
+// How many pixels of the image a pixel of the screen has.
+export const unitOf = (context) =>
+  context.canvas.width / (context.canvas.clientWidth || kShown) / context.getTransform().a;
+
+function bitmapOf([rows, columns], colors) {
+  const small = new OffscreenCanvas(columns, rows), pixels = new ImageData(columns, rows);
   for (let i = 0; i < rows * columns; ++i) {
     for (let c = 0; c < 3; ++c) pixels.data[4 * i + c] = colors[3 * i + c];
     pixels.data[4 * i + 3] = 255;
   }
   small.getContext("2d").putImageData(pixels, 0, 0);
-  drawImage(canvas, image);
-  const context = canvas.getContext("2d");
-  const x = image.width / region.width, y = image.height / region.height;
-  context.imageSmoothingQuality = "high";
-  context.globalAlpha = opacity;
-  context.drawImage(small, region.left * x, region.top * y, (region.right - region.left) * x,
-    (region.bottom - region.top) * y);
-  context.globalAlpha = 1;
+  return small;
 }
 
-export function drawHeat(canvas, image, region, shape, values, opacity = 0.65) {
-  const low = values.reduce((a, b) => Math.min(a, b)), high = values.reduce((a, b) => Math.max(a, b));
-  const colors = values.flatMap((value) => viridis(high > low ? (value - low) / (high - low) : 0));
-  drawColors(canvas, image, region, shape, colors, opacity);
+// Colours [rows, columns, 3] from 0 to 255 over the part of the image that the model sees, smoothly enlarged.
+export function drawColors(context, region, shape, colors, opacity) {
+  context.save();
+  context.imageSmoothingEnabled = true;
+  context.globalAlpha = opacity;
+  context.drawImage(bitmapOf(shape, colors), region.left, region.top, region.right - region.left,
+    region.bottom - region.top);
+  context.restore();
+}
+
+export function rangeOf(values) {
+  let low = Infinity, high = -Infinity;
+  for (const value of values) {
+    low = Math.min(low, value);
+    high = Math.max(high, value);
+  }
   return [low, high];
 }
 
-export const drawComponents = (canvas, image, region, shape, colors, opacity) =>
-  drawColors(canvas, image, region, shape, colors.map((value) => 255 * value), opacity);
+export function heat(values, [low, high]) {
+  const colors = [];
+  for (const value of values) colors.push(...viridis(high > low ? (value - low) / (high - low) : 0));
+  return colors;
+}
 
-// A ring around the pixel whose patch attends.
-export function drawPoint(canvas, [x, y]) {
-  const context = canvas.getContext("2d");
+// A map alone, a pixel for each patch.
+export function drawMap(canvas, [rows, columns], values) {
+  canvas.width = columns;
+  canvas.height = rows;
+  canvas.getContext("2d").drawImage(bitmapOf([rows, columns], heat(values, rangeOf(values))), 0, 0);
+}
+
+// The colours of a map, from the lowest to the highest value.
+export function drawScale(canvas) {
+  drawMap(canvas, [1, 64], Array.from({length: 64}, (_, i) => i));
+}
+
+// Draws a path so that it is seen on light and dark images.
+export function stroke(context, path) {
   for (const [color, width] of [["black", 4], ["white", 2]]) {
     context.strokeStyle = color;
-    context.lineWidth = width * Math.max(1, canvas.width / 600);
-    context.beginPath();
-    context.arc(x, y, canvas.width / 60, 0, 2 * Math.PI);
-    context.stroke();
+    context.lineWidth = width * unitOf(context);
+    context.stroke(path);
   }
+}
+
+// A ring around a pixel.
+export function drawRing(context, [x, y]) {
+  const ring = new Path2D();
+  ring.arc(x, y, 9 * unitOf(context), 0, 2 * Math.PI);
+  stroke(context, ring);
+}
+
+// The cross that arrow keys move.
+export function drawCross(context, [x, y]) {
+  const arm = 14 * unitOf(context), cross = new Path2D();
+  cross.moveTo(x - arm, y);
+  cross.lineTo(x + arm, y);
+  cross.moveTo(x, y - arm);
+  cross.lineTo(x, y + arm);
+  stroke(context, cross);
 }

@@ -1,67 +1,154 @@
 // The page: images in, one view at a time.
-import {command, NeedsKey, request, setKey} from "./api.js";
+import {command, forgetTime, NeedsKey, request, setKey, time} from "./api.js";
+import {attention} from "./attention.js";
 import {hasCamera, photograph} from "./camera.js";
-import {element} from "./controls.js";
-import {showPlain, views} from "./views.js";
+import {classify} from "./classify.js";
+import {compare} from "./compare.js";
+import {arrows, button, element} from "./elements.js";
+import {components, patches} from "./features.js";
+import {drawImage} from "./draw.js";
+import {decode, newImage, read} from "./images.js";
+import {information} from "./information.js";
+import {showSamples} from "./samples.js";
+import {segmentation} from "./segment.js";
+import {Stage} from "./stage.js";
+import {texts} from "./texts.js";
+
+// A view has a name, tells whether it suits a model, gives its options and shows something of the images.
+const views = [segmentation, classify, texts, attention, components, patches, compare, information];
 
 const byId = (id) => document.getElementById(id);
-const state = {models: [], model: null, view: null, files: [], image: null, canvas: byId("canvas"), running: null,
-  legend: (text) => { byId("legend").textContent = text; }, show};
+const state = {models: [], model: null, view: null, images: [], current: null, exif: true, result: byId("result"),
+  complaint: "", stage: new Stage(() => (state.current ? state.view : {})), show, select};
+let running = null;
 
 function say(text, bad = false) {
   byId("status").textContent = text;
   byId("status").className = bad ? "bad" : "";
 }
 
+function clearResults() {
+  state.result.replaceChildren();
+  state.stage.draw();
+  state.stage.legend("");
+  byId("time").textContent = "";
+}
+
 async function show() {
-  if (!state.model || !state.view) return;
-  state.running?.abort();
-  const running = state.running = new AbortController();
-  state.legend("");
-  showPlain(state);
-  if (!state.files.length && !state.view.needsNoImage) return say("Choose an image to begin.");
-  say("Computing …");
-  try {
-    await state.view.show(state, byId("panel"), running.signal);
-    say("");
-  } catch (error) {
-    if (error.name === "AbortError") return;
-    byId("key").hidden = !(error instanceof NeedsKey);
-    say(error.message, true);
+  if (!state.view) return;
+  running?.abort();
+  const {signal} = running = new AbortController();
+  state.complaint = "";
+  byId("side").toggleAttribute("data-idle", !state.current && !state.view.needsNoImage);
+  if (!state.current && !state.view.needsNoImage) {
+    clearResults();
+    return say("");
   }
+  say("Computing …");
+  forgetTime();
+  byId("result").setAttribute("aria-busy", "true");
+  try {
+    await state.view.show(state, signal);
+    if (signal.aborted) return;
+    say(state.complaint, true);
+    byId("time").textContent = time();
+  } catch (error) {
+    if (signal.aborted) return;
+    clearResults();
+    byId("key").hidden = !(error instanceof NeedsKey);
+    const named = state.images.some(({name}) => error.message.startsWith(name)) || error instanceof NeedsKey;
+    say(named || !state.current ? error.message : `${state.current.name}: ${error.message}`, true);
+  }
+  byId("result").removeAttribute("aria-busy");
   byId("curl").textContent = command();
 }
 
-function select(view, focus = false) {
+function setView(view, focus = false) {
   state.view = view;
-  for (const tab of byId("tabs").children) {
+  [...byId("tabs").children].forEach((tab) => {
     const selected = tab.textContent === view.name;
     tab.setAttribute("aria-selected", String(selected));
     tab.tabIndex = selected ? 0 : -1;
-    if (selected && focus) tab.focus();
-  }
-  byId("panel").replaceChildren(element("div", {class: "options"}, ...(view.options?.(state) ?? [])));
+    if (!selected) return;
+    if (focus) tab.focus();
+    tab.scrollIntoView({block: "nearest", inline: "nearest"});
+  });
+  const options = view.options?.(state) ?? [];
+  if (state.model.note) options.unshift(element("p", {class: "note wide"}, state.model.note));
+  if (view.help) options.push(element("p", {class: "hint wide"}, view.help));
+  byId("options").replaceChildren(...options);
+  byId("options").hidden = !options.length;
+  byId("panel").classList.toggle("draws", Boolean(view.drag));
+  byId("panel").setAttribute("aria-label", view.name);
+  clearResults();
   show();
 }
+
+const suitable = () => views.filter((view) => view.suits(state.model));
 
 function setModel(model) {
   state.model = model;
-  const suitable = views.filter((view) => view.suits(model));
-  byId("tabs").replaceChildren(...suitable.map((view) => {
-    const tab = element("button", {role: "tab", type: "button", "aria-controls": "panel"}, view.name);
-    tab.addEventListener("click", () => select(view));
-    return tab;
-  }));
-  select(suitable.includes(state.view) ? state.view : suitable[0]);
+  byId("facts").textContent = [model.architecture, model.image_size.join(" × "), model.precision].join(" · ");
+  byId("tabs").replaceChildren(...suitable().map((view) =>
+    button(view.name, () => setView(view), {role: "tab", "aria-controls": "panel"})));
+  setView(suitable().includes(state.view) ? state.view : suitable()[0]);
 }
 
-async function setFiles(list) {
+function showStrip() {
+  byId("images").classList.toggle("empty", !state.images.length);
+  for (const sample of byId("samples").querySelectorAll("button"))
+    sample.hidden = state.images.some(({name}) => name === sample.value);
+  byId("strip").replaceChildren(...state.images.map((image) => {
+    const canvas = element("canvas", {"aria-hidden": "true"});
+    if (image.preview) drawImage(canvas, image.preview, image.width, image.height, 160);
+    const current = image === state.current;
+    const thumbnail = button(canvas, () => select(image), {class: "thumbnail", title: image.name,
+      "aria-label": image.name, "aria-pressed": String(current)});
+    if (!image.preview) thumbnail.append(element("span", {}, image.name.split(".").at(-1)));
+    thumbnail.tabIndex = current ? 0 : -1;
+    thumbnail.addEventListener("keydown", (event) => { if (event.key === "Delete") remove(); });
+    return thumbnail;
+  }));
+  byId("strip").querySelector("[aria-pressed=true]")?.scrollIntoView({block: "nearest", inline: "nearest"});
+}
+
+// Makes an image the current one; undefined: none.
+async function select(image) {
+  state.current = image ?? null;
+  const focused = byId("strip").contains(document.activeElement);
+  showStrip();
+  if (focused) byId("strip").querySelector("[aria-pressed=true]")?.focus();
+  const bitmap = image?.preview ? await decode(image, state.exif) : null;
+  if (state.current !== (image ?? null)) return bitmap?.close();
+  state.stage.set(image, bitmap);
+  return show();
+}
+
+function remove() {
+  const at = state.images.indexOf(state.current);
+  state.images = state.images.toSpliced(at, 1);
+  select(state.images[Math.min(at, state.images.length - 1)]);
+}
+
+async function add(list) {
   const files = [...list].filter((file) => file.type.startsWith("image/"));
-  if (!files.length) return say("That is no image.", true);
-  state.files = files;
-  state.image = await createImageBitmap(files[0], {imageOrientation: "none"}).catch(() => null);
-  byId("stage").hidden = !state.image;
-  show();
+  const others = [...list].filter((file) => !files.includes(file)).map(({name}) => `${name} is no image.`).join("\n");
+  if (!files.length) {
+    clearResults();
+    return say(others || "That is no image.", true);
+  }
+  const added = await Promise.all(files.map(newImage));
+  await Promise.all(added.map((image) => read(image, state.exif)));
+  state.images = [...state.images, ...added];
+  await select(added[0]);
+  if (others) say([byId("status").textContent, others].join("\n").trim(), true);
+}
+
+async function setExif(exif) {
+  state.exif = exif;
+  for (const view of views) view.forget?.();  // pixels are others now
+  await Promise.all(state.images.map((image) => read(image, exif)));
+  select(state.current ?? undefined);
 }
 
 async function loadModels() {
@@ -78,55 +165,42 @@ async function loadModels() {
 }
 
 byId("model").addEventListener("change", (event) => setModel(state.models[event.target.selectedIndex]));
-byId("file").addEventListener("change", (event) => setFiles(event.target.files));
+byId("file").addEventListener("change", async (event) => {
+  await add(event.target.files);
+  event.target.value = "";  // the same file may be chosen again
+});
 byId("camera").hidden = !hasCamera;
 byId("camera").addEventListener("click", async () => {
   try {
     const file = await photograph(byId("camera-dialog"));
-    if (file) setFiles([file]);
+    if (file) await add([file]);
   } catch (error) {
     say(`No photograph: ${error.message}`, true);
   }
 });
+byId("remove").addEventListener("click", remove);
+byId("clear").addEventListener("click", () => {
+  state.images = [];
+  select();
+});
+byId("exif").addEventListener("change", (event) => setExif(event.target.checked));
 document.addEventListener("paste", (event) => {
-  if (event.clipboardData.files.length) setFiles(event.clipboardData.files);
+  if (event.clipboardData.files.length) add(event.clipboardData.files);
 });
 for (const name of ["dragover", "dragleave", "drop"]) {
   document.addEventListener(name, (event) => {
     event.preventDefault();
-    byId("drop").classList.toggle("over", name === "dragover");
-    if (name === "drop") setFiles(event.dataTransfer.files);
+    byId("images").classList.toggle("over", name === "dragover");
+    if (name === "drop") add(event.dataTransfer.files);
   });
 }
-byId("tabs").addEventListener("keydown", (event) => {
-  const tabs = [...byId("tabs").children], at = tabs.indexOf(document.activeElement);
-  const next = {ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: tabs.length - 1}[event.key];
-  if (next === undefined) return;
-  event.preventDefault();
-  const name = tabs[(next + tabs.length) % tabs.length].textContent;
-  select(views.find((view) => view.name === name), true);
-});
-let pressed = [0, 0];  // where a box begins
-const pixel = (event) => [event.offsetX, event.offsetY].map((at) =>
-  Math.max(0, Math.floor(at * state.canvas.width / state.canvas.clientWidth)));
-state.canvas.addEventListener("pointerdown", (event) => { pressed = pixel(event); });
-state.canvas.addEventListener("click", (event) => {
-  const [x, y] = pixel(event), size = Math.max(Math.abs(x - pressed[0]), Math.abs(y - pressed[1]));
-  if (state.view?.drag && size > state.canvas.width / 100) return state.view.drag(state, pressed, [x, y]);
-  state.view?.pick?.(state, x, y, event.shiftKey);
-});
-state.canvas.addEventListener("keydown", (event) => {
-  if (state.image && state.view?.press?.(state, event.key, event.shiftKey)) event.preventDefault();
-});
-byId("theme").addEventListener("click", () => {
-  const root = document.documentElement;
-  const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-  root.dataset.theme = dark ? "light" : "dark";
-});
+arrows(byId("tabs"), (at) => setView(suitable()[at]));
+arrows(byId("strip"), (at) => select(state.images[at]));
 byId("key").addEventListener("submit", (event) => {
   event.preventDefault();
   setKey(byId("key-text").value);
   loadModels();
 });
 byId("copy").addEventListener("click", () => navigator.clipboard?.writeText(command()));
+showSamples(byId("samples"), add);
 loadModels();

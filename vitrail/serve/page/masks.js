@@ -1,4 +1,5 @@
-// Masks over the image.
+// Masks over images.
+import {stroke, unitOf} from "./draw.js";
 
 // The runs of a mask in COCO's compressed form: outside, inside, outside, …, down the columns.
 function runsOf(counts) {
@@ -20,56 +21,58 @@ function runsOf(counts) {
 // Hues that differ as much as possible from those before them: the golden angle.
 function color(i) {
   const hue = (210 + 137.508 * i) % 360 / 60, part = 1 - Math.abs(hue % 2 - 1);
-  const [r, g, b] = [[1, part, 0], [part, 1, 0], [0, 1, part], [0, part, 1], [part, 0, 1], [1, 0, part]][Math.floor(hue)];
+  const sectors = [[1, part, 0], [part, 1, 0], [0, 1, part], [0, part, 1], [part, 0, 1], [1, 0, part]];
+  const [r, g, b] = sectors[Math.floor(hue)];
   return [r, g, b].map((value) => 40 + 200 * value);
 }
 
-// Draws masks {size: [height, width], counts}, each in its own colour; later ones are above earlier ones.
-export function drawMasks(canvas, masks, opacity) {
-  if (!masks.length) return;
+// Masks {size: [height, width], counts} as an image, each in its own colour or all in one; later ones are above earlier
+// ones.
+export function layerOf(masks, one = null) {
   const [height, width] = masks[0].size;
   const layer = new OffscreenCanvas(width, height), pixels = new ImageData(width, height);
   masks.forEach((mask, i) => {
-    const rgba = [...color(i), 255 * opacity];
+    const [r, g, b] = one ?? color(i);
     let at = 0, inside = false;
     for (const run of runsOf(mask.counts)) {
       for (const end = at + run; at < end; ++at) {
-        if (inside) pixels.data.set(rgba, 4 * (at % height * width + Math.floor(at / height)));
+        if (!inside) continue;
+        const pixel = 4 * (at % height * width + Math.floor(at / height));
+        pixels.data[pixel] = r;
+        pixels.data[pixel + 1] = g;
+        pixels.data[pixel + 2] = b;
+        pixels.data[pixel + 3] = 255;
       }
       inside = !inside;
     }
   });
   layer.getContext("2d").putImageData(pixels, 0, 0);
-  canvas.getContext("2d").drawImage(layer, 0, 0);
+  return layer;
 }
 
-// The marks of a prompt: dots in the object and outside it, a box, and the cursor of the keyboard.
-export function drawPrompt(canvas, points, box, cursor) {
-  const context = canvas.getContext("2d"), unit = Math.max(1, canvas.width / 600);
-  const stroke = (path) => {
-    for (const [style, width] of [["black", 4], ["white", 2]]) {
-      context.strokeStyle = style;
-      context.lineWidth = width * unit;
-      context.stroke(path);
-    }
-  };
+export function drawLayer(context, layer, opacity = 0.5) {
+  context.save();
+  context.globalAlpha = opacity;
+  context.drawImage(layer, 0, 0);
+  context.restore();
+}
+
+// The marks of a prompt: a plus in the object, a minus outside it, and a box.
+export function drawPrompt(context, {points, box}) {
+  const unit = unitOf(context);
   for (const [x, y, label] of points) {
-    const dot = new Path2D();
-    dot.arc(x, y, 6 * unit, 0, 2 * Math.PI);
-    context.fillStyle = label === 0 ? "#d33" : "#2a4";
+    const dot = new Path2D(), sign = new Path2D();
+    dot.arc(x, y, 9 * unit, 0, 2 * Math.PI);
+    context.fillStyle = label === 0 ? "#c62828" : "#1b7f3b";
     context.fill(dot);
-    stroke(dot);
+    stroke(context, dot);
+    sign.rect(x - 5 * unit, y - unit, 10 * unit, 2 * unit);
+    if (label !== 0) sign.rect(x - unit, y - 5 * unit, 2 * unit, 10 * unit);
+    context.fillStyle = "white";
+    context.fill(sign);
   }
-  if (box.length === 4) {
-    const edges = new Path2D();
-    edges.rect(box[0], box[1], box[2] - box[0], box[3] - box[1]);
-    stroke(edges);
-  }
-  if (!cursor) return;
-  const cross = new Path2D();
-  cross.moveTo(cursor[0] - 12 * unit, cursor[1]);
-  cross.lineTo(cursor[0] + 12 * unit, cursor[1]);
-  cross.moveTo(cursor[0], cursor[1] - 12 * unit);
-  cross.lineTo(cursor[0], cursor[1] + 12 * unit);
-  stroke(cross);
+  if (!box) return;
+  const edges = new Path2D();
+  edges.rect(box[0], box[1], box[2] - box[0], box[3] - box[1]);
+  stroke(context, edges);
 }

@@ -1,107 +1,149 @@
-// The view of Segment Anything: clicks, a box, or everything.
-import {request} from "./api.js";
-import {control, element} from "./controls.js";
+// The view of Segment Anything: points, a box, or everything.
+import {button, element, field, percent} from "./elements.js";
 import {drawImage} from "./draw.js";
-import {drawMasks, drawPrompt} from "./masks.js";
+import {maps, pairs} from "./gallery.js";
+import {downloads} from "./mask_files.js";
+import {drawLayer, drawPrompt, layerOf} from "./masks.js";
+import {Results} from "./results.js";
 
-const kHelp = "Click an object, with Shift what is not part of it, or draw a box around it.  With the keyboard on the " +
-  "image: arrows move the cross, Enter is a click, B is a corner of a box, Escape begins again.";
-const kSteps = {ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1]};
+const kHelp = "Click or tap an object; drag to draw a box around it.  For what is not part of the object, click with " +
+  "Shift or the right button, or tap and hold.  On the keyboard, arrow keys move a cross, Enter is a click, B a " +
+  "corner of a box, Ctrl+Z undoes, Escape begins again.";
 
-const numbers = (text) => text.split(",").map(Number);
-const shown = (probability) => (100 * probability).toFixed(1);
+const kNothing = {points: [], box: null, everything: false};
 
 export const segmentation = {
   name: "Segment",
-  suits: (model) => model.segments,
+  suits: (model) => model.tasks.includes("segment"),
+  results: new Results("v1/segment", 64, ({masks}) =>
+    ({masks: masks.map(({rle, segmentation: of, iou, predicted_iou: predicted, ...more}) =>
+      ({...more, rle: rle ?? of, iou: iou ?? predicted}))})),
+  prompts: new Map(),  // of an image: its prompts in the order in which they were given; the last is shown
+  shown: new Map(),    // of an image: its masks as a layer
   options(state) {
-    this.points = element("input", {type: "text", placeholder: "X,Y of pixels; X,Y,0 outside the object"});
-    this.box = element("input", {type: "text", placeholder: "X0,Y0,X1,Y1"});
+    this.state = state;
+    this.marks = element("ul", {class: "chips", "aria-label": "Points and box"});
     this.everything = element("input", {type: "checkbox"});
+    this.everything.addEventListener("change", () => this.add({...kNothing, everything: this.everything.checked}));
     this.side = element("select", {}, ...["8", "16", "32"].map((n) => element("option", {value: n}, `${n} × ${n}`)));
-    this.result = element("div");
-    this.cursor = this.corner = null;
-    const clear = element("button", {type: "button"}, "Begin again");
-    clear.addEventListener("click", () => this.clear(state));
-    return [element("p", {}, kHelp), control(state, "Points, with spaces between them", this.points),
-      control(state, "Box", this.box), control(state, "Everything in the image", this.everything),
-      control(state, "Grid of points for everything", this.side), clear, this.result];
+    this.undo = button("Undo", () => this.goBack());
+    this.again = button("Begin again", () => this.add(kNothing));
+    return [element("details", {class: "wide help"}, element("summary", {}, "How to point at objects"),
+      element("p", {}, kHelp)),
+    element("div", {class: "wide actions"}, this.undo, this.again,
+      element("label", {class: "check"}, this.everything, " Everything in the image"),
+      field("Grid of points", this.side, state.show)), this.marks];
   },
-  clear(state) {
-    this.points.value = this.box.value = "";
-    this.everything.checked = false;
-    this.cursor = this.corner = null;
-    state.show();
+  forget() {
+    this.prompts.clear();
+    this.shown.clear();
   },
-  pick(state, x, y, outside) {
-    this.everything.checked = false;
-    this.points.value = `${this.points.value} ${x},${y}${outside ? ",0" : ""}`.trim();
-    state.show();
+  prompt(image = this.state.current) { return this.prompts.get(image?.id)?.at(-1) ?? kNothing; },
+  add(prompt) {
+    const {id} = this.state.current ?? {};
+    if (id === undefined) return;
+    this.prompts.set(id, [...(this.prompts.get(id) ?? []), prompt]);
+    this.choice = null;
+    this.state.show();
   },
-  drag(state, [x0, y0], [x1, y1]) {
-    this.everything.checked = false;
-    this.box.value = [Math.min(x0, x1), Math.min(y0, y1), Math.max(x0, x1), Math.max(y0, y1)].join(",");
-    state.show();
+  goBack() {
+    this.prompts.get(this.state.current?.id)?.pop();
+    this.choice = null;
+    this.state.show();
   },
-  // A key on the image.  Returns whether it means something.
-  press(state, key, shift) {
-    const {width, height} = state.image, step = Math.max(1, Math.round(width / (shift ? 200 : 40)));
-    this.cursor ??= [Math.floor(width / 2), Math.floor(height / 2)];
-    const [x, y] = this.cursor;
-    if (key === "Enter") this.pick(state, x, y, shift);
-    else if (key === "Escape") this.clear(state);
-    else if (key === "b" || key === "B") {
-      if (this.corner) this.drag(state, this.corner, this.cursor);
-      this.corner = this.corner ? null : this.cursor;
-    } else if (kSteps[key]) {
-      const clamp = (value, size) => Math.min(Math.max(value, 0), size - 1);
-      this.cursor = [clamp(x + step * kSteps[key][0], width), clamp(y + step * kSteps[key][1], height)];
-      state.legend(`The cross is at ${this.cursor.join(", ")}.`);
-      this.draw(state);
-    } else return false;
+  pick(x, y, outside) {
+    const {points, box} = this.prompt();
+    this.add({points: [...points, outside ? [x, y, 0] : [x, y]], box, everything: false});
+  },
+  drag([x0, y0], [x1, y1]) {
+    const box = [Math.min(x0, x1), Math.min(y0, y1), Math.max(x0, x1), Math.max(y0, y1)];
+    this.add({points: this.prompt().points, box, everything: false});
+  },
+  press(key, control) {
+    if (key === "Escape") this.add(kNothing);
+    else if (control && key === "z") this.goBack();
+    else return false;
     return true;
   },
-  prompt() {
-    const points = this.points.value.split(" ").filter(Boolean);
-    if (this.everything.checked) return {everything: true, "points-per-side": this.side.value};
-    return points.length || this.box.value ? {point: points, box: this.box.value.replaceAll(" ", "")} : null;
+  // What is asked of the server; null for nothing.
+  params({points, box, everything}) {
+    if (everything) return {everything: true, "points-per-side": this.side.value};
+    return points.length || box ? {point: points.map(String), box: box?.join()} : null;
   },
-  draw(state, masks = this.masks ?? []) {
-    this.masks = masks;
-    drawImage(state.canvas, state.image);
-    drawMasks(state.canvas, masks, 0.5);
-    const all = this.everything.checked;
-    drawPrompt(state.canvas, all ? [] : this.points.value.split(" ").filter(Boolean).map(numbers),
-      all || !this.box.value ? [] : numbers(this.box.value), this.cursor);
+  showMarks(prompt) {
+    const chip = (text, less) => element("li", {}, element("span", {}, text),
+      button("×", () => this.add({...prompt, ...less}), {"aria-label": `Remove ${text}`}));
+    this.marks.replaceChildren(...prompt.points.map((point, i) =>
+      chip(`${point[2] === 0 ? "−" : "+"} ${point[0]}, ${point[1]}`, {points: prompt.points.toSpliced(i, 1)})),
+    ...(prompt.box ? [chip(`Box ${prompt.box.join(", ")}`, {box: null})] : []));
+    this.everything.checked = prompt.everything;
+    this.side.parentElement.hidden = !prompt.everything;
+    this.undo.disabled = !this.prompts.get(this.state.current.id)?.length;
+    this.again.disabled = prompt === kNothing;
   },
-  async show(state, panel, signal) {
-    this.result.replaceChildren();
-    if (!state.image) throw new Error("This browser cannot show the image.");
-    this.draw(state, []);
-    const prompt = this.prompt();
-    if (!prompt) return;
-    const {masks} = await request("v1/segment", {model: state.model.id, ...prompt}, [state.files[0]], signal);
-    if (prompt.everything) this.showAll(state, masks);
-    else this.showChoice(state, masks);
+  // Draws the image with its masks and its prompt.
+  draw(layer) {
+    const {id} = this.state.current, prompt = this.prompt();
+    if (layer) this.shown.set(id, layer);
+    else this.shown.delete(id);
+    this.state.stage.draw((context) => {
+      if (layer) drawLayer(context, layer);
+      drawPrompt(context, prompt);
+    });
+  },
+  async show(state, signal) {
+    const image = state.current, prompt = this.prompt(), params = this.params(prompt);
+    this.showMarks(prompt);
+    if (!image.preview) throw new Error(`${image.name}: this browser cannot show the image.`);
+    this.draw(this.params(prompt) ? this.shown.get(image.id) : null);
+    if (!params) {
+      state.stage.legend("Click an object, or draw a box around it.");
+      state.result.replaceChildren(...this.others());
+      return;
+    }
+    const results = await this.results.of(state, [image], params, signal);
+    const [{result: {masks}}] = pairs(state, [image], results);
+    if (prompt.everything) this.showAll(masks);
+    else this.showChoice(masks);
   },
   // Smaller masks are above larger ones.
-  showAll(state, masks) {
-    this.draw(state, masks.toSorted((a, b) => b.area - a.area).map((mask) => mask.segmentation));
-    state.legend(masks.length === 1 ? "1 mask" : `${masks.length} masks`);
+  showAll(masks) {
+    this.draw(masks.length ? layerOf(masks.toSorted((a, b) => b.area - a.area).map(({rle}) => rle)) : null);
+    this.state.stage.legend(masks.length === 1 ? "1 mask" : `${masks.length} masks`);
+    this.state.result.replaceChildren(...(masks.length ? [downloads(this.state, masks)] : []), ...this.others());
   },
-  // The masks of a prompt, of which one is shown.
-  showChoice(state, masks) {
-    const best = masks.reduce((a, b) => (b.iou > a.iou ? b : a));
-    const choose = (mask) => {
-      this.draw(state, [mask.rle]);
-      state.legend(`${mask.area} pixels; predicted IoU ${shown(mask.iou)} %`);
+  // The masks of a prompt, of which one is shown: first the one with the highest predicted IoU.
+  showChoice(masks) {
+    const {state} = this, {width, height, preview} = state.current;
+    const best = masks.reduce((a, b) => (b.iou > a.iou ? b : a)), layers = masks.map(({rle}) => layerOf([rle]));
+    const share = ({area}) => percent(area / (width * height));
+    const files = element("div"), first = this.choice ?? masks.indexOf(best);
+    const choose = (i) => {
+      this.choice = i;
+      this.draw(layers[i]);
+      state.stage.legend(`Mask ${i + 1}: ${share(masks[i])} of the image; predicted IoU ${percent(masks[i].iou)}`);
+      files.replaceChildren(downloads(state, [masks[i]]));
     };
-    this.result.replaceChildren(element("fieldset", {}, element("legend", {}, "Masks of different extent"),
-      ...masks.map((mask, i) => {
-        const input = element("input", {type: "radio", name: "mask", checked: mask === best});
-        input.addEventListener("change", () => choose(mask));
-        return element("label", {}, input, ` ${i + 1}: ${mask.area} pixels, IoU ${shown(mask.iou)} %`);
-      })));
-    choose(best);
+    const choices = masks.map((mask, i) => {
+      const input = element("input", {type: "radio", name: "mask", checked: i === first});
+      const canvas = element("canvas", {"aria-hidden": "true"});
+      drawLayer(drawImage(canvas, preview, width, height, 240), layers[i], 0.6);
+      input.addEventListener("change", () => choose(i));
+      return element("label", {class: "picture"}, canvas, element("span", {}, input,
+        percent(mask.iou)));
+    });
+    state.result.replaceChildren(element("fieldset", {},
+      element("legend", {}, "Masks of different extent, with their predicted IoU"),
+      element("div", {class: "maps choices"}, ...choices)), files, ...this.others());
+    choose(first);
+  },
+  // The masks of the other images.
+  others() {
+    const {state} = this, found = state.images.filter(({id}) => this.shown.has(id));
+    if (found.every((image) => image === state.current)) return [];
+    return [element("h2", {}, "All images"), ...maps(state, state.images.map((image) =>
+      ({image, result: this.shown.get(image.id) ?? {}})), (context, layer) => {
+      if (layer.width) drawLayer(context, layer);
+    })];
   },
 };

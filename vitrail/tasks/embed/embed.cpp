@@ -41,9 +41,11 @@ class Embed : public Request {
 
   std::string json(const Item& item) const override {
     const Tensor& row = item.results[0][0];
-    return pipeline::json_line({{"path", item.name},
-                                {"shape", std::vector<int64_t>(row.shape().begin(), row.shape().end())},
-                                {"embedding", values_of(row)}});
+    nlohmann::ordered_json object{{"path", item.name},
+                                  {"shape", std::vector<int64_t>(row.shape().begin(), row.shape().end())}};
+    if (features_.tokens == infer::Tokens::grid) object["region"] = region_json(model_.images(), item);
+    object["embedding"] = values_of(row);
+    return pipeline::json_line(object);
   }
 
  private:
