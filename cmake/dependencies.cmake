@@ -5,8 +5,13 @@ find_package(Threads REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(JPEG REQUIRED)
 find_package(PNG REQUIRED)
-if(VITRAIL_ONEDNN)
+get_property(VITRAIL_languages GLOBAL PROPERTY ENABLED_LANGUAGES)
+if(VITRAIL_ONEDNN AND "CXX" IN_LIST VITRAIL_languages)
   find_package(OpenMP REQUIRED COMPONENTS CXX)  # sets the number of oneDNN's threads
+elseif(VITRAIL_ONEDNN AND NOT TARGET OpenMP::OpenMP_CXX)  # a project in C, which links the same library
+  find_package(OpenMP REQUIRED COMPONENTS C)
+  add_library(OpenMP::OpenMP_CXX INTERFACE IMPORTED)
+  target_link_libraries(OpenMP::OpenMP_CXX INTERFACE OpenMP::OpenMP_C)
 endif()
 
 # Libraries for which Debian 12 has no CMake target in every version.  oneDNN is included because its target requires

@@ -3,7 +3,8 @@
 #   vitrail         the program, its modules, recipes, completions and the manual page
 #   vitrail-models  the bundled models
 #   vitrail-mpi     the module for training in several processes
-#   libvitrail-dev  the library with its headers
+#   libvitrail0.2   the shared library
+#   libvitrail-dev  the library with its headers, static and shared
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME vitrail)
 set(CPACK_PACKAGE_VENDOR "vitrail")
@@ -22,6 +23,10 @@ set(CPACK_COMPONENTS_GROUPING IGNORE)
 set(CPACK_COMPONENTS_ALL runtime models development)
 if(TARGET vitrail_mpi)
   list(APPEND CPACK_COMPONENTS_ALL mpi)
+endif()
+set(VITRAIL_SHARED_PACKAGE libvitrail${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+if(TARGET vitrail_shared)
+  list(APPEND CPACK_COMPONENTS_ALL shared)
 endif()
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_RELEASE 1)
@@ -66,14 +71,27 @@ The bundled models: a small classifier and a small segmenter, with which
 vitrail runs without a download.")
 vitrail_debian_package(mpi vitrail-mpi science "\
 The module with which vitrail trains in several processes by MPI.")
+vitrail_debian_package(shared ${VITRAIL_SHARED_PACKAGE} libs "\
+The shared library with the interfaces for C++ and C.")
 vitrail_debian_package(development libvitrail-dev libdevel "\
 The library with its headers for C++ and C, for CMake and pkg-config.")
 set(CPACK_DEBIAN_MODELS_PACKAGE_ARCHITECTURE all)
+# What other packages depend on for the library, and that its installation is told to the loader.
+set(documents ${PROJECT_BINARY_DIR}/debian/${VITRAIL_SHARED_PACKAGE})
+set(soversion ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+file(CONFIGURE OUTPUT ${documents}/shlibs @ONLY CONTENT
+     "libvitrail @soversion@ @VITRAIL_SHARED_PACKAGE@ (>= @PROJECT_VERSION@)\n")
+file(CONFIGURE OUTPUT ${documents}/triggers CONTENT "activate-noawait ldconfig\n")
+set(CPACK_DEBIAN_SHARED_PACKAGE_CONTROL_EXTRA ${documents}/shlibs ${documents}/triggers)
+set(CPACK_DEBIAN_SHARED_PACKAGE_RECOMMENDS "vitrail, vitrail-models")  # its modules, and the bundled models
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_RECOMMENDS "vitrail-models, ca-certificates")
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SUGGESTS vitrail-mpi)
 set(CPACK_DEBIAN_MPI_PACKAGE_DEPENDS "vitrail (= ${PROJECT_VERSION}-1)")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
-    "zlib1g-dev, libjpeg-dev, libpng-dev, libwebp-dev, libgif-dev, libtiff-dev, libutf8proc-dev")
+    "zlib1g-dev, libjpeg-dev, libpng-dev, libwebp-dev, libgif-dev, libtiff-dev, libutf8proc-dev, libstdc++-12-dev")
+if(TARGET vitrail_shared)
+  string(APPEND CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS ", ${VITRAIL_SHARED_PACKAGE} (= ${PROJECT_VERSION}-1)")
+endif()
 if(VITRAIL_ONEDNN)
   string(APPEND CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS ", libdnnl-dev")
 endif()
