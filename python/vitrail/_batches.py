@@ -8,6 +8,7 @@ import concurrent.futures
 import ctypes
 import functools
 import os
+import queue
 from collections.abc import Callable, Iterable, Iterator
 
 from ._images import each_of, is_one_image, open_image
@@ -38,7 +39,9 @@ class _Decoder:
                 self._ahead.append(self._begin(image))
             if not self._ahead:
                 return
-            concurrent.futures.wait([self._ahead[0]])
+            done = queue.SimpleQueue()  # as in interruptible()
+            self._ahead[0].add_done_callback(done.put)
+            done.get()
             yield self._ahead.popleft()
 
     def _begin(self, image) -> concurrent.futures.Future:

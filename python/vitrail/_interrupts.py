@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ctrl-C during a call of the library."""
 
-import concurrent.futures
+import queue
 import signal
 import threading
 
@@ -13,16 +13,19 @@ def interruptible(function, *arguments):
     """
     if threading.current_thread() is not threading.main_thread():
         return function(*arguments)
-    future: concurrent.futures.Future = concurrent.futures.Future()
+    done = queue.SimpleQueue()  # its wait is one step for Ctrl-C, which could leave a Future's lock in disorder
 
     def run():
         try:
-            future.set_result(function(*arguments))
+            done.put((function(*arguments), None))
         except BaseException as error:
-            future.set_exception(error)
+            done.put((None, error))
 
     threading.Thread(target=run, daemon=True).start()  # the end of the program does not wait for it
-    return future.result()
+    result, error = done.get()
+    if error is not None:
+        raise error
+    return result
 
 
 class DeferredInterrupt:
