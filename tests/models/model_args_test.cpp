@@ -86,6 +86,8 @@ const std::vector<Field>& fields() {
        }},
       {"pos_interp", R"({"antialias": true, "offset": 0.0, "bilinear": true})",
        [](const Config& c) { return c.pos_interp.antialias && c.pos_interp.offset == 0 && c.pos_interp.bilinear; }},
+      {"pos_interp", R"({"antialias": false, "offset": 0.0, "bilinear": true, "align_corners": true})",
+       [](const Config& c) { return c.pos_interp.align_corners; }},
       {"no_embed_class", "true", [](const Config& c) { return c.no_embed_class; }},
       {"no_embed_reg", "true", [](const Config& c) { return c.no_embed_reg; }},
       {"use_rel_pos_bias", "true", [](const Config& c) { return c.use_rel_pos_bias; }},

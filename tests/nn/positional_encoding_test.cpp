@@ -75,7 +75,11 @@ class Interpolation : public ::testing::TestWithParam<std::string> {};
 // than 2, computed in double, and stored as f32 on both sides: two roundings of 2^-24 of values below 4.
 TEST_P(Interpolation, EqualsTheReference) {
   const LayerFixture fixture("position_interpolation_" + GetParam());
-  const PositionResampling how{.antialias = fixture.get<bool>("antialias"), .offset = fixture.get<double>("offset")};
+  const bool radio = GetParam().starts_with("radio");
+  const PositionResampling how{.antialias = fixture.get<bool>("antialias"),
+                               .bilinear = radio,
+                               .align_corners = radio,
+                               .offset = fixture.get<double>("offset")};
   const auto grid = fixture.get<std::array<int64_t, 2>>("grid");
   const auto prefix = fixture.get<int64_t>("prefix");
   for (const auto& target : fixture.get<std::vector<std::array<int64_t, 2>>>("targets")) {
@@ -93,7 +97,7 @@ INSTANTIATE_TEST_SUITE_P(Fixtures, Interpolation,
                          ::testing::Values("timm_square", "timm_rectangle", "timm_large", "hf_square", "hf_rectangle",
                                            "hf_large", "dinov2_square", "dinov2_rectangle", "dinov2_large",
                                            "dinov2_antialias_square", "dinov2_antialias_rectangle",
-                                           "dinov2_antialias_large"),
+                                           "dinov2_antialias_large", "radio_square", "radio_rectangle", "radio_large"),
                          name_of_case);
 
 TEST(PositionResampling, RejectsAGridThatDoesNotMatchTheTensor) {
@@ -101,6 +105,10 @@ TEST(PositionResampling, RejectsAGridThatDoesNotMatchTheTensor) {
   EXPECT_THROW(resample_positions(Tensor::zeros({1, 17, 4}), 0, {4, 4}, {7, 7}, {}), Error);
   EXPECT_THROW(resample_positions(Tensor::zeros({1, 17, 4}), 1, {4, 4}, {0, 7}, {}), Error);
   EXPECT_THROW(resample_positions(Tensor::zeros({17, 4}), 1, {4, 4}, {2, 2}, {}), Error);
+  EXPECT_ERROR(testing::error_of([] {
+                 resample_positions(Tensor::zeros({1, 16, 4}), 0, {4, 4}, {2, 2}, {.align_corners = true});
+               }),
+               "positions", "antialias");
 }
 
 // The gradient of resampled positions is that of a linear map.
@@ -108,7 +116,8 @@ TEST(PositionResampling, HasTheGradientsOfItsInterpolation) {
   for (const bool antialias : {false, true}) {
     for (const bool bilinear : {false, true}) {
       for (const auto& to : {std::array<int64_t, 2>{5, 4}, {2, 2}, {3, 7}, {3, 2}}) {
-        const PositionResampling how{.antialias = antialias, .bilinear = bilinear};
+        const PositionResampling how{
+            .antialias = antialias, .bilinear = bilinear, .align_corners = bilinear && !antialias};
         const auto check = autograd::check_gradients(
             [&](const std::vector<Tensor>& in) {
               return resample_positions(in[0], 1, {3, 2}, to, how);

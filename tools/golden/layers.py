@@ -439,6 +439,7 @@ def position_interpolation():
         "hf": {"antialias": False, "offset": 0.0},
         "dinov2": {"antialias": False, "offset": 0.1},
         "dinov2_antialias": {"antialias": True, "offset": 0.1},
+        "radio": {"antialias": False, "offset": 0.0, "mode": "bilinear", "align_corners": True},
     }
     for family, options in families.items():
         for grid_name, (rows, columns) in grids.items():
@@ -458,7 +459,7 @@ def position_interpolation():
             )
 
 
-def resized(table, prefix, grid, target, antialias, offset):
+def resized(table, prefix, grid, target, antialias, offset, mode="bicubic", align_corners=False):
     if tuple(grid) == tuple(target):  # no family resizes to its own grid
         return table
     image = table[:, prefix:].reshape(1, *grid, -1).permute(0, 3, 1, 2)
@@ -466,7 +467,7 @@ def resized(table, prefix, grid, target, antialias, offset):
         extent = {"scale_factor": tuple((t + offset) / g for t, g in zip(target, grid, strict=True))}
     else:
         extent = {"size": tuple(target)}
-    image = F.interpolate(image, mode="bicubic", align_corners=False, antialias=antialias, **extent)
+    image = F.interpolate(image, mode=mode, align_corners=align_corners, antialias=antialias, **extent)
     assert tuple(image.shape[-2:]) == tuple(target)
     return torch.cat([table[:, :prefix], image.permute(0, 2, 3, 1).flatten(1, 2)], 1)
 

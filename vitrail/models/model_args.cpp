@@ -12,6 +12,7 @@ void describe_position_interpolation(Fields& f, nn::PositionResampling& interpol
   f.boolean("antialias", interpolation.antialias);
   f.number("offset", interpolation.offset);
   if (f.reads() || interpolation.bilinear) f.boolean("bilinear", interpolation.bilinear);
+  if (f.reads() || interpolation.align_corners) f.boolean("align_corners", interpolation.align_corners);
 }
 
 void describe_image_and_pooling(Fields& f, Config& c) {

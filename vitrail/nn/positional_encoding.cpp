@@ -35,7 +35,8 @@ Taps taps_of(int64_t target, int64_t source_length, double scale, const Position
   const int64_t radius = how.bilinear ? 1 : 2;
   const double stretch = antialias && scale > 1 ? scale : 1.0, support = static_cast<double>(radius) * stretch;
   const auto filter = [&](double x) { return how.bilinear ? triangle(x) : cubic(x, antialias ? -0.5 : -0.75); };
-  const double centre = scale * (static_cast<double>(target) + 0.5) - (antialias ? 0.0 : 0.5);
+  const double shift = how.align_corners ? 0.0 : 0.5;  // from the corner of a position to its centre
+  const double centre = scale * (static_cast<double>(target) + shift) - (antialias ? 0.0 : shift);
   Taps taps;
   if (antialias) {  // the part of the window inside the source, normalised
     const int64_t begin = std::max<int64_t>(0, static_cast<int64_t>(centre - support + 0.5));
@@ -82,8 +83,9 @@ std::vector<double> resample_axis(const std::vector<double>& x, int64_t outer, i
   return result;
 }
 
-double scale_of(int64_t from, int64_t to, double offset) {
-  return static_cast<double>(from) / (static_cast<double>(to) + offset);
+double scale_of(int64_t from, int64_t to, const PositionResampling& how) {
+  if (how.align_corners) return to > 1 ? static_cast<double>(from - 1) / static_cast<double>(to - 1) : 0.0;
+  return static_cast<double>(from) / (static_cast<double>(to) + how.offset);
 }
 
 // Resamples a grid [1, from, D] → [1, to, D], columns first as torch.  With `transposed`: the gradient [1, to, D] →
@@ -94,11 +96,11 @@ Tensor resample_grid(const Tensor& grid, std::array<int64_t, 2> from, std::array
   const Tensor exact = grid.detach().to(DType::f64).contiguous();
   std::vector<double> values(exact.data<double>(), exact.data<double>() + exact.numel());
   auto columns = [&] {
-    const double scale = scale_of(from[1], to[1], how.offset);
+    const double scale = scale_of(from[1], to[1], how);
     values = resample_axis(values, from[0], from[1], dim, to[1], scale, how, transposed);
   };
   auto rows = [&] {
-    const double scale = scale_of(from[0], to[0], how.offset);
+    const double scale = scale_of(from[0], to[0], how);
     values = resample_axis(values, 1, from[0], to[1] * dim, to[0], scale, how, transposed);
   };
   transposed ? rows() : columns();
@@ -165,6 +167,9 @@ Tensor resample_positions(const Tensor& positions, int64_t prefix, std::array<in
     throw Error("positions", str("[1, ", prefix, " + ", from[0], "×", from[1], ", D]"), positions.shape().to_string());
   }
   if (to[0] < 1 || to[1] < 1) throw Error("positions", "a grid of at least 1×1", str(to[0], "×", to[1]));
+  if (how.align_corners && (how.antialias || how.offset != 0)) {
+    throw Error("positions", "align_corners without antialias and offset", how.antialias ? "antialias" : "an offset");
+  }
   if (from == to) return positions;
   const Tensor grid = positions.narrow(1, prefix, from[0] * from[1]);
   Tensor resampled = resample_grid(grid, from, to, how, false);

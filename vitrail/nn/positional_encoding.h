@@ -34,13 +34,15 @@ class PositionalEncoding : public Module {
 struct PositionResampling {
   bool antialias = true;  // true in timm; false in Hugging Face's models and DINO
   bool bilinear = false;  // bicubic otherwise
-  double offset = 0;      // added to the target extents to compute the scale: 0.1 in DINO and DINOv2
+  // The corners of both grids coincide, as of RADIO v3; without antialias and offset.
+  bool align_corners = false;
+  double offset = 0;  // added to the target extents to compute the scale: 0.1 in DINO and DINOv2
 };
 
 // positions [1, prefix + h·w, D] for the grid `from` → [1, prefix + h'·w', D] for the grid `to`.  The prefix does not
-// change.  As torch's interpolate with align_corners=False (bicubic: a = −0.75, with antialias −0.5), in double.
-// Differentiable.
-// Sources: timm resample_abs_pos_embed; transformers' interpolate_pos_encoding; DINOv2's interpolate_pos_encoding.
+// change.  As torch's interpolate (bicubic: a = −0.75, with antialias −0.5), in double.  Differentiable.  Throws Error
+// for a grid that is not the tensor's, and for align_corners with antialias or an offset. Sources: timm
+// resample_abs_pos_embed; transformers' interpolate_pos_encoding; DINOv2's interpolate_pos_encoding.
 Tensor resample_positions(const Tensor& positions, int64_t prefix, std::array<int64_t, 2> from,
                           std::array<int64_t, 2> to, const PositionResampling& how);
 
