@@ -93,6 +93,26 @@ TEST(ReportChart, TheXAxisEndsWithTheValues) {
                        "<text x=\"176.0\" y=\"258\" text-anchor=\"middle\">4.05</text>"));
 }
 
+// A label has 7 units for each digit: the margin grows with the labels of y, and the last of x is moved to the left.
+TEST(ReportChart, LabelsOfItsAxesAreWhole) {
+  const std::string small = render_chart({"t", "x", false, {{"c", {0, 1}, {0, 0.0000004}}}});
+  EXPECT_EQ(y_labels(small).back(), "0.0000004");
+  EXPECT_TRUE(contains(small, "x1=\"73\"") && contains(small, "<text x=\"65\"")) << small;
+  const std::string large = render_chart({"t", "x", false, {{"c", {0, 20000}, {0, 1}}}});
+  EXPECT_TRUE(contains(large, "<text x=\"542.5\" y=\"258\" text-anchor=\"middle\">20000</text>")) << large;
+}
+
+TEST(ReportChart, ManyValuesAreSmoothedBehindTheCurve) {
+  Curve curve{"c", {}, {}};
+  for (int i = 0; i < 31; ++i) curve.x.push_back(i), curve.y.push_back(i % 2);
+  const std::string svg = render_chart({"t", "x", false, {curve}});
+  const size_t smooth = svg.find("class=\"smooth s0\""), raw = svg.find("class=\"curve s0\"");
+  ASSERT_TRUE(smooth != svg.npos && smooth < raw) << svg;
+  EXPECT_TRUE(contains(svg.substr(smooth, raw - smooth), "300.0,102.0 ")) << "0.6, the mean of 1, 0, 1, 0, 1";
+  curve.x.resize(29), curve.y.resize(29);
+  EXPECT_FALSE(contains(render_chart({"t", "x", false, {curve}}), "smooth"));
+}
+
 TEST(ReportChart, AFifthCurveHasTheFirstColourAgain) {
   Chart chart{"t", "x", false, {}};
   for (int i = 0; i < 6; ++i) chart.curves.push_back({"c" + std::to_string(i), {0, 1}, {0, 1}});
@@ -175,9 +195,10 @@ TEST(ReportPage, HasItsPartsInOrder) {
       "<img class=\"small\" src=\"" +
       data_uri(small) + "\" alt=\"\">\n<img src=\"" + data_uri(large) +
       "\" alt=\"\">\n</div>\n"
-      "<h2>Classes: 10 test images</h2>\n<table class=\"classes\"><tr><th>class</th><th>training images</th>"
-      "<th>images</th><th>precision</th><th>recall</th><th>F1</th></tr>\n"
-      "<tr><td>cat</td><td>7</td><td>4</td><td>0.5000</td><td>0.2500</td><td>0.3333</td></tr>\n</table>\n"
+      "<h2>Classes: 10 test images</h2>\n<div class=\"scroll\"><table class=\"classes\"><tr><th>class</th>"
+      "<th>training images</th><th>images</th><th>precision</th><th>recall</th><th>F1</th><th></th></tr>\n"
+      "<tr><td>cat</td><td>7</td><td>4</td><td>0.5000</td><td>0.2500</td><td>0.3333</td>"
+      "<td class=\"bar\"><i style=\"width:33%\"></i></td></tr>\n</table></div>\n"
       "<h2>Confusion: 10 test images</h2>\n" +
       render_confusion(report) +
       "<h2>Worst misclassifications</h2>\n<p class=\"sub\">The images whose label got the lowest probability.</p>\n"

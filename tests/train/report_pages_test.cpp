@@ -110,7 +110,9 @@ TEST(ReportText, TheTableOfClassesHasTheColumnsThatAreKnown) {
   report.class_rows[0].name = "cat";
   report.class_rows[0].metrics = {.precision = 0.5, .recall = 0.25, .f1 = 0.125, .support = 4};
   report.class_rows[0].average_precision = 0.75;
-  const std::string metrics = "<td>4</td>%<td>0.5000</td><td>0.2500</td><td>0.1250</td></tr>";
+  const std::string metrics =
+      "<td>4</td>%<td>0.5000</td><td>0.2500</td><td>0.1250</td>"
+      "<td class=\"bar\"><i style=\"width:13%\"></i></td></tr>";
   const auto row = [&](const std::string& images, const std::string& precision) {
     return "<tr><td>cat</td>" + images + std::string(metrics).replace(metrics.find('%'), 1, precision);
   };

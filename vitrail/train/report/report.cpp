@@ -2,6 +2,7 @@
 #include "vitrail/train/report/report_internal.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include "vitrail/base/base64_internal.h"
@@ -38,6 +39,10 @@ std::string fraction_cell(double value) {
   return text;
 }
 
+std::string bar_cell(double fraction) {
+  return str("<td class=\"bar\"><i style=\"width:", static_cast<int>(std::lround(100 * fraction)), "%\"></i></td>");
+}
+
 std::string average_precision_cell(const Report& report, const ClassRow& row) {
   if (!report.shows_average_precision) return "";
   return row.average_precision ? fraction_cell(*row.average_precision) : "<td></td>";  // no images of the class
@@ -48,18 +53,18 @@ std::string render_classes(const Report& report) {
   if (report.class_rows.empty()) return "";
   const bool trained = std::any_of(report.class_rows.begin(), report.class_rows.end(),
                                    [](const ClassRow& row) { return row.training_images > 0; });
-  std::string html =
-      str("<h2>Classes: ", escape_html(report.confusion_of), "</h2>\n<table class=\"classes\"><tr><th>class</th>",
-          trained ? "<th>training images</th>" : "", "<th>images</th>",
-          report.shows_average_precision ? "<th>average precision</th>" : "",
-          "<th>precision</th><th>recall</th><th>F1</th></tr>\n");
+  std::string html = str("<h2>Classes: ", escape_html(report.confusion_of),
+                         "</h2>\n<div class=\"scroll\"><table class=\"classes\"><tr><th>class</th>",
+                         trained ? "<th>training images</th>" : "", "<th>images</th>",
+                         report.shows_average_precision ? "<th>average precision</th>" : "",
+                         "<th>precision</th><th>recall</th><th>F1</th><th></th></tr>\n");
   for (const ClassRow& row : report.class_rows) {
     html += str("<tr><td>", escape_html(row.name), "</td>", trained ? str("<td>", row.training_images, "</td>") : "",
                 "<td>", row.metrics.support, "</td>", average_precision_cell(report, row),
                 fraction_cell(row.metrics.precision), fraction_cell(row.metrics.recall), fraction_cell(row.metrics.f1),
-                "</tr>\n");
+                bar_cell(row.metrics.f1), "</tr>\n");
   }
-  return html + "</table>\n";
+  return html + "</table></div>\n";
 }
 
 std::string render_environment(const Report& report) {

@@ -10,9 +10,11 @@
 namespace vitrail::train {
 namespace {
 
-constexpr double kWidth = 560, kHeight = 280;                       // size of a chart in SVG units
-constexpr double kLeft = 52, kRight = 12, kTop = 10, kBottom = 40;  // margins around the plot
-constexpr size_t kMaxClassesInTable = 40;                           // more classes are shown as a list of pairs
+constexpr double kWidth = 560, kHeight = 280;                          // size of a chart in SVG units
+constexpr double kMinLeft = 52, kRight = 12, kTop = 10, kBottom = 40;  // margins around the plot
+constexpr double kDigit = 7;                                           // width of a digit at the axes
+constexpr size_t kMinSmoothed = 30;                                    // values of a curve that is smoothed
+constexpr size_t kMaxClassesInTable = 40;                              // more classes are shown as a list of pairs
 constexpr size_t kMaxPairs = 30;
 
 std::string decimal(double value, int digits) {
@@ -50,30 +52,71 @@ Axis make_axis(double min, double max, double from, double to, bool round_to_tic
   return axis;
 }
 
-void draw_grid(std::string& svg, const Chart& chart, const Axis& x, const Axis& y) {
+// The ticks of the y axis: values and their labels.
+std::vector<std::pair<double, std::string>> y_ticks(const Chart& chart, const Axis& y) {
+  std::vector<std::pair<double, std::string>> ticks;
   for (double value = y.low; value <= y.high + y.step / 2; value += y.step) {
+    ticks.emplace_back(value,
+                       chart.percent ? percent(value, tick_digits(100 * y.step)) : decimal(value, tick_digits(y.step)));
+  }
+  return ticks;
+}
+
+// The margin at the left, which has the longest label of the y axis.
+double left_margin(const Chart& chart, const Axis& y) {
+  double margin = kMinLeft;
+  for (const auto& [value, label] : y_ticks(chart, y))
+    margin = std::max(margin, kDigit * static_cast<double>(label.size()) + 10);
+  return margin;
+}
+
+void draw_grid(std::string& svg, const Chart& chart, const Axis& x, const Axis& y) {
+  for (const auto& [value, label] : y_ticks(chart, y)) {
     const std::string y_position = decimal(y.position(value), 1);
-    svg += str("<line class=\"grid\" x1=\"", kLeft, "\" x2=\"", kWidth - kRight, "\" y1=\"", y_position, "\" y2=\"",
-               y_position, "\"/><text x=\"", kLeft - 8, "\" y=\"", y_position,
-               "\" text-anchor=\"end\" dominant-baseline=\"middle\">",
-               chart.percent ? percent(value, tick_digits(100 * y.step)) : decimal(value, tick_digits(y.step)),
-               "</text>\n");
+    svg += str("<line class=\"grid\" x1=\"", x.from, "\" x2=\"", kWidth - kRight, "\" y1=\"", y_position, "\" y2=\"",
+               y_position, "\"/><text x=\"", x.from - 8, "\" y=\"", y_position,
+               "\" text-anchor=\"end\" dominant-baseline=\"middle\">", label, "</text>\n");
   }
   for (double value = std::ceil(x.low / x.step) * x.step; value <= x.high + 1e-9; value += x.step) {
-    svg += str("<text x=\"", decimal(x.position(value), 1), "\" y=\"", kHeight - kBottom + 18,
-               "\" text-anchor=\"middle\">", decimal(value, tick_digits(x.step)), "</text>\n");
+    const std::string label = decimal(value, tick_digits(x.step));
+    const double last = kWidth - kDigit * static_cast<double>(label.size()) / 2;  // where it is whole
+    svg += str("<text x=\"", decimal(std::min(x.position(value), last), 1), "\" y=\"", kHeight - kBottom + 18,
+               "\" text-anchor=\"middle\">", label, "</text>\n");
   }
-  svg += str("<text x=\"", (kLeft + kWidth - kRight) / 2, "\" y=\"", kHeight - 4, "\" text-anchor=\"middle\">",
+  svg += str("<text x=\"", (x.from + kWidth - kRight) / 2, "\" y=\"", kHeight - 4, "\" text-anchor=\"middle\">",
              escape_html(chart.x_label), "</text>\n");
 }
 
-void draw_curve(std::string& svg, const Curve& curve, size_t color, const Axis& x, const Axis& y) {
+// The mean of each value and its neighbours, a fifteenth of the curve to each side.  Not a number where none is finite.
+Curve smoothed(const Curve& curve) {
+  Curve result{curve.name, curve.x, {}};
+  const size_t reach = curve.y.size() / 15;
+  for (size_t i = 0; i < curve.y.size(); ++i) {
+    double sum = 0, count = 0;
+    const size_t side = std::min({reach, i, curve.y.size() - 1 - i});  // as far to the left as to the right
+    for (size_t j = i - side; j <= i + side; ++j) {
+      if (std::isfinite(curve.y[j])) sum += curve.y[j], ++count;
+    }
+    result.y.push_back(sum / count);
+  }
+  return result;
+}
+
+std::string polyline_points(const Curve& curve, const Axis& x, const Axis& y) {
   std::string points;
   for (size_t i = 0; i < curve.x.size(); ++i) {
     if (!std::isfinite(curve.y[i])) continue;
     points += decimal(x.position(curve.x[i]), 1) + "," + decimal(y.position(curve.y[i]), 1) + " ";
   }
-  svg += str("<polyline class=\"curve s", color % 4, "\" points=\"", points, "\"/>\n");
+  return points;
+}
+
+void draw_curve(std::string& svg, const Curve& curve, size_t color, const Axis& x, const Axis& y) {
+  if (curve.x.size() >= kMinSmoothed) {
+    svg +=
+        str("<polyline class=\"smooth s", color % 4, "\" points=\"", polyline_points(smoothed(curve), x, y), "\"/>\n");
+  }
+  svg += str("<polyline class=\"curve s", color % 4, "\" points=\"", polyline_points(curve, x, y), "\"/>\n");
   if (curve.x.size() > 60) return;  // a few values also get a dot each, with a tooltip
   for (size_t i = 0; i < curve.x.size(); ++i) {
     if (!std::isfinite(curve.y[i])) continue;
@@ -119,8 +162,8 @@ std::string render_chart(const Chart& chart) {
   }
   if (chart.percent && y_high - y_low < 0.01)
     y_low = std::max(0.0, y_low - 0.05), y_high = std::min(1.0, y_high + 0.05);
-  const Axis x = make_axis(x_low, x_high, kLeft, kWidth - kRight, false);
   const Axis y = make_axis(y_low, y_high, kHeight - kBottom, kTop, true);
+  const Axis x = make_axis(x_low, x_high, left_margin(chart, y), kWidth - kRight, false);
   std::string svg = str("<div class=\"card\"><h3>", escape_html(chart.title), "</h3>\n<svg viewBox=\"0 0 ", kWidth, " ",
                         kHeight, "\" role=\"img\" aria-label=\"", escape_html(chart.title), "\">\n");
   draw_grid(svg, chart, x, y);

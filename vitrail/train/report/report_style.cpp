@@ -16,7 +16,9 @@ main { max-width:1080px; margin:0 auto; padding:32px 20px 64px; }
 h1 { font-size:26px; margin:0 0 4px; letter-spacing:-.01em; }
 h2 { font-size:17px; margin:40px 0 12px; }
 p.sub { color:var(--soft); margin:0 0 24px; }
-.facts { display:grid; grid-template-columns:repeat(auto-fill,minmax(150px,1fr)); gap:12px; }
+.facts { display:grid; grid-auto-flow:column; grid-auto-columns:minmax(0,1fr); gap:12px; }
+.facts:has(:nth-child(6)) { grid-template-rows:auto auto; }
+.facts:has(:nth-child(6)) .fact:first-child:nth-last-child(odd) { grid-row:span 2; }
 .fact, .card { background:var(--card); border:1px solid var(--line); border-radius:10px; padding:12px 16px; }
 .fact b { display:block; font-size:21px; font-weight:600; font-variant-numeric:tabular-nums; }
 .fact span { color:var(--soft); font-size:13px; }
@@ -25,6 +27,7 @@ p.sub { color:var(--soft); margin:0 0 24px; }
 svg { width:100%; height:auto; display:block; }
 svg text { fill:var(--soft); font-size:12px; font-family:inherit; font-variant-numeric:tabular-nums; }
 svg .grid { stroke:var(--line); stroke-width:1; }
+svg .smooth { fill:none; stroke-width:7; stroke-opacity:.3; stroke-linejoin:round; stroke-linecap:round; }
 svg .curve { fill:none; stroke-width:2; stroke-linejoin:round; stroke-linecap:round; }
 .s0 { stroke:var(--c0); } .s1 { stroke:var(--c1); } .s2 { stroke:var(--c2); } .s3 { stroke:var(--c3); }
 .f0 { fill:var(--c0); } .f1 { fill:var(--c1); } .f2 { fill:var(--c2); } .f3 { fill:var(--c3); }
@@ -40,6 +43,8 @@ table.confusion td.zero { color:var(--line); }
 table.classes, table.environment { border-collapse:collapse; font-size:14px; font-variant-numeric:tabular-nums; }
 table.classes th { font-weight:500; color:var(--soft); }
 table.classes th, table.classes td { text-align:right; padding:3px 12px; border-bottom:1px solid var(--line); }
+table.classes td.bar { width:160px; min-width:80px; padding-right:0; }
+.bar i { display:block; height:8px; border-radius:4px; background:var(--c0); }
 table.classes td:first-child, table.classes th:first-child { text-align:left; padding-left:0; }
 table.environment { margin-top:16px; color:var(--soft); font-size:13px; }
 table.environment td { padding:2px 16px 2px 0; overflow-wrap:anywhere; }
@@ -58,6 +63,12 @@ details { background:var(--card); border:1px solid var(--line); border-radius:10
 summary { cursor:pointer; font-weight:600; }
 pre { overflow-x:auto; font:12.5px/1.5 ui-monospace,SFMono-Regular,Menlo,monospace; }
 ol.pairs { columns:2; font-size:14px; }
+@media (max-width: 640px) {
+  main { padding:20px 16px 48px; }
+  .facts, .facts:has(:nth-child(6)) { grid-auto-flow:row; grid-template:none / repeat(2,minmax(0,1fr)); }
+  .facts .fact:first-child:nth-last-child(odd) { grid-row:auto !important; grid-column:span 2; }
+  ol.pairs { columns:1; }
+}
 )css";
 
 }  // namespace vitrail::train
