@@ -6,33 +6,67 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import queue
+import threading
 from collections.abc import Callable
 from typing import Any
 
-from ._interrupts import DeferredInterrupt
 from ._library import TrainCallback, TrainOptions, c_path, functions
 
 MESSAGE, PROGRESS, EPOCH, RESULT = range(4)
 KINDS = {MESSAGE: "message", PROGRESS: "progress", EPOCH: "epoch", RESULT: "result"}
+PATIENCE = 0.5  # seconds that an exception waits for the end of its run
+
+_stopped: list[threading.Thread] = []  # runs that may still be saved
 
 
-class _Events:
-    """Passes events to a function of the caller.  An exception in it, or Ctrl-C, stops the run and is raised after."""
+class _Run:
+    """A run in a thread of its own, whose events are passed on in the thread of the caller.
 
-    def __init__(self, on_progress: Callable[[dict[str, Any]], Any] | None, interrupt: DeferredInterrupt):
-        self.on_progress, self.interrupt, self.result, self.failure = on_progress, interrupt, {}, None
+    An exception there, or Ctrl-C, stops it after the current step.
+    """
 
-    def __call__(self, kind, text, _) -> int:
+    def __init__(self, on_progress: Callable[[dict[str, Any]], Any] | None):
+        self.on_progress, self.result, self.stopped = on_progress, {}, False
+        self._events, self._replies = queue.SimpleQueue(), queue.SimpleQueue()
+
+    def callback(self, kind, text, _) -> int:
+        if self.stopped:
+            return 1
+        self._events.put((kind, text.decode(errors="replace")))
+        return self._replies.get()
+
+    def follow(self, function, *arguments) -> None:
+        def run():
+            try:
+                function(*arguments)
+                self._events.put((None, None))
+            except Exception as error:
+                self._events.put((None, error))
+
+        thread = threading.Thread(target=run)
+        thread.start()
         try:
-            text = text.decode(errors="replace")
-            event = {"message": text} if kind == MESSAGE else json.loads(text)
-            if kind == RESULT:
-                self.result = event
-            if self.on_progress and self.failure is None:
-                self.on_progress({"event": KINDS[kind], **event})
-        except BaseException as failure:  # nothing may leave a callback of C
-            self.failure = self.failure or failure
-        return self.failure is not None or self.interrupt.came
+            kind, value = self._events.get()
+            while kind is not None:
+                self._pass_on(kind, value)
+                self._replies.put(0)
+                kind, value = self._events.get()
+        except BaseException:
+            self.stopped = True
+            _stopped.append(thread)
+            self._replies.put(1)
+            thread.join(PATIENCE)
+            raise
+        if value is not None:
+            raise value
+
+    def _pass_on(self, kind, text) -> None:
+        event = {"message": text} if kind == MESSAGE else json.loads(text)
+        if kind == RESULT:
+            self.result = event
+        if self.on_progress:
+            self.on_progress({"event": KINDS[kind], **event})
 
 
 def train(
@@ -53,12 +87,15 @@ def train(
     or start it.
 
     on_progress is called with dicts: "event" is "message", "progress" (after each batch), "epoch" or "result".  If it
-    raises, and on Ctrl-C, the run is saved after the current step and the exception raised; resume=True continues it.
+    raises, and on Ctrl-C, the run is saved after the current step; resume=True continues it.  The exception waits for
+    that at most half a second; the next train() and the end of the program wait for the rest.
     """
     source = json.dumps(recipe).encode() if isinstance(recipe, dict) else c_path(recipe)
     lines = [f"{key}={json.dumps(value)}".encode() for key, value in (settings or {}).items()]
-    interrupt = DeferredInterrupt()
-    events = _Events(on_progress, interrupt)
+    while _stopped:
+        _stopped[-1].join()
+        _stopped.pop()
+    run = _Run(on_progress)
     options = TrainOptions(
         ctypes.sizeof(TrainOptions),
         threads or 0,
@@ -67,12 +104,9 @@ def train(
         None if model is None else c_path(model),
         (ctypes.c_char_p * len(lines))(*lines),
         len(lines),
-        TrainCallback(events),
+        TrainCallback(run.callback),
         None,
     )
     stopped = ctypes.c_int()
-    with interrupt:
-        functions.train(source, c_path(out), ctypes.byref(options), ctypes.byref(stopped))
-    if events.failure is not None:
-        raise events.failure
-    return {"run": os.fspath(out), **events.result}
+    run.follow(functions.train, source, c_path(out), ctypes.byref(options), ctypes.byref(stopped))
+    return {"run": os.fspath(out), **run.result}

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 import warnings
 
@@ -434,10 +435,23 @@ class Training(unittest.TestCase):
     def test_ctrl_c_at_any_moment_is_raised(self):
         settings = {"epochs": 1000, "schedule.warmup_epochs": 0}
         for i in range(8):
-            timer = threading.Timer(0.2 + 0.15 * i, os.kill, (os.getpid(), signal.SIGINT))
+            sent = []
+            timer = threading.Timer(0.2 + 0.15 * i, interrupt, (sent,))
             with self.assertRaises(KeyboardInterrupt):
                 timer.start()
                 vitrail.train(self.folder / "colors", self.folder / f"run{i}", model=CLASSIFIER, settings=settings)
+            self.assertLess(time.monotonic() - sent[0], 3, "seconds; half a one if the processor is free")
+        resumed = {**settings, "epochs": 1}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            vitrail.train(
+                self.folder / "colors",
+                self.folder / "run7",
+                model=CLASSIFIER,
+                settings=resumed,
+                resume=True,
+                allow_changes=True,
+            )
         self.assertIs(signal.getsignal(signal.SIGINT), signal.default_int_handler)
 
     def test_mistakes_in_a_recipe_are_errors(self):
@@ -445,12 +459,32 @@ class Training(unittest.TestCase):
             vitrail.train({"epochss": 1}, self.folder / "run")
 
 
+def interrupt(sent):
+    sent.append(time.monotonic())
+    os.kill(os.getpid(), signal.SIGINT)
+
+
 class Interrupts(unittest.TestCase):
-    def test_a_long_list_is_interrupted_at_once(self):
+    def test_long_calls_are_interrupted_at_once(self):
         model = vitrail.load(CLASSIFIER)
-        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
-        with self.assertRaises(KeyboardInterrupt):
-            model.embed([PHOTO] * 100_000)
+        segmenter = vitrail.load(ROOT / "models" / "segment-tiny")
+
+        def segment():
+            while True:
+                segmenter.segment(PHOTO, points=[[200, 150]])
+
+        calls = {
+            "embed": lambda: model.embed([PHOTO] * 100_000),
+            "pca": lambda: model.pca([PHOTO] * 100_000),
+            "forward": lambda: model.forward(np.zeros((2000, 3, 32, 32), np.float32)),  # one call of the library
+            "segment": segment,
+        }
+        for name, call in calls.items():
+            sent = []
+            with self.subTest(name), self.assertRaises(KeyboardInterrupt):
+                threading.Timer(0.2, interrupt, (sent,)).start()
+                call()
+            self.assertLess(time.monotonic() - sent[0], 1, name)
         self.assertTrue(np.isfinite(model.embed([PHOTO] * 3)).all())
 
 
