@@ -85,6 +85,19 @@ TEST(WrittenModel, OfAnotherLibraryHasAnArchitectureOfTimm) {
   }
 }
 
+// timm's functions of some names take the size from a field of pretrained_cfg that a folder's config.json lacks.
+TEST(WrittenModel, HasTheImageSizeThatTimmWouldNotKnow) {
+  for (const auto& [name, size] :
+       std::vector<std::pair<std::string, std::string>>{{"vit_base_patch16_384", "384"},
+                                                        {"vit_pe_core_tiny_patch16_384", "384"},
+                                                        {"vit_base_patch16_224", "null"}}) {
+    const ModelConfig config = read_config(name);
+    auto json = nlohmann::json::parse(written_model(config, {}).config_json);
+    EXPECT_EQ(json["architecture"], name);
+    EXPECT_EQ(json["model_args"]["img_size"].dump(), size) << json;
+  }
+}
+
 // timm has neither this pooling, nor a BEiT without LayerScale, nor a model with such positions or periods.
 TEST(WrittenModel, KeepsItsOwnFormWhereTimmHasNoSuchModel) {
   for (const std::string fixture : {"hf_dinov2", "hf_beit_token", "timm_sinusoidal"}) {

@@ -167,6 +167,8 @@ std::optional<TimmForm> form_of(const Config& config, const Architecture& row, T
     const bool absolute = name == "use_abs_pos_emb";
     form.model_args[name.empty() ? field : name] = absolute ? Json(value == "learn") : value;
   }
+  // Where the size is that of timm's pretrained_cfg alone, timm would build the class's default, and resize positions.
+  if (timm.img_size != Config().img_size) form.model_args["img_size"] = write_model_args(timm, Config()).at("img_size");
   form.layer_scale_is_gamma = of != TimmClass::vision_transformer && timm.init_values && !timm.use_post_norm;
   form.separate_qkv = of == TimmClass::eva && row.config.scale_mlp;  // timm's EVA-02 base and large
   form.separate_gate =
