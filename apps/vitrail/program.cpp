@@ -90,6 +90,19 @@ void show_transfers(bool quiet) {
   });
 }
 
+// A command that is the first argument is added alone, which takes a part of the time of all.  `completion` lists all.
+void add_commands(CLI::App& program, std::string_view first, const GlobalOptions& global, Run& run) {
+#define VITRAIL_NAME_OF_COMMAND(NAME) #NAME,
+  constexpr std::string_view kNames[] = {VITRAIL_COMMANDS(VITRAIL_NAME_OF_COMMAND)};
+#undef VITRAIL_NAME_OF_COMMAND
+  const bool is_name = first != "tasks" && std::ranges::find(kNames, first) != std::end(kNames);
+  const bool adds_all = !is_name || first == "completion";
+#define VITRAIL_ADD_COMMAND(NAME) \
+  if (adds_all || first == #NAME) add_##NAME(program, global, run);
+  VITRAIL_COMMANDS(VITRAIL_ADD_COMMAND)
+#undef VITRAIL_ADD_COMMAND
+}
+
 int run_command(int argc, char** argv) {
   CLI::App program("Vision Transformers: inference, features, attention maps, evaluation, conversion and training.",
                    "vitrail");
@@ -131,9 +144,7 @@ int run_command(int argc, char** argv) {
       });
 
   Run run;
-#define VITRAIL_ADD_COMMAND(NAME) add_##NAME(program, global, run);
-  VITRAIL_COMMANDS(VITRAIL_ADD_COMMAND)
-#undef VITRAIL_ADD_COMMAND
+  add_commands(program, argc > 1 ? argv[1] : "", global, run);
 
   if (argc == 1) {
     write_output(program.help());

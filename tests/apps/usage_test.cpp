@@ -94,6 +94,14 @@ TEST(Usage, AnEmptyPathIsNamed) {
                "'' (it is empty)");
 }
 
+// Behind a command, the name of another one is an argument, such as the folder "train" of a dataset.
+TEST(Usage, AnInputMayBeCalledLikeACommand) {
+  const ProgramResult result = run_program({"classify", "-m", small_model(), "train"});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_TRUE(contains(result.err, "train: ")) << result.err;
+  EXPECT_EQ(run_program({"train", "eval", "-o", scratch_folder() / "run"}).status, 1) << "no dataset there";
+}
+
 TEST(Usage, AFileWhoseNameBeginsWithADashIsNamed) {
   const std::filesystem::path folder = scratch_folder();
   std::ofstream(folder / "-cat.png") << "x";

@@ -2,9 +2,11 @@
 #include "vitrail/models/registry.h"
 
 #include <algorithm>
+#include <mutex>
 #include <set>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/near_names_internal.h"
@@ -28,6 +30,25 @@ std::string without_tag(const std::string& name) {
   return dot == std::string::npos || extensions.contains(name.substr(dot + 1)) ? name : name.substr(0, dot);
 }
 
+struct JsonRow {
+  Json json;
+  std::string file;
+};
+
+// The rows of all files in their order.
+const std::vector<JsonRow>& json_rows() {
+  static const std::vector<JsonRow> rows = [] {
+    std::vector<JsonRow> result;
+    for (const EmbeddedFile& file : builtin_architectures()) {
+      const std::string where = str(file.name, ".json");
+      Json json = parse_json(std::string(file.text), where);
+      for (Json& row : json) result.push_back({std::move(row), where});
+    }
+    return result;
+  }();
+  return rows;
+}
+
 }  // namespace
 
 // The notes that show scratch_vit_b16 (document 004, not public) pass mlp_size = patch_size: weights made by them need
@@ -35,24 +56,22 @@ std::string without_tag(const std::string& name) {
 const std::vector<Architecture>& architectures() {
   static const std::vector<Architecture> table = [] {
     std::vector<Architecture> rows;
-    for (const EmbeddedFile& file : builtin_architectures()) {
-      const std::string where = str(file.name, ".json");
-      const Json json = parse_json(std::string(file.text), where);
-      for (const Json& row : json) rows.push_back(read_row(row, where));
-    }
+    for (const JsonRow& row : json_rows()) rows.push_back(read_row(row.json, row.file));
     return rows;
   }();
   return table;
 }
 
+// Reads the named row alone: all of them take longer than many a model needs for an image.
 const Architecture* find_architecture(const std::string& name) {
-  static const std::unordered_map<std::string, const Architecture*> rows = [] {
-    std::unordered_map<std::string, const Architecture*> result;
-    for (const Architecture& row : architectures()) result.emplace(row.name, &row);
-    return result;
-  }();
-  const auto found = rows.find(without_tag(name));
-  return found == rows.end() ? nullptr : found->second;
+  static std::mutex mutex;
+  static std::unordered_map<std::string, Architecture> read;  // the rows that were found; they stay where they are
+  const std::string key = without_tag(name);
+  const std::lock_guard lock(mutex);
+  if (const auto known = read.find(key); known != read.end()) return &known->second;
+  const auto has_name = [&](const JsonRow& row) { return row.json.at("name").get_ref<const std::string&>() == key; };
+  const auto found = std::ranges::find_if(json_rows(), has_name);
+  return found == json_rows().end() ? nullptr : &read.emplace(key, read_row(found->json, found->file)).first->second;
 }
 
 std::vector<std::string> similar_architectures(const std::string& name) {
