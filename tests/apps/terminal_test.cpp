@@ -146,7 +146,8 @@ TEST_F(TerminalTest, NoNumberOfTheStatusLineIsCut) {
   const std::regex training("epoch [12]/2" + count + "(" + left +
                             "(  loss [0-9]+\\.[0-9]{4}(  top-1 [0-9]+\\.[0-9] %(  [0-9]+ images/s(  data wait [0-9]+ "
                             "%)?)?)?)?)?");
-  const std::regex evaluation("(validating|testing)" + count + "(" + left + "(  [0-9]+ images/s)?)?");
+  const std::regex evaluation("(validating|testing|computing features)" + count + "(" + left +
+                              "(  [0-9]+ images/s)?)?");
   for (const int columns : {80, 64, 48, 40, 30}) {
     const fs::path run = scratch_folder() / ("run" + std::to_string(columns));
     const TerminalResult result =

@@ -283,19 +283,20 @@ class Faults(HubTest):
         self.assertIn("printable", self.error("pull", NAME, HF_TOKEN="a\r\nb"))
         self.assertIn("ORGANISATION/NAME", self.error("pull", "../x"))
 
-    def test_lists_and_links_that_lead_out_of_the_cache_are_refused(self):
+    def test_lists_that_lead_out_of_the_cache_are_refused(self):
         for path in ("../../evil", "/etc/passwd", "a/../../b", "a\\b", "c:x"):
             self.hub.listing = [{"type": "file", "path": path, "size": 1, "oid": "0" * 40}]
             self.assertIn("below the model's folder", self.error("pull", NAME))
         self.hub.listing = [{"type": "file", "path": "config.json", "size": 1, "oid": "../../x"}]
         self.assertIn("SHA-1 or SHA-256", self.error("pull", NAME))
-        self.hub.listing = None
+
+    def test_a_link_that_leads_out_of_the_cache_is_followed(self):
         snapshot = self.pull()
         outside = self.folder / "outside.json"
         outside.write_bytes(self.files["config.json"])
         (snapshot / "config.json").unlink()
         (snapshot / "config.json").symlink_to(outside)
-        self.assertIn("a link to", self.error("inspect", "-m", NAME))
+        self.assertEqual(self.run_program("inspect", "-m", NAME).returncode, 0)
 
     def test_a_full_disk_is_told_before_anything_is_downloaded(self):
         entries = self.repository.listed(COMMIT)
