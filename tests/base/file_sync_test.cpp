@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <initializer_list>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@
 
 namespace {
 
+std::mutex mutex;  // protects the calls: other tests of this program write files in several threads
 std::vector<std::string> calls;
 std::string watched;  // a file whose presence is noted when another one gets its name
 
@@ -33,14 +35,19 @@ bool can_be_locked(const char* path) {
   return locked;
 }
 
-void note_name() { calls.emplace_back(::access(watched.c_str(), F_OK) == 0 ? "name beside an old file" : "name"); }
+void note(const std::string& call) {
+  const std::lock_guard lock(mutex);
+  calls.push_back(call);
+}
+
+void note_name() { note(::access(watched.c_str(), F_OK) == 0 ? "name beside an old file" : "name"); }
 
 }  // namespace
 
 extern "C" int fsync(int file) {
   struct stat status {};
   const bool folder = ::fstat(file, &status) == 0 && S_ISDIR(status.st_mode);
-  calls.push_back(folder ? "fsync folder" : "fsync " + std::to_string(status.st_size) + " bytes");
+  note(folder ? "fsync folder" : "fsync " + std::to_string(status.st_size) + " bytes");
   return static_cast<int>(::syscall(SYS_fsync, file));
 }
 

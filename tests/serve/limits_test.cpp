@@ -93,7 +93,7 @@ TEST(ServeLimits, TheValuesOfJsonTakeNoMemoryBeyondTheirBudget) {
   const ServeProcess server({"-m", small_model(), "--decode-threads", "4"});
   const std::string png = png_of(noise_image(1));
   ASSERT_EQ(http(server.port(), "POST", "/v1/classify", png).status, 200);
-  const size_t before = peak_memory(server.pid());
+  [[maybe_unused]] const size_t before = peak_memory(server.pid());
   std::string lists = "[", numbers = "[", keys = "{";
   for (int i = 0; i < 3'000'000; ++i) lists += "[],";
   for (int i = 0; i < 6'500'000; ++i) numbers += "0,";

@@ -166,9 +166,12 @@ TEST(EvaluationPage, HasTheFactsOfTheMetrics) {
   EXPECT_TRUE(contains(html, "<tr><td>command</td><td>vitrail eval</td></tr>"));
   // Classes without names have their indices; the fourth is neither a label nor a prediction.
   EXPECT_TRUE(contains(html, "<thead><tr><th></th><th>0</th><th>1</th><th>2</th></tr></thead>"));
-  EXPECT_TRUE(contains(html, "<tr><td>0</td><td>4</td><td>0.8000</td><td>1.0000</td><td>0.8889</td></tr>"));
-  EXPECT_TRUE(contains(html, "<tr><td>1</td><td>4</td><td>0.0000</td><td>0.0000</td><td>0.0000</td></tr>"));
-  EXPECT_TRUE(contains(html, "<tr><td>2</td><td>4</td><td>0.5714</td><td>1.0000</td><td>0.7273</td></tr>"));
+  EXPECT_TRUE(
+      contains(html, "<tr><td>0</td><td>4</td><td>0.8000</td><td>1.0000</td><td>0.8889</td><td class=\"bar\">"));
+  EXPECT_TRUE(
+      contains(html, "<tr><td>1</td><td>4</td><td>0.0000</td><td>0.0000</td><td>0.0000</td><td class=\"bar\">"));
+  EXPECT_TRUE(
+      contains(html, "<tr><td>2</td><td>4</td><td>0.5714</td><td>1.0000</td><td>0.7273</td><td class=\"bar\">"));
   EXPECT_TRUE(contains(html, "1 predicted as 0: 25.0 %\">1</td>"));
   EXPECT_TRUE(contains(html, "1 predicted as 2: 75.0 %\">3</td>"));
   EXPECT_FALSE(contains(html, "Worst misclassifications"));

@@ -162,13 +162,14 @@ TEST_F(RunReportTest, FactsAreWhatTheRunMeasured) {
 // Precision is of a column of the confusion matrix, recall of a row.
 TEST_F(RunReportTest, ClassesHaveTheirMetrics) {
   const Written run = write();
-  EXPECT_TRUE(
-      contains(run.page, "<tr><td>blue</td><td>6</td><td>2</td><td>0.6667</td><td>1.0000</td><td>0.8000</td></tr>"))
+  EXPECT_TRUE(contains(
+      run.page, "<tr><td>blue</td><td>6</td><td>2</td><td>0.6667</td><td>1.0000</td><td>0.8000</td><td class=\"bar\">"))
       << run.page;
-  EXPECT_TRUE(
-      contains(run.page, "<tr><td>green</td><td>6</td><td>4</td><td>1.0000</td><td>0.5000</td><td>0.6667</td></tr>"));
-  EXPECT_TRUE(
-      contains(run.page, "<tr><td>red</td><td>6</td><td>0</td><td>0.0000</td><td>0.0000</td><td>0.0000</td></tr>"));
+  EXPECT_TRUE(contains(
+      run.page,
+      "<tr><td>green</td><td>6</td><td>4</td><td>1.0000</td><td>0.5000</td><td>0.6667</td><td class=\"bar\">"));
+  EXPECT_TRUE(contains(
+      run.page, "<tr><td>red</td><td>6</td><td>0</td><td>0.0000</td><td>0.0000</td><td>0.0000</td><td class=\"bar\">"));
   EXPECT_TRUE(contains(run.page, "<span class=\"wrong\">red</span> 50 %<small>is green (12.5 %)"));
   EXPECT_TRUE(contains(run.page, "title=\"" + data_.test.dataset->path(4) + "\""));
 }
@@ -318,11 +319,11 @@ TEST_F(RunReportTest, SeveralLabelsHaveTheirOwnMetrics) {
   // Blue: the wrong image has the highest score, and the two right ones share the next: 2/3.  Green: (1 + 2/3) / 2.
   EXPECT_TRUE(contains(run.page,
                        "<tr><td>blue</td><td>6</td><td>2</td><td>0.6667</td><td>0.6667</td><td>1.0000</td>"
-                       "<td>0.8000</td></tr>"))
+                       "<td>0.8000</td><td class=\"bar\">"))
       << run.page;
   EXPECT_TRUE(contains(run.page,
                        "<tr><td>green</td><td>6</td><td>2</td><td>0.8333</td><td>1.0000</td><td>0.5000</td>"
-                       "<td>0.6667</td></tr>"))
+                       "<td>0.6667</td><td class=\"bar\">"))
       << run.page;
   EXPECT_TRUE(contains(run.page, "<tr><td>red</td><td>6</td><td>0</td><td></td><td>0.0000</td>")) << "no image is red";
   EXPECT_FALSE(contains(run.page, "Confusion"));
