@@ -35,7 +35,7 @@ std::vector<Section> sections() {
 
 Names commands() {
   const std::string help = run({"--help"}).out;
-  return found_in(help.substr(help.find("Commands:")), R"(\n  ([a-z]+) )");
+  return found_in(help.substr(help.find("Subcommands:")), R"(\n  ([a-z]+) )");
 }
 
 // The help of a command and of the commands below it.

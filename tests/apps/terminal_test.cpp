@@ -158,7 +158,7 @@ TEST_F(TerminalTest, NoNumberOfTheStatusLineIsCut) {
     for (const std::string& line : lines) {
       EXPECT_LT(columns_of(line), static_cast<size_t>(columns)) << line;
       EXPECT_TRUE(std::regex_match(line, training) || std::regex_match(line, evaluation)) << line;
-      EXPECT_TRUE(columns < 40 || finds(line, left)) << line;
+      EXPECT_TRUE(columns < 48 || finds(line, left)) << line;
       EXPECT_TRUE(columns < 80 || !std::regex_match(line, evaluation) || finds(line, "images/s")) << line;
     }
   }
