@@ -12,6 +12,10 @@
 #include "vitrail/base/aligned_memory_internal.h"
 #include "vitrail/base/round_up_internal.h"
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 namespace vitrail {
 namespace {
 
@@ -87,9 +91,21 @@ CachingAllocator& instance() {
   return allocator;
 }
 
+// oneDNN takes the scratch memory of each GEMM from malloc.  By default glibc may return it to the kernel every time,
+// which then clears its pages again.
+void keep_freed_memory() {
+#ifdef __GLIBC__
+  ::mallopt(M_MMAP_THRESHOLD, 32 << 20);  // the largest value that glibc takes
+  ::mallopt(M_TRIM_THRESHOLD, 256 << 20);
+#endif
+}
+
 }  // namespace
 
-CachingAllocatorScope::CachingAllocatorScope() { instance().enter(); }
+CachingAllocatorScope::CachingAllocatorScope() {
+  keep_freed_memory();
+  instance().enter();
+}
 CachingAllocatorScope::~CachingAllocatorScope() { instance().leave(); }
 size_t CachingAllocatorScope::cached_bytes() { return instance().cached_bytes(); }
 
