@@ -91,6 +91,7 @@ void show_transfers(bool quiet) {
 }
 
 // A command that is the first argument is added alone, which takes a part of the time of all.  `completion` lists all.
+// "tasks" stands for the commands of several tasks, and is the name of none.
 void add_commands(CLI::App& program, std::string_view first, const GlobalOptions& global, Run& run) {
 #define VITRAIL_NAME_OF_COMMAND(NAME) #NAME,
   constexpr std::string_view kNames[] = {VITRAIL_COMMANDS(VITRAIL_NAME_OF_COMMAND)};

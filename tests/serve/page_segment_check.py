@@ -117,7 +117,7 @@ class Segment(page_testing.PageTest):
             client.send("Input.dispatchTouchEvent", {"type": f"touch{kind}", "touchPoints": points})
 
         touch("Start", *self.at(0.9, 0.9))
-        expect(chips).to_have_count(2)  # while the finger rests
+        expect(chips).to_have_count(2)  # while the finger is held
         touch("End")
         expect(chips.nth(1)).to_have_text(re.compile(r"^− 2\d\d, 21\d"))
         touch("Start", *self.at(0.2, 0.2))

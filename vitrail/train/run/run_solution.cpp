@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run whose objective computes its weights at once.  Nothing is written before the end.  And what simpler methods
-// than training reach.
+// A run whose objective computes its weights at once and writes nothing before its end; the baselines of other runs.
 #include "vitrail/base/error.h"
 #include "vitrail/data/metrics/metrics.h"
 #include "vitrail/train/run/run_internal.h"

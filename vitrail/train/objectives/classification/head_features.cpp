@@ -13,7 +13,7 @@ namespace {
 // Images × features × classes up to which the fits of a regression and its cross-validation take at most a minute.
 constexpr int64_t kMaxRegression = 10'000'000;
 
-// The class with the most votes; −1 without any.
+// The share of rows whose class with the most votes, the first of equal ones, is the label.
 double accuracy_of_votes(const Tensor& votes, const std::vector<int64_t>& labels) {
   const int64_t classes = votes.size(1);
   int64_t right = 0;
