@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/paths.h"
 
-#include <unistd.h>
-
+#include <cerrno>
 #include <cstdlib>
 #include <stdexcept>
+#include <system_error>
 
 #include "vitrail/base/env_internal.h"
 
@@ -12,8 +12,15 @@ namespace vitrail::testing {
 namespace fs = std::filesystem;
 namespace {
 
+// A process that is killed leaves its folder, and its number is given again: a number alone would not make a new folder.
+fs::path new_folder() {
+  std::string path = fs::temp_directory_path() / "vitrail_test_XXXXXX";
+  if (::mkdtemp(path.data()) == nullptr) throw std::system_error(errno, std::generic_category(), path);
+  return path;
+}
+
 struct Scratch {
-  fs::path root = fs::temp_directory_path() / ("vitrail_test_" + std::to_string(::getpid()));
+  fs::path root = new_folder();
   int count = 0;
   ~Scratch() {
     std::error_code ignored;
