@@ -312,10 +312,22 @@ void check_batch(const std::string& command) {
   EXPECT_GT(large - small, images * image_kib) << small << " KiB";
 }
 
+// Images that wait for their batch hold at most a share of it, as do those that are decoded ahead: 96 of 768 KiB, or
+// about three.
+void check_memory_of_batches() {
+  const fs::path image = scratch_folder() / "noise.png";
+  write_noise(image, 64, 64, 5);
+  Arguments arguments{"classify", "-m", small_model(), "--image-size", "256", "--threads", "1", "--batch", "96"};
+  for (int i = 0; i < 96; ++i) arguments.push_back(image);
+  const int64_t many = peak_memory(arguments), few = peak_memory(arguments + Arguments{"--decode-memory", "4"});
+  EXPECT_GT(many - few, 90 * 768) << few << " KiB";
+}
+
 // Eight threads decode images of 48 MiB, or one thread at a time.  Buffers of that size leave the heap when they are
 // freed, so that the peak is that of one moment.
 void check_decode_memory() {
   VITRAIL_SKIP_MEMORY_WITH_SANITIZER();
+  check_memory_of_batches();
   const fs::path image = scratch_folder() / "large.png";
   image::write_png(image, image::make_image(4096, 4096, 3));
   Arguments arguments{"classify", "-m", small_model(), "--threads", "8"};

@@ -96,6 +96,35 @@ TEST(OrderedPrefetchConcurrent, ItemsInFlightAreLimited) {
   EXPECT_EQ(Counted::alive, 0) << "every item is destroyed";
 }
 
+// With 10 bytes an item and at most 25, three are ready and none is begun, until the consumer takes one.
+TEST(OrderedPrefetchConcurrent, BytesOfReadyItemsAreLimited) {
+  std::atomic<size_t> begun{0};
+  OrderedPrefetch<size_t> items(
+      20,
+      [&](size_t i) {
+        ++begun;
+        return i;
+      },
+      {.threads = 1, .in_flight = 16, .max_bytes = 25}, [](size_t) { return size_t{10}; });
+  for (size_t i = 0; i < 20; ++i) {
+    for (int wait = 0; wait < 200 && begun < std::min<size_t>(i + 3, 20); ++wait)
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    EXPECT_EQ(begun, std::min<size_t>(i + 3, 20));
+    EXPECT_EQ(items.next(), i);
+  }
+}
+
+// An item alone may be larger than the limit.
+TEST(OrderedPrefetchConcurrent, LargeItemsAreProducedOneAtATime) {
+  for (const int threads : {1, 3}) {
+    OrderedPrefetch<size_t> items(
+        50, uneven_work, {.threads = threads, .in_flight = 8, .max_bytes = 1}, [](size_t) { return size_t{100}; });
+    for (size_t i = 0; i < 50; ++i) EXPECT_EQ(items.next(), i);
+    EXPECT_EQ(items.next(), std::nullopt);
+  }
+}
+
 TEST(OrderedPrefetchConcurrent, DestructionStartsNoFurtherItem) {
   std::atomic<int> started{0};
   for (int taken = 0; taken < 20; ++taken) {
@@ -151,6 +180,7 @@ TEST(PrefetchThreadsConcurrent, SlotsAreIndicesModuloThoseInFlight) {
   std::vector<std::pair<size_t, size_t>> steps(10);
   PrefetchThreads threads(10, {.threads = 2, .in_flight = 3}, [&](size_t slot, size_t index) {
     steps[index] = {slot, index + 100};
+    return size_t{0};
   });
   for (size_t i = 0; i < 10; ++i) {
     EXPECT_EQ(threads.wait(), i % 3);

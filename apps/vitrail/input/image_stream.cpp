@@ -23,9 +23,15 @@ namespace {
 struct ReadImage {
   tasks::Item item;
   Tensor input = {};  // for passes
+
+  size_t bytes() const { return item.photo.pixels.size() + static_cast<size_t>(input.numel()) * sizeof(float); }
 };
 
-// Collects images with inputs of one shape and runs them as a batch.
+// Images that are decoded ahead, and those of the batch, each hold at most this share of the memory for decoding, and
+// one image more.
+size_t waiting_bytes() { return static_cast<size_t>(image::decode_memory() / 4); }
+
+// Collects images with inputs of one shape and runs them as a batch: a smaller one if they hold much memory.
 class Batcher {
  public:
   Batcher(const ImageRun& run, int64_t size, const std::function<void(Outcome&)>& on_outcome)
@@ -33,9 +39,10 @@ class Batcher {
 
   void add(size_t index, ReadImage image) {
     if (!pending_.empty() && !(image.input.shape() == inputs_.front().shape())) flush();
-    inputs_.push_back(image.input);
+    bytes_ += image.bytes();
+    inputs_.push_back(std::move(image.input));
     pending_.push_back({.index = index, .item = std::move(image.item)});
-    if (static_cast<int64_t>(inputs_.size()) == size_) flush();
+    if (static_cast<int64_t>(inputs_.size()) == size_ || bytes_ >= waiting_bytes()) flush();
   }
 
   // Delivers pending results first, so that the failure keeps its place in the order.
@@ -49,6 +56,7 @@ class Batcher {
 
   void flush() {
     if (pending_.empty()) return;
+    bytes_ = 0;
     std::vector<Outcome> outcomes = std::exchange(pending_, {});
     std::vector<Tensor> inputs = std::exchange(inputs_, {});
     try {
@@ -94,6 +102,7 @@ class Batcher {
   const std::function<void(Outcome&)>& on_outcome_;
   std::vector<Tensor> inputs_;
   std::vector<Outcome> pending_;
+  size_t bytes_ = 0;  // of the pending images
   size_t failures_ = 0;
 };
 
@@ -118,9 +127,11 @@ size_t run_images(const ImageSource& source, const ImageRun& run, int64_t batch,
   Progress progress("images", source.count, global.quiet);
   // Two batches in flight: one is decoded while the other runs.
   const int threads = num_threads();
-  const data::PrefetchOptions prefetch{.threads = threads, .in_flight = static_cast<size_t>(2 * batch + threads)};
+  const data::PrefetchOptions prefetch{.threads = threads, .in_flight = static_cast<size_t>(2 * batch + threads),
+                                      .max_bytes = waiting_bytes()};
   data::OrderedPrefetch<std::optional<ReadImage>> images(
-      source.count.value_or(SIZE_MAX), [&](size_t i) { return read_image(source, run, i); }, prefetch);
+      source.count.value_or(SIZE_MAX), [&](size_t i) { return read_image(source, run, i); }, prefetch,
+      [](const std::optional<ReadImage>& image) { return image ? image->bytes() : 0; });
   size_t i = 0;
   for (;; ++i) {
     while (source.waiting && !images.ready_within(kPatience)) {

@@ -24,7 +24,10 @@ struct Loader::Epoch {
         ring(static_cast<size_t>(builder.options().in_flight + 1)),
         threads(static_cast<size_t>((builder.steps() - first_step) * chunks),
                 {builder.options().threads, static_cast<size_t>(builder.options().in_flight * chunks)},
-                [this, first_step](size_t, size_t index) { build(first_step, static_cast<int64_t>(index)); }) {}
+                [this, first_step](size_t, size_t index) {
+                  build(first_step, static_cast<int64_t>(index));
+                  return size_t{0};  // in_flight bounds the memory
+                }) {}
 
   // Builds the chunk with this number, counted from the first step.  An exception is stored in the chunk's batch; if
   // the batch itself cannot be allocated, in begin_error.

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -20,16 +21,17 @@ namespace vitrail::data {
 struct PrefetchOptions {
   int threads = 1;        // that produce items, at least 1
   size_t in_flight = 16;  // items in production or ready, at least 1; bounds the memory
+  size_t max_bytes = SIZE_MAX;  // while ready items have as many bytes, only the next item of the consumer is begun
 };
 
 // Runs step(slot, index) for index 0, 1, … count − 1 on its own threads, in any order, at most `in_flight` indices
-// ahead of the consumer.  slot is index mod in_flight, so running steps have distinct slots.  Parallel loops inside a
-// step are serial: the threads start none of their own.
+// ahead of the consumer.  slot is index mod in_flight, so running steps have distinct slots.  A step returns the bytes
+// of its item.  Parallel loops inside a step are serial: the threads start none of their own.
 //
 // The single consumer calls wait() for the next index, uses its slot, and calls release().
 class PrefetchThreads {
  public:
-  using Step = std::function<void(size_t slot, size_t index)>;  // must not throw
+  using Step = std::function<size_t(size_t slot, size_t index)>;  // must not throw
 
   PrefetchThreads(size_t count, PrefetchOptions options, Step step);  // throws Error for an option below 1
   ~PrefetchThreads();  // cancels steps that have not started, waits for running ones
@@ -43,14 +45,17 @@ class PrefetchThreads {
  private:
   void work();
   void stop();
+  bool has_room() const;
 
-  const size_t count_, in_flight_;
+  const size_t count_, in_flight_, max_bytes_;
   const Step step_;
   std::mutex mutex_;
   std::condition_variable room_, ready_;
-  std::vector<bool> done_;  // per slot
-  size_t next_ = 0;         // index to start next
-  size_t consumed_ = 0;     // indices released
+  std::vector<bool> done_;     // per slot
+  std::vector<size_t> bytes_;  // of the ready item of a slot, else 0
+  size_t ready_bytes_ = 0;     // of all slots
+  size_t next_ = 0;            // index to start next
+  size_t consumed_ = 0;        // indices released
   bool stop_ = false;
   std::vector<std::thread> threads_;
 };
@@ -64,12 +69,13 @@ class PrefetchThreads {
 template <class Item>
 class OrderedPrefetch {
  public:
-  // Calls produce from several threads at once.  Objects that it refers to must outlive this one.
-  OrderedPrefetch(size_t count, std::function<Item(size_t)> produce, PrefetchOptions options)
+  // Calls produce and bytes_of from several threads at once.  Objects that they refer to must outlive this one.
+  OrderedPrefetch(size_t count, std::function<Item(size_t)> produce, PrefetchOptions options,
+                  std::function<size_t(const Item&)> bytes_of = [](const Item&) { return size_t{0}; })
       : produce_(std::move(produce)),
+        bytes_of_(std::move(bytes_of)),
         slots_(std::min(options.in_flight, count)),
-        threads_(count, {options.threads, options.in_flight},
-                 [this](size_t slot, size_t index) { fill(slot, index); }) {}
+        threads_(count, options, [this](size_t slot, size_t index) { return fill(slot, index); }) {}
 
   // Whether next() would return at once, now or within `time`.
   bool ready_within(std::chrono::milliseconds time) { return threads_.wait_for(time); }
@@ -93,15 +99,17 @@ class OrderedPrefetch {
     std::exception_ptr failure;
   };
 
-  void fill(size_t slot, size_t index) {
+  size_t fill(size_t slot, size_t index) {
     try {
-      slots_[slot].item.emplace(produce_(index));
+      return bytes_of_(slots_[slot].item.emplace(produce_(index)));
     } catch (...) {
       slots_[slot].failure = std::current_exception();
+      return 0;
     }
   }
 
   std::function<Item(size_t)> produce_;
+  std::function<size_t(const Item&)> bytes_of_;
   std::vector<Slot> slots_;
   PrefetchThreads threads_;  // last member: destroyed first, before the slots that its threads use
 };
