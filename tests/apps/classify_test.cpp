@@ -68,7 +68,7 @@ TEST(Classify, GreyOfMoreThan8BitsThatIsWhiteIsToldOnce) {
 
 TEST(Classify, PathsComeFromStandardInput) {
   const auto folder = image_folder(2);
-  const std::string paths = (folder / "b.png").string() + "\n" + (folder / "a.png").string() + "\n";
+  const std::string paths = (folder / "b.png").string() + "\n\r\n" + (folder / "a.png").string() + "\n\n";
   const ProgramResult result =
       run_program({"classify", "-m", small_model(), "-", "--format", "csv", "--top", "1"}, paths);
   ASSERT_EQ(result.status, 0) << result.err;
@@ -76,6 +76,7 @@ TEST(Classify, PathsComeFromStandardInput) {
   ASSERT_EQ(lines.size(), 3u);
   EXPECT_EQ(lines[0], "path,rank,index,label,probability,error");
   EXPECT_TRUE(lines[1].starts_with((folder / "b.png").string() + ",1,"));
+  EXPECT_EQ(result.err, "vitrail: warning: standard input: 2 blank lines left out\n");
 }
 
 TEST(Classify, CsvFieldsAreQuotedWhereTheyNeedIt) {

@@ -34,8 +34,11 @@ TEST(LabelFile, LinesOfAllSystemsAreNames) {
 TEST(LabelFile, BlankLinesAreLeftOutUnlessNamesAreMissing) {
   EXPECT_ERROR(label_error("a\n\nb\n"), "names", "2 and blank lines: 2");
   EXPECT_ERROR(label_error("\na\n \n\nb\n"), "names", "2 and blank lines: 1, 3, 4");
-  EXPECT_EQ(names("a\n\nb\n", 0), (Names{"a", "b"})) << "of any number of classes";
+  const testing::Warnings warnings;
   EXPECT_EQ(names("a\n\nb\n", 2), (Names{"a", "b"}));
+  EXPECT_TRUE(warnings.messages.empty());
+  EXPECT_EQ(names("a\n\nb\n", 0), (Names{"a", "b"})) << "of any number of classes";
+  EXPECT_TRUE(warnings.any("names: 1 blank line left out"));
   EXPECT_EQ(names("\na\n \nb\n", 2), (Names{"a", "b"}));
   EXPECT_EQ(names("a\r\nb\r\n", 5), (Names{"a", "b"})) << "CR LF is one end";
   EXPECT_EQ(names("a\n\rb\n", 2), (Names{"a", "b"}));

@@ -23,6 +23,7 @@ std::string error_with(const std::string& text) {
 }
 
 TEST(PromptFile, FieldsAreRead) {
+  const testing::Warnings warnings;
   const auto lines = parse_prompts(
       "{\"image\": \"a.png\", \"points\": [[1, 2.5, 0], [3, 4]], \"multimask\": false}\n\n"
       "{\"image\": \"/b.png\", \"box\": [1, 2, 3, 4], \"mask_logits\": \"m.npy\"}\r\n",
@@ -38,6 +39,7 @@ TEST(PromptFile, FieldsAreRead) {
   EXPECT_EQ(lines[1].image, "/b.png");
   EXPECT_EQ(lines[1].prompt.box->y1, 4);
   EXPECT_EQ(lines[1].mask_logits, "folder/m.npy");
+  EXPECT_TRUE(warnings.any("prompts.jsonl: 1 blank line left out"));
 }
 
 TEST(PromptFile, ErrorsNameTheLine) {

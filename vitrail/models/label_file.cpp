@@ -69,7 +69,9 @@ Names without_blank_lines(const Names& lines, const std::string& where, size_t c
       names.push_back(lines[i]);
     }
   }
-  if (blank.empty() || names.size() >= classes) return names;
+  if (blank.empty()) return names;
+  if (classes == 0) warn(str(where, ": ", counted(blank.size(), "blank line"), " left out"));
+  if (names.size() >= classes) return names;
   throw Error(where, str(classes, " class names, one per line"),
               str(names.size(), " and blank lines: ", join(blank).substr(0, 80)));
 }

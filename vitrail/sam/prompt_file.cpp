@@ -5,9 +5,11 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/json_checks_internal.h"
 #include "vitrail/base/read_file.h"
+#include "vitrail/base/text.h"
 
 namespace vitrail::sam {
 namespace {
@@ -105,14 +107,19 @@ double covered(const BinaryMask& mask, const Cell& columns, const Cell& rows) {
 
 std::vector<PromptLine> parse_prompts(std::string_view text, const std::string& where, const fs::path& folder) {
   std::vector<PromptLine> lines;
+  int64_t blank = 0;
   for (int64_t number = 1; !text.empty(); ++number) {
     const size_t size = std::min(text.find('\n'), text.size());
     const std::string_view line = text.substr(0, size);
     text.remove_prefix(std::min(size + 1, text.size()));
-    if (line.find_first_not_of(" \t\r") == line.npos) continue;
+    if (line.find_first_not_of(" \t\r") == line.npos) {
+      ++blank;
+      continue;
+    }
     const std::string place = str(where, ":", number);
     lines.push_back(line_of(parse_line(line, place), place, folder));
   }
+  if (blank > 0) warn(str(where, ": ", counted(blank, "blank line"), " left out"));
   return lines;
 }
 

@@ -10,7 +10,9 @@
 #include <cstring>
 #include <span>
 
+#include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
+#include "vitrail/base/text.h"
 #include "vitrail/image/decode.h"
 
 namespace vitrail::app {
@@ -112,7 +114,12 @@ std::optional<std::string> StandardInput::next_path() {
     if (separator_ != '\0' && path.ends_with('\r')) path.pop_back();
     if (path.find('\0') != path.npos) throw Error("standard input", "paths that end alike", "newlines and NULs");
     if (!path.empty()) return path;
-    if (end == buffer_.npos) return std::nullopt;
+    if (end != buffer_.npos) {
+      ++blank_;
+      continue;
+    }
+    if (blank_ > 0) warn(str("standard input: ", counted(blank_, "blank line"), " left out"));
+    return std::nullopt;
   }
 }
 

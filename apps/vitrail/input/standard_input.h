@@ -10,7 +10,7 @@
 namespace vitrail::app {
 
 // Reads standard input as a list of paths that end in newlines, or in NULs (find -print0) if there is one in what
-// arrives first.  Empty lines are skipped.
+// arrives first.  Empty lines are skipped, and counted in a warning at the end.
 class StandardInput {
  public:
   // Whether the first bytes are those of an image, or of another file that is no list of paths, for which it waits;
@@ -30,6 +30,7 @@ class StandardInput {
 
   std::string buffer_;
   size_t begin_ = 0;  // position in buffer_ of the next path
+  size_t blank_ = 0;  // empty lines so far
   char separator_ = 0;
   bool separator_known_ = false, started_ = false, ended_ = false;
   std::atomic<bool> waiting_{false};
