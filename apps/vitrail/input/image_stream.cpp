@@ -39,10 +39,10 @@ class Batcher {
 
   void add(size_t index, ReadImage image) {
     if (!pending_.empty() && !(image.input.shape() == inputs_.front().shape())) flush();
-    bytes_ += image.bytes();
+    pending_bytes_ += image.bytes();
     inputs_.push_back(std::move(image.input));
     pending_.push_back({.index = index, .item = std::move(image.item)});
-    if (static_cast<int64_t>(inputs_.size()) == size_ || bytes_ >= waiting_bytes()) flush();
+    if (static_cast<int64_t>(inputs_.size()) == size_ || pending_bytes_ >= waiting_bytes()) flush();
   }
 
   // Delivers pending results first, so that the failure keeps its place in the order.
@@ -56,7 +56,7 @@ class Batcher {
 
   void flush() {
     if (pending_.empty()) return;
-    bytes_ = 0;
+    pending_bytes_ = 0;
     std::vector<Outcome> outcomes = std::exchange(pending_, {});
     std::vector<Tensor> inputs = std::exchange(inputs_, {});
     try {
@@ -102,7 +102,7 @@ class Batcher {
   const std::function<void(Outcome&)>& on_outcome_;
   std::vector<Tensor> inputs_;
   std::vector<Outcome> pending_;
-  size_t bytes_ = 0;  // of the pending images
+  size_t pending_bytes_ = 0;
   size_t failures_ = 0;
 };
 

@@ -51,11 +51,10 @@ class PrefetchThreads {
   const Step step_;
   std::mutex mutex_;
   std::condition_variable room_, ready_;
-  std::vector<bool> done_;     // per slot
-  std::vector<size_t> bytes_;  // of the ready item of a slot, else 0
-  size_t ready_bytes_ = 0;     // of all slots
-  size_t next_ = 0;            // index to start next
-  size_t consumed_ = 0;        // indices released
+  std::vector<bool> done_;           // per slot
+  std::vector<size_t> bytes_;        // per slot, 0 unless it is done
+  size_t ready_bytes_ = 0;           // their sum
+  size_t next_ = 0, consumed_ = 0;  // indices: to start next, released
   bool stop_ = false;
   std::vector<std::thread> threads_;
 };
