@@ -118,8 +118,8 @@ TEST(OrderedPrefetchConcurrent, BytesOfReadyItemsAreLimited) {
 // An item alone may be larger than the limit.
 TEST(OrderedPrefetchConcurrent, LargeItemsAreProducedOneAtATime) {
   for (const int threads : {1, 3}) {
-    OrderedPrefetch<size_t> items(
-        50, uneven_work, {.threads = threads, .in_flight = 8, .max_bytes = 1}, [](size_t) { return size_t{100}; });
+    OrderedPrefetch<size_t> items(50, uneven_work, {.threads = threads, .in_flight = 8, .max_bytes = 1},
+                                  [](size_t) { return size_t{100}; });
     for (size_t i = 0; i < 50; ++i) EXPECT_EQ(items.next(), i);
     EXPECT_EQ(items.next(), std::nullopt);
   }

@@ -12,7 +12,7 @@ namespace vitrail::testing {
 namespace fs = std::filesystem;
 namespace {
 
-// A process that is killed leaves its folder, and its number is given again: a number alone would not make a new folder.
+// A process that is killed leaves its folder, and its number is given again: a number alone makes no new folder.
 fs::path new_folder() {
   std::string path = fs::temp_directory_path() / "vitrail_test_XXXXXX";
   if (::mkdtemp(path.data()) == nullptr) throw std::system_error(errno, std::generic_category(), path);

@@ -127,8 +127,8 @@ size_t run_images(const ImageSource& source, const ImageRun& run, int64_t batch,
   Progress progress("images", source.count, global.quiet);
   // Two batches in flight: one is decoded while the other runs.
   const int threads = num_threads();
-  const data::PrefetchOptions prefetch{.threads = threads, .in_flight = static_cast<size_t>(2 * batch + threads),
-                                      .max_bytes = waiting_bytes()};
+  const data::PrefetchOptions prefetch{
+      .threads = threads, .in_flight = static_cast<size_t>(2 * batch + threads), .max_bytes = waiting_bytes()};
   data::OrderedPrefetch<std::optional<ReadImage>> images(
       source.count.value_or(SIZE_MAX), [&](size_t i) { return read_image(source, run, i); }, prefetch,
       [](const std::optional<ReadImage>& image) { return image ? image->bytes() : 0; });

@@ -19,8 +19,8 @@
 namespace vitrail::data {
 
 struct PrefetchOptions {
-  int threads = 1;        // that produce items, at least 1
-  size_t in_flight = 16;  // items in production or ready, at least 1; bounds the memory
+  int threads = 1;              // that produce items, at least 1
+  size_t in_flight = 16;        // items in production or ready, at least 1; bounds the memory
   size_t max_bytes = SIZE_MAX;  // while ready items have as many bytes, only the next item of the consumer is begun
 };
 
@@ -51,9 +51,9 @@ class PrefetchThreads {
   const Step step_;
   std::mutex mutex_;
   std::condition_variable room_, ready_;
-  std::vector<bool> done_;           // per slot
-  std::vector<size_t> bytes_;        // per slot, 0 unless it is done
-  size_t ready_bytes_ = 0;           // their sum
+  std::vector<bool> done_;          // per slot
+  std::vector<size_t> bytes_;       // per slot, 0 unless it is done
+  size_t ready_bytes_ = 0;          // their sum
   size_t next_ = 0, consumed_ = 0;  // indices: to start next, released
   bool stop_ = false;
   std::vector<std::thread> threads_;
@@ -69,8 +69,9 @@ template <class Item>
 class OrderedPrefetch {
  public:
   // Calls produce and bytes_of from several threads at once.  Objects that they refer to must outlive this one.
-  OrderedPrefetch(size_t count, std::function<Item(size_t)> produce, PrefetchOptions options,
-                  std::function<size_t(const Item&)> bytes_of = [](const Item&) { return size_t{0}; })
+  OrderedPrefetch(
+      size_t count, std::function<Item(size_t)> produce, PrefetchOptions options,
+      std::function<size_t(const Item&)> bytes_of = [](const Item&) { return size_t{0}; })
       : produce_(std::move(produce)),
         bytes_of_(std::move(bytes_of)),
         slots_(std::min(options.in_flight, count)),
