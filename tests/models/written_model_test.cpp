@@ -76,6 +76,8 @@ TEST(WrittenModel, OfAnotherLibraryHasAnArchitectureOfTimm) {
                                                {"hf_beit", "beit_base_patch16_224"},
                                                {"hf_data2vec", "beit_base_patch16_224"},
                                                {"hf_dinov2_swiglu", "vit_giant_patch14_dinov2"},
+                                               {"dinov2_hub_registers", "vit_small_patch14_reg4_dinov2"},
+                                               {"hf_dinov2_registers_model", "vit_small_patch14_reg4_dinov2"},
                                                {"official_beit3", "beit3_base_patch16_224"}}) {
     const OpenedModel opened = open_model(testing::model_fixture(fixture));
     const VisionTransformer model = build_model(opened);

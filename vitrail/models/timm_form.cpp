@@ -7,6 +7,7 @@
 
 #include "vitrail/models/derived_config_internal.h"
 #include "vitrail/models/model_args_internal.h"
+#include "vitrail/ops/elementwise.h"
 
 namespace vitrail::models {
 namespace {
@@ -139,6 +140,12 @@ void set_timm_mlp(Config& config, const Config& row, TimmClass of) {
   if (mlp_hidden_of(timm) == hidden) config = timm;
 }
 
+// Whether the class token has a position and registers have none, as in DINOv2.  timm adds that position to the token.
+bool has_only_class_position(const Config& config) {
+  return config.pos_embed == PositionEmbedding::learned && config.class_token && !config.no_embed_class &&
+         config.reg_tokens > 0 && config.no_embed_reg;
+}
+
 // The same model with the fields as a row has them, where they differ in form alone.
 Config in_form_of(const Config& row, Config config, TimmClass of) {
   set_timm_mlp(config, row, of);
@@ -147,7 +154,9 @@ Config in_form_of(const Config& row, Config config, TimmClass of) {
   const bool average = config.global_pool == GlobalPool::avg, after_pool = config.fc_norm.value_or(average);
   config.fc_norm = !config.final_norm || after_pool == row.fc_norm.value_or(average) ? row.fc_norm : after_pool;
   if (config.pos_embed == PositionEmbedding::none) config.no_embed_class = row.no_embed_class;
-  if (config.pos_embed == PositionEmbedding::none || config.reg_tokens == 0) config.no_embed_reg = row.no_embed_reg;
+  if (has_only_class_position(config)) config.no_embed_class = row.no_embed_class;
+  if (config.pos_embed == PositionEmbedding::none || config.reg_tokens == 0 || config.no_embed_class)
+    config.no_embed_reg = row.no_embed_reg;
   return config;
 }
 
@@ -169,6 +178,7 @@ std::optional<TimmForm> form_of(const Config& config, const Architecture& row, T
   }
   // Where the size is that of timm's pretrained_cfg alone, timm would build the class's default, and resize positions.
   if (timm.img_size != Config().img_size) form.model_args["img_size"] = write_model_args(timm, Config()).at("img_size");
+  form.adds_class_position = timm.no_embed_class && has_only_class_position(config);
   form.layer_scale_is_gamma = of != TimmClass::vision_transformer && timm.init_values && !timm.use_post_norm;
   form.separate_qkv = of == TimmClass::eva && row.config.scale_mlp;  // timm's EVA-02 base and large
   form.separate_gate =
@@ -194,9 +204,27 @@ std::optional<TimmForm> timm_form(const Config& config, const std::string& own_n
   return best;
 }
 
+namespace {
+
+NamedTensors with_class_position_added(const NamedTensors& tensors) {
+  const auto find = [&](const std::string& name) {
+    return std::ranges::find_if(tensors, [&](const auto& item) { return item.first == name; })->second;
+  };
+  const Tensor token = find("cls_token"), positions = find("pos_embed");
+  NamedTensors result = tensors;
+  for (auto& [name, tensor] : result) {
+    if (name == "cls_token")
+      tensor = ops::add(token.to(DType::f32), positions.narrow(1, 0, 1).to(DType::f32)).to(token.dtype());
+    if (name == "pos_embed") tensor = positions.narrow(1, 1, positions.size(1) - 1).contiguous();
+  }
+  return result;
+}
+
+}  // namespace
+
 NamedTensors timm_tensors(const TimmForm& form, const NamedTensors& tensors) {
   NamedTensors result;
-  for (const auto& [name, tensor] : tensors) {
+  for (const auto& [name, tensor] : form.adds_class_position ? with_class_position_added(tensors) : tensors) {
     // Equal parts of axis 0, whose names have a part instead of `word`.
     const auto split = [&, &name = name, &tensor = tensor](const std::string& word,
                                                            const std::vector<std::string>& parts) {

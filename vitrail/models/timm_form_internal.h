@@ -16,8 +16,11 @@ struct TimmForm {
   bool layer_scale_is_gamma = false;   // blocks.N.gamma_1 instead of blocks.N.ls1.gamma
   bool separate_qkv = false;           // q_proj, k_proj and v_proj instead of qkv
   bool separate_gate = false;          // fc1_g and fc1_x instead of fc1
+  bool adds_class_position = false;    // cls_token contains its row of pos_embed, which has rows for patches alone
 
-  bool has_native_names() const { return !layer_scale_is_gamma && !separate_qkv && !separate_gate; }
+  bool has_native_tensors() const {
+    return !layer_scale_is_gamma && !separate_qkv && !separate_gate && !adds_class_position;
+  }
 };
 
 // The registered architecture that differs from this model in the fewest arguments of timm; none if these cannot

@@ -67,7 +67,7 @@ std::string write_config(const ModelConfig& model, const std::optional<TimmForm>
 
 std::string write_model_config(const ModelConfig& config) {
   const std::optional<TimmForm> timm = timm_form_of(config);
-  return write_config(config, timm && timm->has_native_names() ? timm : std::nullopt);
+  return write_config(config, timm && timm->has_native_tensors() ? timm : std::nullopt);
 }
 
 WrittenModel written_model(const ModelConfig& config, const NamedTensors& tensors) {
