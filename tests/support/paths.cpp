@@ -16,6 +16,7 @@ namespace {
 fs::path new_folder() {
   std::string path = fs::temp_directory_path() / "vitrail_test_XXXXXX";
   if (::mkdtemp(path.data()) == nullptr) throw std::system_error(errno, std::generic_category(), path);
+  fs::permissions(path, fs::perms(0755));  // some tests read it as another user
   return path;
 }
 
