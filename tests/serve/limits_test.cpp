@@ -90,7 +90,7 @@ TEST(ServeLimits, AnEncodedBombTakesNoMemory) {
 
 // Texts of 9 to 18 MB, whose values would take more than 200 MB.
 TEST(ServeLimits, TheValuesOfJsonTakeNoMemoryBeyondTheirBudget) {
-  const ServeProcess server({"-m", small_model(), "--decode-threads", "4"});
+  const ServeProcess server({"-m", small_model(), "--decode-threads", "4", "--limit", "request-seconds=600"});
   const std::string png = png_of(noise_image(1));
   ASSERT_EQ(http(server.port(), "POST", "/v1/classify", png).status, 200);
   [[maybe_unused]] const size_t before = peak_memory(server.pid());
