@@ -42,8 +42,8 @@ set(prefix "\${CMAKE_INSTALL_PREFIX}")
 cmake_path(ABSOLUTE_PATH CMAKE_INSTALL_INCLUDEDIR BASE_DIRECTORY "${prefix}" OUTPUT_VARIABLE include_folder)
 install(CODE "set(include_folder \"${include_folder}\")")
 install(SCRIPT ${PROJECT_SOURCE_DIR}/cmake/public_headers.cmake)
-if(SKBUILD)  # a wheel has no room for the segmenter
-  set(VITRAIL_LEFT_OUT PATTERN segment-tiny EXCLUDE)
+if(SKBUILD)  # a wheel has room for the default model alone
+  set(VITRAIL_LEFT_OUT PATTERN cifar10-vit EXCLUDE PATTERN segment-tiny EXCLUDE)
 endif()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/models DESTINATION ${CMAKE_INSTALL_DATADIR}/vitrail COMPONENT models
         ${VITRAIL_LEFT_OUT})

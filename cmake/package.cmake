@@ -67,7 +67,7 @@ vitrail_debian_package(runtime vitrail science "\
 Classifies images, computes features and attention maps, evaluates, converts
 and trains Vision Transformers.")
 vitrail_debian_package(models vitrail-models science "\
-The bundled models: a small classifier and a small segmenter, with which
+The bundled models: small classifiers and a small segmenter, with which
 vitrail runs without a download.")
 vitrail_debian_package(mpi vitrail-mpi science "\
 The module with which vitrail trains in several processes by MPI.")

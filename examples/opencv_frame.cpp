@@ -36,7 +36,7 @@ int main() try {
   frame.data = memory.data();
   frame.step = 256;
 
-  const vitrail::Model model("cifar10-vit");
+  const vitrail::Model model("imagenet-tiny");
   for (const vitrail::Prediction& prediction : model.classify(view_of(frame), 2)) {
     std::cout << prediction.label << ' ' << prediction.probability << '\n';
   }

@@ -6,7 +6,7 @@
 
 int main(int argc, char** argv) try {
   // Loaded once.  Any number of threads may call it.
-  const vitrail::Model model(argc > 1 ? argv[1] : "cifar10-vit", {.threads = 2});
+  const vitrail::Model model(argc > 1 ? argv[1] : "imagenet-tiny", {.threads = 2});
   for (std::string path; std::getline(std::cin, path);) {
     try {
       const vitrail::Prediction best = model.classify(model.read(path), 1).front();

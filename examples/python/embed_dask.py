@@ -15,7 +15,7 @@ import pandas as pd
 import vitrail
 
 
-def main(folder, output, model="cifar10-vit"):
+def main(folder, output, model="imagenet-tiny"):
     paths = sorted(glob.glob(os.path.join(folder, "**", "*.*"), recursive=True))
     with distributed.Client(n_workers=2, threads_per_worker=1, dashboard_address=None):
         frame = dask.dataframe.from_pandas(pd.DataFrame({"image": paths}), npartitions=8)

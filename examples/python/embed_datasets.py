@@ -14,7 +14,7 @@ import numpy as np
 import vitrail
 
 
-def main(folder, output, model="cifar10-vit"):
+def main(folder, output, model="imagenet-tiny"):
     paths = sorted(glob.glob(os.path.join(folder, "**", "*.*"), recursive=True))
     dataset = datasets.Dataset.from_dict({"image": paths})
     embed = vitrail.Embedder(model, normalize=True, threads=1, errors="nan")

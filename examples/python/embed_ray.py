@@ -13,7 +13,7 @@ import ray
 import vitrail
 
 
-def main(folder, output, model="cifar10-vit"):
+def main(folder, output, model="imagenet-tiny"):
     paths = sorted(glob.glob(os.path.join(folder, "**", "*.*"), recursive=True))
     ray.init(num_cpus=2, include_dashboard=False)
     dataset = ray.data.from_items([{"image": path} for path in paths], override_num_blocks=4)

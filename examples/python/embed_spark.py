@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 import vitrail
 
 
-def main(folder, output, model="cifar10-vit"):
+def main(folder, output, model="imagenet-tiny"):
     paths = sorted(glob.glob(os.path.join(folder, "**", "*.*"), recursive=True))
     # Two workers, and four attempts for a task.
     session = SparkSession.builder.master("local[2,4]").config("spark.ui.enabled", "false").getOrCreate()

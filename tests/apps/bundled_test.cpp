@@ -35,16 +35,16 @@ TEST(Bundled, AModelIsOpenedByItsName) {
 }
 
 TEST(Bundled, TheDefaultModelIsUsedWithoutDashM) {
-  const ProgramResult inspected = run_program({"inspect"}, "", home_with("cifar10-vit"));
+  const ProgramResult inspected = run_program({"inspect"}, "", home_with("imagenet-tiny"));
   EXPECT_EQ(inspected.status, 0) << inspected.err;
-  EXPECT_NE(inspected.out.find("cifar10-vit/model.safetensors"), std::string::npos) << inspected.out;
+  EXPECT_NE(inspected.out.find("imagenet-tiny/model.safetensors"), std::string::npos) << inspected.out;
 }
 
 TEST(Bundled, WithoutBundledModelsTheErrorAsksForAModel) {
   const fs::path copied_program = scratch_folder() / "bin" / "vitrail";
   fs::create_directories(copied_program.parent_path());
   fs::copy_file(program(), copied_program);
-  if (contains(run_program({"models"}, "", {}, copied_program).out, "cifar10-vit"))
+  if (contains(run_program({"models"}, "", {}, copied_program).out, "imagenet-tiny"))
     GTEST_SKIP() << "vitrail is installed here";
   const ProgramResult result = run_program({"classify", "x.png"}, "", {}, copied_program);
   EXPECT_EQ(result.status, 1);
@@ -58,7 +58,7 @@ TEST(Bundled, TheDefaultModelClassifiesAPhotograph) {
   const ProgramResult result =
       run_program({"classify", source("examples/photographs/chelsea.png"), "--format", "json"});
   ASSERT_EQ(result.status, 0) << result.err;
-  EXPECT_EQ(json_lines(result.out).at(0)["predictions"][0]["label"], "cat");
+  EXPECT_EQ(json_lines(result.out).at(0)["predictions"][0]["label"], "Egyptian cat");
 }
 
 // A red disc of 60 pixels' radius around 170,110 on grey noise.
@@ -104,7 +104,8 @@ TEST(Bundled, EvalGivesTheAccuracyOfTheModelCard) {
   const std::string text = card.str();
   ASSERT_TRUE(std::regex_search(text, accuracy, std::regex("value: ([0-9.]+)")));
   const ProgramResult result =
-      run_program({"eval", "--format", "json", assets / "cifar10/cifar10_jpeg.zip", "--batch", "32", "--quiet"});
+      run_program({"eval", "-m", "cifar10-vit", "--format", "json",
+                                            assets / "cifar10/cifar10_jpeg.zip", "--batch", "32", "--quiet"});
   ASSERT_EQ(result.status, 0) << result.err;
   const auto metrics = json_lines(result.out).at(0);
   EXPECT_EQ(metrics["images"], 10000);

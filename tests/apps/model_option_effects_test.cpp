@@ -151,7 +151,7 @@ void check_model(const std::string& command) {
   const fs::path home = scratch_folder();
   const std::string other = changed_model([](Json& config) { config["model_args"]["act_layer"] = "relu"; });
   fs::create_directories(home / "models");
-  fs::copy(other, home / "models/cifar10-vit", fs::copy_options::recursive);
+  fs::copy(other, home / "models/imagenet-tiny", fs::copy_options::recursive);
   const std::map<std::string, std::string> environment{{"VITRAIL_HOME", home.string()}};
   const std::string without = observe(command, "", {}, environment);
   EXPECT_EQ(without, observe(command, other));

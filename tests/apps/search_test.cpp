@@ -284,18 +284,6 @@ TEST(Duplicates, HaveTheirSimilarityToTheFirstOfTheGroup) {
   EXPECT_TRUE(contains(json.err, "5 images, 1 group\n")) << json.err;
 }
 
-// The bundled model's features of different photographs are nearer than those of other models.
-TEST(Duplicates, TheBundledModelHasAHigherThreshold) {
-  const fs::path images = fixture("image/decode");
-  for (const auto& [model, threshold, other] :
-       {std::tuple{std::string("cifar10-vit"), "0.99", "0.9"}, std::tuple{small_model(), "0.9", "0.99"}}) {
-    const Arguments call{"duplicates", images, "-m", model, "--quiet"};
-    const std::string groups = run_program(call).out;
-    EXPECT_EQ(groups, run_program(call + Arguments{"--threshold", threshold}).out) << model;
-    EXPECT_NE(groups, run_program(call + Arguments{"--threshold", other}).out) << model;
-  }
-}
-
 TEST(Duplicates, ARepeatedImageCountsOnce) {
   const fs::path folder = image_folder(2);
   const ProgramResult once = run({"duplicates", "-m", small_model(), folder, folder / "a.png", "--threshold", "1"});

@@ -45,7 +45,7 @@ void check_model_of_serve() {
   EXPECT_EQ(served(named), (std::vector<std::string>{"timm_token", "other"}));
   EXPECT_EQ(http(named.port(), "POST", "/v1/classify?model=other", image_bytes()).body, post_image(named.port()).body);
   const ServeProcess bundled({}, {{"VITRAIL_HOME", source("models").parent_path().string()}});
-  EXPECT_EQ(served(bundled).at(0), "cifar10-vit");
+  EXPECT_EQ(served(bundled).at(0), "imagenet-tiny");
   check_names_of_models();
 }
 

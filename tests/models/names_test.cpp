@@ -47,18 +47,18 @@ void make_model(const fs::path& folder) {
 
 TEST(BundledModels, AreSortedAndTheFirstOfANameIsUsed) {
   const fs::path home = testing::scratch_folder();
-  for (const char* name : {"zebra", "antelope", "cifar10-vit"}) make_model(home / "models" / name);
+  for (const char* name : {"zebra", "antelope", "imagenet-tiny"}) make_model(home / "models" / name);
   const Home here(home);
   const std::vector<BundledModel> models = bundled_models();
   EXPECT_TRUE(std::ranges::is_sorted(models, {}, &BundledModel::name));
   std::set<std::string> names;
   for (const BundledModel& model : models) EXPECT_TRUE(names.insert(model.name).second) << model.name;
-  for (const char* name : {"zebra", "antelope", "cifar10-vit"}) {
+  for (const char* name : {"zebra", "antelope", "imagenet-tiny"}) {
     ASSERT_TRUE(find_bundled(name)) << name;
     EXPECT_EQ(*find_bundled(name), home / "models" / name);
   }
   EXPECT_FALSE(find_bundled("zebr"));
-  EXPECT_STREQ(kDefaultModel, "cifar10-vit");
+  EXPECT_STREQ(kDefaultModel, "imagenet-tiny");
   EXPECT_STREQ(kDefaultSegmenter, "segment-tiny");
 }
 

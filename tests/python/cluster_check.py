@@ -59,7 +59,7 @@ class Cluster(unittest.TestCase):
         (images / f"{BROKEN:03}.ppm").write_text("no image")
         (cls.folder / "sitecustomize.py").write_text(KILLER)
         cls.paths = sorted(str(path) for path in images.iterdir())
-        cls.expected = vitrail.Embedder("cifar10-vit", normalize=True, threads=1, errors="nan").embed(cls.paths)
+        cls.expected = vitrail.Embedder("imagenet-tiny", normalize=True, threads=1, errors="nan").embed(cls.paths)
 
     def run_example(self, name, batch):
         """The features of an example whose worker dies at its nth batch; 0: at none."""

@@ -19,7 +19,7 @@ FIRST_RESULT = """
 import time
 began = time.perf_counter()
 import vitrail
-vitrail.load("cifar10-vit").classify({photo!r}, top=1)
+vitrail.load("imagenet-tiny").classify({photo!r}, top=1)
 print(time.perf_counter() - began)
 """
 
@@ -49,7 +49,7 @@ class Wheel(unittest.TestCase):
                 self.assertIn("cat", run.stdout.splitlines()[1], run.stderr)
 
     def test_no_openmp_is_loaded(self):
-        maps = python("import vitrail; vitrail.load('cifar10-vit'); print(open('/proc/self/maps').read())")
+        maps = python("import vitrail; vitrail.load('imagenet-tiny'); print(open('/proc/self/maps').read())")
         self.assertIn("libvitrail", maps)
         # NumPy's OpenBLAS has threads of its own, and no OpenMP either.
         self.assertFalse(re.findall(r"lib(?:gomp|iomp5|omp)[-.\w]*\.so", maps))

@@ -214,8 +214,8 @@ TEST(DefaultRecipe, WithoutAModelTheBundledOneIsAdapted) {
   ::setenv("VITRAIL_HOME", testing::source("").c_str(), 1);
   const DefaultRecipe chosen = default_recipe({.data = make_images().string()});
   ::unsetenv("VITRAIL_HOME");
-  EXPECT_EQ(chosen.recipe.model.init, "cifar10-vit");
-  EXPECT_TRUE(any_reason(chosen, "bundled model cifar10-vit"));
+  EXPECT_EQ(chosen.recipe.model.init, "imagenet-tiny");
+  EXPECT_TRUE(any_reason(chosen, "bundled model imagenet-tiny"));
   const DefaultRecipe scratch = default_recipe({.data = make_images().string(), .preset = Preset::scratch});
   EXPECT_EQ(scratch.recipe.model.init, "");
   EXPECT_EQ(scratch.recipe.model.architecture, "cifar_vit_d192");

@@ -13,7 +13,7 @@ struct BundledModel {
   std::filesystem::path folder;  // in hub layout
 };
 
-constexpr const char* kDefaultModel = "cifar10-vit";       // the program's default model
+constexpr const char* kDefaultModel = "imagenet-tiny";     // the program's default model
 constexpr const char* kDefaultSegmenter = "segment-tiny";  // that of `vitrail segment`
 
 // All bundled models, sorted by name: folders with a config.json in the folder models of the installation folders

@@ -4,12 +4,8 @@
 #include <numeric>
 
 #include "vitrail/analysis/nearest.h"
-#include "vitrail/models/bundled.h"
 
 namespace vitrail::app {
-
-// The bundled model tells ten classes of small images apart: different images of a class are at up to 0.98.
-double default_similarity(const ModelOptions& model) { return model.path() == models::kDefaultModel ? 0.99 : 0.9; }
 
 void join_similar(const Tensor& features, double threshold, analysis::DisjointSets& sets) {
   analysis::similar_pairs(

@@ -3,13 +3,13 @@
 // Near-identical images by the cosine similarity of their features.
 #include <vector>
 
-#include "apps/vitrail/shell/common.h"
 #include "vitrail/analysis/disjoint_sets.h"
+#include "vitrail/tensor/tensor.h"
 
 namespace vitrail::app {
 
 // The cosine similarity that copies in other sizes and qualities reach, and different photographs do not.
-double default_similarity(const ModelOptions& model);
+inline constexpr double kDefaultSimilarity = 0.9;
 
 // Joins the sets of all unit rows [n, D] whose cosine similarity is at least `threshold`.
 void join_similar(const Tensor& features, double threshold, analysis::DisjointSets& sets);

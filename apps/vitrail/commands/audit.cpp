@@ -13,7 +13,7 @@ namespace {
 struct AuditCommandOptions {
   ModelOptions model;
   AuditedSet set;
-  std::optional<double> threshold;
+  double threshold = kDefaultSimilarity;
   int64_t next = 20, limit = 20;
   std::string format = "text", scores, report;
   bool force = false;
@@ -23,7 +23,7 @@ int run_audit(const AuditCommandOptions& options, const GlobalOptions& global) {
   const Model model = load_model(options.model, global);
   Audit audit = read_audited(options.set, model, global);
   const ComputeTeam team(model.session().threads());
-  find_all(audit, {.duplicates = options.threshold.value_or(default_similarity(options.model)), .next = options.next});
+  find_all(audit, {.duplicates = options.threshold, .next = options.next});
   print_audit(audit, format_from_name(options.format), options.limit);
   if (!options.scores.empty()) write_scores(options.scores, audit);
   if (!options.report.empty())
@@ -33,9 +33,7 @@ int run_audit(const AuditCommandOptions& options, const GlobalOptions& global) {
 }
 
 void describe_audit(Fields& fields, AuditCommandOptions& options) {
-  fields.number({"threshold",
-                 "Cosine similarity of features from which two images are near-identical (default: 0.9, for the "
-                 "bundled model 0.99)"},
+  fields.number({"threshold", "Cosine similarity of features from which two images are near-identical"},
                 options.threshold, {-1, 1});
   fields.integer({"next", "How many unlabelled images to name"}, options.next, 0);
   fields.integer({"limit", "How many findings of each kind the text and the page show"}, options.limit, 1);

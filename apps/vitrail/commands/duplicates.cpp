@@ -20,7 +20,7 @@ namespace {
 struct DuplicatesCommandOptions {
   ModelOptions model;
   StreamOptions images;
-  std::optional<double> threshold;
+  double threshold = kDefaultSimilarity;
   std::string format = "text";
 };
 
@@ -108,7 +108,7 @@ int duplicates(const DuplicatesCommandOptions& options, const GlobalOptions& glo
   const Model model = load_model(options.model, global);
   const Images images = read_images(model, options, global);
   const ComputeTeam team(model.session().threads());
-  const auto groups = groups_of(images, options.threshold.value_or(default_similarity(options.model)));
+  const auto groups = groups_of(images, options.threshold);
   for (const auto& group : groups)
     print_group(images, group, format_from_name(options.format), &group == &groups.front());
   if (images.repeated > 0)
@@ -129,7 +129,7 @@ void add_duplicates(CLI::App& program, const GlobalOptions& global, Run& run) {
   add_field_options(*command, [options](Fields& f) {
     f.number({"threshold",
               "Cosine similarity of features from which two images are near-identical; files with the same bytes "
-              "always are (default: 0.9, for the bundled model 0.99)"},
+              "always are"},
              options->threshold, {-1, 1});
     f.choice({"format", "Output format: text, or json (an object for each group)"}, options->format, {"text", "json"});
   });
