@@ -103,8 +103,7 @@ TEST(Bundled, EvalGivesTheAccuracyOfTheModelCard) {
   std::smatch accuracy;
   const std::string text = card.str();
   ASSERT_TRUE(std::regex_search(text, accuracy, std::regex("value: ([0-9.]+)")));
-  const ProgramResult result =
-      run_program({"eval", "-m", "cifar10-vit", "--format", "json",
+  const ProgramResult result = run_program({"eval", "-m", "cifar10-vit", "--format", "json",
                                             assets / "cifar10/cifar10_jpeg.zip", "--batch", "32", "--quiet"});
   ASSERT_EQ(result.status, 0) << result.err;
   const auto metrics = json_lines(result.out).at(0);
