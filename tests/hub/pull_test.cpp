@@ -220,6 +220,20 @@ TEST_F(Pulls, AStatusOfTheHubIsOfTheModel) {
             "org/name@v1: expected a model on " + server.url() +
                 ", or a folder of this machine, got neither; if the model is private or gated, the token in HF_TOKEN "
                 "gives no access");
+  EXPECT_TRUE(error_of([] {
+                fetch({"org/name", "v1"});
+              }).starts_with("org/name@v1 (not in the cache " + cache_.string() + "): expected a model on "));
+}
+
+TEST_F(Pulls, WithoutAReplyTheModelAndTheSearchedCacheAreNamed) {
+  const Environment environment({{"HF_HUB_CACHE", cache_.string()},
+                                 {"HF_ENDPOINT", "http://127.0.0.1:1"},
+                                 {"HF_TOKEN", std::nullopt},
+                                 {"HF_HUB_OFFLINE", std::nullopt},
+                                 {"TRANSFORMERS_OFFLINE", std::nullopt}});
+  EXPECT_TRUE(error_of([] {
+                fetch({"org/name", "main"});
+              }).starts_with("org/name (not in the cache " + cache_.string() + "): http://127.0.0.1:1/api/"));
 }
 
 // The list that the cache keeps of a commit is taken.

@@ -118,6 +118,11 @@ TEST(MissingModel, IsDescribedByWhatItsNameIs) {
   make_model(folder / "models" / "antelope-vit");
   const Home home(folder);
   EXPECT_TRUE(contains(describe_missing_model("antelope_vit"), "near names: antelope-vit"));
+  // A name is searched in these folders; a path is not.
+  const std::string nowhere = describe_missing_model("qqqqqqqqqqqqqqqqqq");
+  EXPECT_TRUE(nowhere.starts_with("nothing there, nor in " + (folder / "models").string() + ", ")) << nowhere;
+  EXPECT_TRUE(contains(nowhere, ", /usr/share/vitrail/models")) << nowhere;
+  EXPECT_FALSE(contains(describe_missing_model("folder/qqqqqqqqqqqqqqqqqq"), "nor in"));
   // A file's name and a path are no architectures, and neither is a name without a word of one.
   for (const char* extension :
        {".bin", ".ckpt", ".gguf", ".h5", ".json", ".npz", ".onnx", ".pt", ".pth", ".tar", ".safetensors"}) {

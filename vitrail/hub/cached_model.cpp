@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds models in the cache.
 #include <algorithm>
+#include <string_view>
 
 #include "vitrail/base/error.h"
 #include "vitrail/hub/file_list_internal.h"
@@ -80,7 +81,15 @@ std::optional<fs::path> find_cached(const ModelName& name) {
 
 fs::path fetch(const ModelName& name) {
   if (const auto folder = find_cached(name)) return *folder;
-  return pull(name);
+  try {
+    return pull(name);
+  } catch (const Error& error) {
+    const std::string cache = settings_from_environment().cache.string();
+    if (std::string_view(error.what()).find(cache) != std::string_view::npos) throw;
+    const std::string searched = " (not in the cache " + cache + ")";
+    if (const Error::Parts* parts = error.parts()) throw Error(parts->where + searched, parts->expected, parts->got);
+    throw Error(to_string(name) + searched + ": " + error.what());
+  }
 }
 
 }  // namespace vitrail::hub

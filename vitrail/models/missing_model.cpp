@@ -6,6 +6,7 @@
 #include <set>
 
 #include "vitrail/base/error.h"
+#include "vitrail/base/installed_files.h"
 #include "vitrail/base/near_names_internal.h"
 #include "vitrail/base/text.h"
 #include "vitrail/models/bundled.h"
@@ -52,6 +53,16 @@ std::vector<std::string> related_architectures(const std::string& given) {
   return names;
 }
 
+// The folders of bundled models, once each, in the order in which they are searched.
+std::vector<std::string> bundled_folders() {
+  std::vector<std::string> folders;
+  for (const fs::path& installation : installation_folders()) {
+    const std::string folder = (installation / "models").string();
+    if (std::ranges::find(folders, folder) == folders.end()) folders.push_back(folder);
+  }
+  return folders;
+}
+
 }  // namespace
 
 void refuse_unknown_name(const std::string& given) {
@@ -76,12 +87,13 @@ std::string describe_missing_model(const std::string& given) {
   for (const BundledModel& model : bundled_models()) known.push_back(model.name);
   for (const SamArchitecture& row : sam_architectures()) known.push_back(row.name);
   const std::string near = join(near_names(given, known));
-  const bool may_be_a_family = is_plain_name(given) && near.empty();
-  if (const std::string family = may_be_a_family ? describe_unsupported_family(given) : ""; !family.empty()) {
+  const bool is_unknown_name = is_plain_name(given) && near.empty();
+  if (const std::string family = is_unknown_name ? describe_unsupported_family(given) : ""; !family.empty()) {
     return "nothing there; the name is of " + family + " (`vitrail models` lists what is)";
   }
   const std::string related = join(related_architectures(given));
-  return "nothing there" + (near.empty() ? "" : "; near names: " + near) +
+  return "nothing there" + (is_unknown_name ? ", nor in " + join(bundled_folders()) : "") +
+         (near.empty() ? "" : "; near names: " + near) +
          (related.empty() ? "" : "; architectures of such a name: " + related);
 }
 
