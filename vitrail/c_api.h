@@ -23,7 +23,7 @@ extern "C" {
 #endif
 
 /* Increases with each addition; functions and the order of fields do not change. */
-#define VITRAIL_C_API_VERSION 4
+#define VITRAIL_C_API_VERSION 5
 int vitrail_api_version(void);     /* that of the library */
 const char* vitrail_version(void); /* "0.2.0"; static */
 
@@ -107,6 +107,31 @@ vitrail_status* vitrail_image_decode(const vitrail_model* model, const void* byt
  * stride: bytes from row to row, 0 for rows without padding. */
 vitrail_status* vitrail_image_view(const uint8_t* pixels, size_t size, int64_t width, int64_t height, int64_t stride,
                                    vitrail_pixel_format format, vitrail_image** image);
+
+/* Frames of cameras and video decoders, since version 5. */
+typedef enum vitrail_yuv_format {
+  VITRAIL_NV12 = 0, /* a plane of Y, and a plane of U and V for 2x2 pixels */
+  VITRAIL_YUYV = 1  /* Y U Y V: U and V are for two pixels of a row; also called YUY2 */
+} vitrail_yuv_format;
+
+typedef struct vitrail_yuv_frame {
+  size_t struct_size;
+  vitrail_yuv_format format;
+  int64_t width, height; /* may be odd: the last column or row then has U and V of its own */
+  const uint8_t* pixels; /* the plane of Y, or all of YUYV */
+  size_t size;           /* bytes of `pixels` */
+  int64_t stride;        /* bytes from row to row; 0: rows without padding */
+  const uint8_t* chroma; /* NV12's plane of U and V; NULL: behind the `height` rows of Y, in `pixels` */
+  size_t chroma_size;
+  int64_t chroma_stride; /* 0: as `stride`, made even */
+  int bt709;             /* 0: BT.601, the standard of cameras; otherwise BT.709, that of HD video */
+  int full_range;        /* 0: Y from 16 to 235; otherwise all values from 0 to 255 */
+} vitrail_yuv_frame;
+#define VITRAIL_YUV_FRAME_INIT \
+  { sizeof(vitrail_yuv_frame), VITRAIL_NV12, 0, 0, NULL, 0, 0, NULL, 0, 0, 0, 0 }
+
+/* A copy in RGB, after which the frame's memory may be reused.  The conversion is that of OpenCV's cvtColor. */
+vitrail_status* vitrail_image_from_yuv(const vitrail_yuv_frame* frame, vitrail_image** image);
 int64_t vitrail_image_width(const vitrail_image* image);
 int64_t vitrail_image_height(const vitrail_image* image);
 void vitrail_image_free(vitrail_image* image);

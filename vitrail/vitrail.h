@@ -6,6 +6,7 @@
 //   pipeline/model.h                 Model: predictions, features and attention maps of images, as the command line's
 //   pipeline/dual_model.h            DualModel: images and texts in one embedding space, zero-shot classification
 //   image/image_view.h               ImageView: images in memory of other libraries, without a copy
+//   image/yuv.h                      to_rgb: frames of cameras and video decoders (NV12, YUYV)
 //   tensor/tensor.h                  Tensor: strided n-dimensional arrays
 //   models/load.h                    open_model, build_model: checkpoints of timm, Hugging Face, torchvision and others
 //   models/registry.h                architectures: the table of named model variants
@@ -28,6 +29,7 @@
 #include "vitrail/image/decode.h"
 #include "vitrail/image/image_view.h"
 #include "vitrail/image/transform.h"
+#include "vitrail/image/yuv.h"
 #include "vitrail/infer/function_session.h"
 #include "vitrail/infer/preprocess.h"
 #include "vitrail/infer/session.h"

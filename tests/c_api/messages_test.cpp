@@ -13,6 +13,7 @@
 #include "vitrail/base/read_file.h"
 #include "vitrail/c_api/handles_internal.h"
 #include "vitrail/image/decode.h"
+#include "vitrail/image/yuv.h"
 
 namespace vitrail::testing {
 namespace {
@@ -20,7 +21,7 @@ namespace {
 const std::string kNull = ": expected a pointer, got NULL";
 
 TEST(CApiVersion, IsThatOfTheHeader) {
-  EXPECT_EQ(vitrail_api_version(), 4);
+  EXPECT_EQ(vitrail_api_version(), 5);
   EXPECT_EQ(vitrail_api_version(), VITRAIL_C_API_VERSION);
   const std::string version = vitrail_version();
   EXPECT_EQ(std::ranges::count(version, '.'), 2) << version;
@@ -126,6 +127,56 @@ TEST(CApiImage, IsDecodedInTheModelsMode) {
   EXPECT_OK(vitrail_image_decode(by.model, bytes.data(), bytes.size(), 0, &segmented));
   ASSERT_NE(segmented.handle, nullptr);
   EXPECT_EQ(segmented.handle->view.channels(), 3);
+}
+
+// Each field is that of image::YuvFrame.
+TEST(CApiImage, IsMadeOfAFrameInYuv) {
+  std::vector<uint8_t> bytes(60);
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(37 * i + 5);
+  const std::span all(bytes);
+  const image::YuvFrame frames[] = {
+      {.width = 6, .height = 4, .pixels = all.first(36)},
+      {.format = image::YuvFormat::yuyv, .width = 6, .height = 4, .pixels = all, .stride = 15},
+      {.width = 6, .height = 4, .pixels = all.first(30), .stride = 8, .chroma = all.last(18), .chroma_stride = 10},
+      {.width = 6, .height = 4, .pixels = all, .matrix = image::YuvMatrix::bt709},
+      {.width = 6, .height = 4, .pixels = all, .full_range = true}};
+  for (const image::YuvFrame& want : frames) {
+    vitrail_yuv_frame frame = VITRAIL_YUV_FRAME_INIT;
+    frame.format = want.format == image::YuvFormat::yuyv ? VITRAIL_YUYV : VITRAIL_NV12;
+    frame.width = want.width;
+    frame.height = want.height;
+    frame.pixels = want.pixels.data();
+    frame.size = want.pixels.size();
+    frame.stride = want.stride;
+    frame.chroma = want.chroma.data();
+    frame.chroma_size = want.chroma.size();
+    frame.chroma_stride = want.chroma_stride;
+    frame.bt709 = want.matrix == image::YuvMatrix::bt709;
+    frame.full_range = want.full_range;
+    OwnedImage image;
+    ASSERT_EQ(message_of(vitrail_image_from_yuv(&frame, &image)), "");
+    EXPECT_EQ(image.handle->pixels->pixels, image::to_rgb(want).pixels) << &want - frames;
+  }
+}
+
+TEST(CApiImage, RefusalsOfAFrameNameTheField) {
+  OwnedImage image;
+  const uint8_t bytes[6] = {};
+  vitrail_yuv_frame frame = VITRAIL_YUV_FRAME_INIT;
+  EXPECT_EQ(message_of(vitrail_image_from_yuv(nullptr, &image)), "frame" + kNull);
+  EXPECT_EQ(message_of(vitrail_image_from_yuv(&frame, nullptr)), "image" + kNull);
+  EXPECT_EQ(message_of(vitrail_image_from_yuv(&frame, &image)), "pixels" + kNull);
+  frame.pixels = bytes;
+  frame.size = 5;
+  frame.width = frame.height = 2;
+  EXPECT_EQ(message_of(vitrail_image_from_yuv(&frame, &image)),
+            "yuv frame: chroma: expected 1 row of 2 bytes, 2 bytes apart, got 1 byte");
+  frame.format = static_cast<vitrail_yuv_format>(2);
+  EXPECT_EQ(message_of(vitrail_image_from_yuv(&frame, &image)), "format: expected a vitrail_yuv_format, got 2");
+  frame.struct_size = sizeof frame + 1;
+  EXPECT_EQ(message_of(vitrail_image_from_yuv(&frame, &image)),
+            str("vitrail_yuv_frame.struct_size: expected at most ", sizeof frame, ", got ", sizeof frame + 1));
+  EXPECT_EQ(image.handle, nullptr);
 }
 
 TEST(CApiImage, RefusalsNameTheArgument) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/c_api/handles_internal.h"
 #include "vitrail/image/decode.h"
+#include "vitrail/image/yuv.h"
 
 namespace vitrail::c_api {
 namespace {
@@ -28,6 +29,26 @@ image::PixelFormat format_of(vitrail_pixel_format format) {
       return image::PixelFormat::bgra;
   }
   throw Error("format", "a vitrail_pixel_format", str(static_cast<int>(format)));
+}
+
+image::YuvFrame yuv_frame(const vitrail_yuv_frame* given) {
+  required(given, "frame");
+  const vitrail_yuv_frame frame = options_or(given, VITRAIL_YUV_FRAME_INIT, "vitrail_yuv_frame");
+  if (frame.format != VITRAIL_NV12 && frame.format != VITRAIL_YUYV) {
+    throw Error("format", "a vitrail_yuv_format", str(static_cast<int>(frame.format)));
+  }
+  image::YuvFrame result{
+      .format = frame.format == VITRAIL_NV12 ? image::YuvFormat::nv12 : image::YuvFormat::yuyv,
+      .width = frame.width,
+      .height = frame.height,
+      .pixels = {&required(frame.pixels, "pixels"), frame.size},
+      .stride = frame.stride,
+      .chroma_stride = frame.chroma_stride,
+      .matrix = frame.bt709 ? image::YuvMatrix::bt709 : image::YuvMatrix::bt601,
+      .full_range = frame.full_range != 0,
+  };
+  if (frame.chroma) result.chroma = {frame.chroma, frame.chroma_size};
+  return result;
 }
 
 // Throws Error if the last pixel of the view is beyond `size` bytes.
@@ -83,6 +104,14 @@ vitrail_status* vitrail_image_view(const uint8_t* pixels, size_t size, int64_t w
     vitrail::c_api::check_extent(view, size);
     vitrail_image*& result = required(image, "image");
     result = new vitrail_image{std::nullopt, view};
+  });
+}
+
+vitrail_status* vitrail_image_from_yuv(const vitrail_yuv_frame* frame, vitrail_image** image) {
+  return guarded([&] {
+    using namespace vitrail::c_api;
+    vitrail_image*& result = required(image, "image");
+    result = new_image(vitrail::image::to_rgb(yuv_frame(frame)));
   });
 }
 
