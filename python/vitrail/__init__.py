@@ -12,9 +12,11 @@ The results are the numbers of the command line.  NumPy is the only dependency.
 
 from ._embedder import Embedder
 from ._errors import Error, InternalError
+from ._index import Index, Match
 from ._library import version as _version
 from ._model import Model, Prediction, load
 from ._paths import list_images
+from ._program import convert, eval, knn, pull
 from ._segment import ImageEmbedding, Masks
 from ._train import train
 
@@ -22,12 +24,18 @@ __all__ = [
     "Embedder",
     "Error",
     "ImageEmbedding",
+    "Index",
     "InternalError",
     "Masks",
+    "Match",
     "Model",
     "Prediction",
+    "convert",
+    "eval",
+    "knn",
     "list_images",
     "load",
+    "pull",
     "train",
 ]
 __version__ = _version()

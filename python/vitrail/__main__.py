@@ -2,13 +2,13 @@
 """python -m vitrail: the program."""
 
 import os
-import pathlib
 import sys
+
+from ._program import program_path
 
 
 def main() -> None:
-    program = os.environ.get("VITRAIL_PROGRAM") or str(pathlib.Path(__file__).parent / "bin" / "vitrail")
-    os.execv(program, ["vitrail", *sys.argv[1:]])
+    os.execv(program_path(), ["vitrail", *sys.argv[1:]])
 
 
 if __name__ == "__main__":

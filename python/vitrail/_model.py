@@ -74,8 +74,8 @@ class Model:
     since its last call.  errors="nan" gives NaN for images that cannot be read.
     """
 
-    def __init__(self, handle: ModelHandle, path: str):
-        self._handle, self._path = handle, path
+    def __init__(self, handle: ModelHandle, path: str, options: dict[str, Any]):
+        self._handle, self._path, self._options = handle, path, options
         self._labels: list[str] | None = None
 
     def __repr__(self) -> str:
@@ -83,6 +83,10 @@ class Model:
 
     def __reduce__(self):
         raise TypeError("a vitrail.Model cannot be pickled: load it in each process")
+
+    def _program_options(self) -> dict[str, Any]:
+        """The options with which commands of the program open this model."""
+        return {"model": self._path, **self._options}
 
     @property
     def config(self) -> dict[str, Any]:
@@ -360,4 +364,6 @@ def load(
     )
     handle = ModelHandle()
     interruptible(functions.model_open, c_path(path), ctypes.byref(options), ctypes.byref(handle))
-    return Model(handle, os.fspath(path))
+    size = [height, width] if image_size else None
+    of_program = {"precision": precision, "threads": threads, "config": config, "image_size": size}
+    return Model(handle, os.fspath(path), of_program)
