@@ -144,20 +144,26 @@ int run_command(int argc, char** argv) {
         option.envname(variable)->default_str("");
       });
 
+  std::vector<std::string> arguments(argv + 1, argv + argc);
+  if (!arguments.empty() && arguments[0] == "help") {  // as "vitrail help train"
+    arguments.erase(arguments.begin());
+    arguments.push_back("--help");
+  }
+
   Run run;
-  add_commands(program, argc > 1 ? argv[1] : "", global, run);
+  add_commands(program, arguments.empty() ? "" : arguments[0], global, run);
 
   if (argc == 1) {
     write_output(program.help());
     return 0;
   }
   try {
-    program.parse(argc, argv);
+    program.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));  // the last argument first
     refuse_empty_arguments(program);
   } catch (const CLI::ParseError& error) {
-    return finish_parse(program, {argv + 1, argv + argc}, error);
+    return finish_parse(program, arguments, error);
   }
-  require_precision_is_used(program, {argv + 1, argv + argc});
+  require_precision_is_used(program, arguments);
   if (global.max_memory > 0) limit_memory(global.max_memory << 20);
   if (global.decode_memory > 0) image::set_decode_memory(global.decode_memory << 20);
   std::optional<ThreadCount> threads;  // also for what runs before a session, such as packing weights

@@ -39,7 +39,9 @@ TEST(Datasets, KnnWithoutATrainSplitIsAnError) {
   const ProgramResult result = run_program({"knn", "-m", small_model(), root, root, "--k", "1"});
   EXPECT_EQ(result.status, 1);
   EXPECT_EQ(result.out, "");
-  EXPECT_TRUE(contains(result.err, "expected a split train, or the name of another one, got these splits: test, val"))
+  EXPECT_TRUE(contains(result.err,
+                       "expected a split train, or another by --split NAME (train: --set data.train_split=NAME), got "
+                       "these splits: test, val"))
       << result.err;
 }
 

@@ -174,6 +174,7 @@ TEST(TrainTerminal, AProbeTellsWhatItDoes) {
   EXPECT_TRUE(std::regex_search(result.transcript, std::regex("cross-validating (━|╌){20} [0-9]+/[0-9]+  [0-9]+:")))
       << result.transcript;
   EXPECT_FALSE(contains(result.transcript, "loss nan")) << result.transcript;
+  EXPECT_FALSE(contains(result.transcript, "{\"")) << "JSON is for programs: " << result.transcript;
 }
 
 // What ends a command, and what it ignores because nohup did so before.

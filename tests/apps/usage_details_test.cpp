@@ -368,10 +368,19 @@ TEST(Convert, TheOutputSaysWhatIsWritten) {
   }
 }
 
+TEST(Help, IsACommandToo) {
+  EXPECT_EQ(run_program({"help"}).out, run_program({"--help"}).out);
+  const ProgramResult of_command = run_program({"help", "knn"});
+  EXPECT_EQ(of_command.status, 0);
+  EXPECT_EQ(of_command.out, run_program({"knn", "--help"}).out);
+  EXPECT_TRUE(contains(of_command.out, "vitrail knn")) << of_command.out;
+}
+
 TEST(Suggestions, AreTheNearestNames) {
   for (const auto& [arguments, end] :
        std::vector<std::pair<Arguments, std::string>>{{{"serch", "x"}, "unknown command 'serch'; did you mean search?"},
-                                                      {{"zzzzzz"}, "unknown command 'zzzzzz'"}}) {
+                                                      {{"zzzzzz"}, "unknown command 'zzzzzz'"},
+                                                      {{"knn", "--k"}, "INT missing (Number of neighbours)"}}) {
     const ProgramResult result = run_program(arguments);
     EXPECT_EQ(result.status, 2);
     EXPECT_TRUE(lines_of(result.err).at(0).ends_with(end)) << result.err;

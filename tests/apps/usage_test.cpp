@@ -38,7 +38,9 @@ TEST(Usage, ErrorsNameTheOptionAndWhatItTakes) {
   for (const auto& [arguments, message] : std::vector<std::pair<std::vector<std::string>, std::string>>{
            {{"classify", "x", "--format", "jso"},
             "--format: expected text, json or csv, got 'jso'; did you mean json?"},
-           {{"classify", "x", "--format"}, "--format: 1 required TEXT:{text,json,csv} missing"},
+           {{"classify", "x", "--format"},
+            "--format: 1 required TEXT:{text,json,csv} missing (Output format: text, json (one object per line) or "
+            "csv)"},
            {{"classify", "x", "--batch", "0"}, "--batch: expected an integer from 1 to 1024, got '0'"},
            {{"classify", "x", "--batch", "4.5"}, "--batch: expected an integer from 1 to 1024, got '4.5'"},
            {{"classify", "x", "--top", "1", "--top", "2"}, "--top: At Most 1 required but received 2"},

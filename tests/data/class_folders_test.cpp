@@ -341,8 +341,8 @@ TEST(ClassFolders, EmptyOrFlatFoldersAreErrors) {
   const fs::path root = testing::scratch_folder();
   EXPECT_THROW(open_dataset(root, {}), Error);
   place_images(root, {"1.png"});
-  EXPECT_TRUE(
-      contains(error_of([&] { open_dataset(root, {}); }), "class folders with images in them, got 1 image outside"));
+  EXPECT_TRUE(contains(error_of([&] { open_dataset(root, {}); }),
+                       "class folders with images in them, or a list of images and labels, got 1 image outside"));
   fs::create_directories(root / "cat");
   EXPECT_TRUE(contains(error_of([&] { open_dataset(root, {}); }), "class folders with images in them"));
   place_images(root, {"cat/1.png"});
@@ -491,7 +491,7 @@ TEST(ClassFolders, MessagesTellWhatThereIs) {
     const std::string message = error_of([&] { open_dataset(root, options); });
     return message.substr(std::min(root.string().size() + 2, message.size()));
   };
-  const std::string wanted = "expected class folders with images in them, got ";
+  const std::string wanted = "expected class folders with images in them, or a list of images and labels, got ";
   EXPECT_EQ(refusal({}, {}), wanted + "none");
   EXPECT_EQ(refusal({}, {"a.txt"}), wanted + "none (1 file left out: 1 .txt)");
   EXPECT_EQ(refusal({}, {"a/b.txt"}), wanted + "folders without images (1 file left out: 1 .txt)");
@@ -515,7 +515,8 @@ TEST(ClassFolders, MessagesTellWhatThereIs) {
       "expected either splits of class folders or class folders, got folders that are named as splits: train, trn "
       "(with images directly in it); name the split to read, or \".\" if all of them are classes");
   EXPECT_EQ(refusal({"train/a/1.png"}, {}, {.default_splits = {"val", "test"}}),
-            "expected a split val or test, or the name of another one, got these splits: train");
+            "expected a split val or test, or another by --split NAME (train: --set data.train_split=NAME), got these "
+            "splits: train");
   EXPECT_EQ(
       refusal({"seg_train/a/1.png", "seg_test/a/2.png"}, {}),
       "expected splits called train, val or test above the class folders, or class folders, got folders that look "

@@ -8,6 +8,7 @@
 #include "apps/vitrail/input/image_stream.h"
 #include "apps/vitrail/input/labelled_sets.h"
 #include "apps/vitrail/output/output.h"
+#include "apps/vitrail/output/table_format.h"
 #include "apps/vitrail/shell/field_options.h"
 #include "apps/vitrail/shell/usage_errors.h"
 #include "vitrail/base/error.h"
@@ -108,13 +109,14 @@ int knn(const KnnCommandOptions& options, const GlobalOptions& global) {
     accuracy.add({votes.data<float>() + i * classes, static_cast<size_t>(classes)},
                  test_features.labels[static_cast<size_t>(i)], "k-NN");
   }
-  print_json({{"images", accuracy.images()},
-              {"training_images", train_features.rows.size(0)},
-              {"k", options.knn.k},
-              {"top1", accuracy.top1()},
-              {"top1_interval", data::interval_json(accuracy.top1(), accuracy.images())},
-              {"top5", accuracy.top5()},
-              {"top5_interval", data::interval_json(accuracy.top5(), accuracy.images())}});
+  print_result({{"images", accuracy.images()},
+                {"training_images", train_features.rows.size(0)},
+                {"k", options.knn.k},
+                {"top1", accuracy.top1()},
+                {"top1_interval", data::interval_json(accuracy.top1(), accuracy.images())},
+                {"top5", accuracy.top5()},
+                {"top5_interval", data::interval_json(accuracy.top5(), accuracy.images())}},
+               TableFormat());
   return train_features.failures + test_features.failures == 0 ? 0 : 1;
 }
 

@@ -18,6 +18,7 @@
 #include "apps/vitrail/output/output.h"
 #include "apps/vitrail/output/progress.h"
 #include "apps/vitrail/output/status_text.h"
+#include "apps/vitrail/output/table_format.h"
 #include "apps/vitrail/output/text_width.h"
 #include "apps/vitrail/shell/field_options.h"
 #include "vitrail/base/error.h"
@@ -322,7 +323,7 @@ int train_model(const TrainCommandOptions& options, const GlobalOptions& global,
   print_end(options, result, print);
   nlohmann::ordered_json json = json_of(options, result);
   if (options.folds) add_folds(validated, json);
-  print_json(json);
+  if (!TableFormat().is_table()) print_json(json);  // print_end() tells people
   return 0;
 }
 

@@ -96,6 +96,15 @@ std::string unknown_option(const CLI::App& program, const std::vector<std::strin
   return "";
 }
 
+// An option without its value is described.
+std::string description_of(const CLI::App& program, const std::string& message) {
+  const std::string name = message.substr(0, message.find(':'));
+  for (const CLI::App* command : program.get_subcommands()) {
+    if (has_option(*command, name)) return " (" + command->get_option(name)->get_description() + ")";
+  }
+  return "";
+}
+
 }  // namespace
 
 std::string usage_error(const CLI::App& program, const std::vector<std::string>& arguments,
@@ -109,7 +118,9 @@ std::string usage_error(const CLI::App& program, const std::vector<std::string>&
   const auto is = [&](CLI::ExitCodes code) { return error.get_exit_code() == static_cast<int>(code); };
   if (message.empty() && (!has_command || is(CLI::ExitCodes::ExtrasError) || is(CLI::ExitCodes::RequiredError)))
     message = unknown_option(program, arguments);
-  return message.empty() ? error.what() : message;
+  if (!message.empty()) return message;
+  message = error.what();
+  return message.ends_with(" missing") ? message + description_of(program, message) : message;
 }
 
 void refuse_empty_arguments(const CLI::App& command) {

@@ -102,7 +102,7 @@ void require_images(const Subfolder& folder, const Groups& groups) {
   std::string got = counted(outside, "image") + " outside them";
   if (outside == 0) got = groups.empty.empty() && groups.unsupported.empty() ? "none" : "folders without images";
   if (const std::string others = left_out_in(folder); !others.empty()) got += " (" + others + ")";
-  throw Error(folder.where, "class folders with images in them", got);
+  throw Error(folder.where, "class folders with images in them, or a list of images and labels", got);
 }
 
 // A folder that cannot be read costs its images alone, unless it may be one of the classes that the folders define.

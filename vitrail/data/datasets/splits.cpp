@@ -98,7 +98,9 @@ std::string choose_split(const Splits& splits, const DatasetOptions& options) {
     if (found.size() > 1) throw Error(splits.where, "one split " + name + " (or its exact name)", join(found));
     if (!found.empty()) return found.front();
   }
-  throw Error(splits.where, "a split " + join(wanted, " or ") + (is_named ? "" : ", or the name of another one"),
+  throw Error(splits.where,
+              "a split " + join(wanted, " or ") +
+                  (is_named ? "" : ", or another by --split NAME (train: --set data.train_split=NAME)"),
               existing.empty() ? "a dataset without splits" : "these splits: " + join(existing));
 }
 
