@@ -64,5 +64,32 @@ TEST(EncodePng, RefusalsNameTheFunctionOrThePath) {
       << "nothing is left beside it";
 }
 
+// A gradient differs by the rounding of its coefficients alone.
+TEST(EncodeJpeg, KeepsSmoothImagesAndIsSmall) {
+  for (const int64_t channels : {1, 3}) {
+    Image image = make_image(90, 61, channels);
+    for (int64_t y = 0; y < image.height; ++y) {
+      for (int64_t i = 0; i < image.row_bytes(); ++i) image.row(y)[i] = static_cast<uint8_t>(i / channels + 2 * y);
+    }
+    const std::vector<uint8_t> file = encode_jpeg(image, 95);
+    DecodeOptions options;
+    options.mode = channels == 1 ? ColorMode::grey : ColorMode::rgb;
+    const Image read = decode(std::as_bytes(std::span(file)), options, "file");
+    ASSERT_EQ(read.pixels.size(), image.pixels.size());
+    int largest = 0;
+    for (size_t i = 0; i < read.pixels.size(); ++i)
+      largest = std::max(largest, std::abs(read.pixels[i] - image.pixels[i]));
+    EXPECT_LE(largest, 4) << channels;
+    EXPECT_LT(file.size(), image.pixels.size() / 2);
+    EXPECT_LT(encode_jpeg(counting(64, 64, channels), 10).size(), encode_jpeg(counting(64, 64, channels), 90).size());
+  }
+}
+
+TEST(EncodeJpeg, RefusalsNameTheFunction) {
+  EXPECT_ERROR(testing::error_of([] { encode_jpeg(Image{4, 4, 3, std::vector<uint8_t>(5)}); }), "encode_jpeg", "5");
+  EXPECT_ERROR(testing::error_of([] { encode_jpeg(make_image(2, 2, 3), 0); }), "encode_jpeg", "0");
+  EXPECT_TRUE(testing::contains(testing::error_of([] { encode_jpeg(make_image(65'501, 1, 1)); }), "encode_jpeg: "));
+}
+
 }  // namespace
 }  // namespace vitrail::image

@@ -5,7 +5,9 @@
 #include <functional>
 #include <limits>
 
+#include "tests/support/paths.h"
 #include "tests/train/training_fixture.h"
+#include "vitrail/image/decode.h"
 #include "vitrail/train/report/html_internal.h"
 #include "vitrail/train/report/report_images_internal.h"
 
@@ -277,6 +279,14 @@ TEST(Thumbnail, FitsIntoItsLimit) {
     EXPECT_EQ(thumbnail.width, to_width);
     EXPECT_EQ(thumbnail.height, to_height);
   }
+}
+
+// About 40 photographs of 160 pixels fit a page of 1 MB.
+TEST(ReportImages, AreEmbeddedAsTheSmallerOfPngAndJpeg) {
+  const image::Image photo = make_thumbnail(image::read_image(testing::source("examples/photographs/chelsea.png")));
+  EXPECT_TRUE(data_uri(photo).starts_with("data:image/jpeg;base64,/9j/"));
+  EXPECT_LT(data_uri(photo).size(), 25'000u);
+  EXPECT_TRUE(data_uri(image::make_image(28, 28, 1)).starts_with("data:image/png;base64,iVBOR"));
 }
 
 TEST(ReportImages, AreEvenlySpacedAndWithoutThoseThatCannotBeRead) {

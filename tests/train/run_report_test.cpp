@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <regex>
 
 #include "tests/train/training_fixture.h"
 #include "vitrail/data/metrics/metrics.h"
@@ -147,6 +148,8 @@ TEST_F(RunReportTest, FactsAreWhatTheRunMeasured) {
   EXPECT_EQ(run.fact("training time"), "1 min 40 s");
   EXPECT_EQ(run.fact("parameters"), "54,321");
   EXPECT_EQ(run.fact("training images"), "18");
+  EXPECT_EQ(run.fact("validation images"), "12");
+  EXPECT_TRUE(std::regex_search(run.page, std::regex("<tr><td>date</td><td>2[0-9]{3}-[0-9-]{5} [0-9:]{8} UTC</td>")));
   EXPECT_EQ(run.fact("unreadable images skipped"), "1,234");
   EXPECT_EQ(run.fact("non-finite steps skipped"), "5");
   EXPECT_TRUE(contains(run.page, "<h1>my run</h1>"));

@@ -9,11 +9,11 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <ctime>
 #include <thread>
 
 #include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
+#include "vitrail/base/utc_time_internal.h"
 #include "vitrail/hub/layout_internal.h"
 
 namespace vitrail::hub {
@@ -25,11 +25,7 @@ using std::chrono::milliseconds;
 std::string owner_text() {
   std::array<char, 256> host{};
   ::gethostname(host.data(), host.size() - 1);
-  std::array<char, 32> now{};
-  const std::time_t seconds = std::time(nullptr);
-  std::tm utc{};
-  std::strftime(now.data(), now.size(), "%Y-%m-%d %H:%M:%S UTC", ::gmtime_r(&seconds, &utc));
-  return str("process ", ::getpid(), " on ", host.data(), " since ", now.data(), "\n");
+  return str("process ", ::getpid(), " on ", host.data(), " since ", utc_time(), "\n");
 }
 
 // One line of the file, if the owner wrote it.

@@ -8,7 +8,7 @@
 namespace vitrail::train {
 
 std::string escape_html(const std::string& text);       // for text and attributes
-std::string data_uri(const image::Image& image);        // "data:image/png;base64,…"
+std::string data_uri(const image::Image& image);        // as PNG or JPEG: the smaller one
 std::string percent(double fraction, int digits = 1);   // "88.1 %"
 std::string with_thousands_separators(int64_t number);  // 5717416 → "5,717,416"
 std::string duration_text(double seconds);              // "1 h 05 min", "3 min 10 s", "7.5 s"

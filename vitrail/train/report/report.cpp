@@ -100,8 +100,10 @@ std::string escape_html(const std::string& text) {
 }
 
 std::string data_uri(const image::Image& image) {
-  const std::vector<uint8_t> png = image::encode_png(image);
-  return "data:image/png;base64," + to_base64(std::as_bytes(std::span(png)));
+  const std::vector<uint8_t> png = image::encode_png(image), jpeg = image::encode_jpeg(image);
+  const bool is_png = png.size() <= jpeg.size();
+  return str("data:image/", is_png ? "png" : "jpeg", ";base64,",
+             to_base64(std::as_bytes(std::span(is_png ? png : jpeg))));
 }
 
 std::string percent(double fraction, int digits) {

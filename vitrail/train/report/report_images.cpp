@@ -42,7 +42,7 @@ std::vector<image::Image> augmented_images(const Subset& train, data::LoaderOpti
   std::vector<image::Image> images;
   if (const auto batch = loader.next()) {
     for (int64_t i = 0; i < batch->images.size(0); ++i)
-      images.push_back(pixels_of(batch->images, i, options.transform));
+      images.push_back(make_thumbnail(pixels_of(batch->images, i, options.transform)));
   }
   return images;
 }

@@ -6,6 +6,7 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/processor_name_internal.h"
+#include "vitrail/base/utc_time_internal.h"
 #include "vitrail/data/augment/interval_json_internal.h"
 #include "vitrail/kernels/isa/isa.h"
 #include "vitrail/train/objectives/objective.h"
@@ -48,6 +49,9 @@ std::vector<std::pair<std::string, std::string>> run_facts(const ReportInput& in
   facts.push_back({"training time", duration_text(counters.seconds)});
   facts.push_back({"parameters", with_thousands_separators(input.parameters)});
   facts.push_back({"training images", with_thousands_separators(input.images.training)});
+  if (input.images.validation > 0)
+    facts.push_back({"validation images", with_thousands_separators(input.images.validation)});
+  if (input.images.test > 0) facts.push_back({"test images", with_thousands_separators(input.images.test)});
   if (counters.skipped_images > 0)
     facts.push_back({"unreadable images skipped", with_thousands_separators(counters.skipped_images)});
   if (counters.skipped_steps > 0)
@@ -144,6 +148,7 @@ void write_report(const std::filesystem::path& folder, const ReportInput& input)
   remove_empty(report.charts);
   report.recipe = write_recipe(*input.recipe);
   report.environment = input.environment;
+  report.environment.insert(report.environment.begin(), {"date", utc_time()});
   write_text(folder / "report.html", render_report(report));
   write_summary(folder / "summary.json", input, report.summary);
   std::error_code error;
