@@ -9,6 +9,7 @@
 //   image/yuv.h                      to_rgb: frames of cameras and video decoders (NV12, YUYV)
 //   tensor/tensor.h                  Tensor: strided n-dimensional arrays
 //   models/load.h                    open_model, build_model: checkpoints of timm, Hugging Face, torchvision and others
+//   models/model_bytes.h             ModelBytes: models whose files are in memory
 //   models/registry.h                architectures: the table of named model variants
 //   sam/predictor.h                  sam::Predictor: masks by Segment Anything for points, boxes and masks
 //   sam/automatic.h                  sam::automatic_masks: masks of everything in an image
@@ -34,6 +35,7 @@
 #include "vitrail/infer/preprocess.h"
 #include "vitrail/infer/session.h"
 #include "vitrail/models/load.h"
+#include "vitrail/models/model_bytes.h"
 #include "vitrail/models/registry.h"
 #include "vitrail/pipeline/dual_model.h"
 #include "vitrail/pipeline/model.h"

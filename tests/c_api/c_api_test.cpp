@@ -77,6 +77,97 @@ TEST(CApi, Classifies) {
   }
 }
 
+// The files of a folder in memory; their texts may be empty.
+struct FolderInMemory {
+  std::string weights, config, preprocessor;
+  vitrail_model_bytes bytes = VITRAIL_MODEL_BYTES_INIT;
+
+  explicit FolderInMemory(const fs::path& folder) {
+    const auto text = [&](const char* name) { return fs::exists(folder / name) ? read_text_file(folder / name) : ""; };
+    weights = text("model.safetensors");
+    config = text("config.json");
+    preprocessor = text("preprocessor_config.json");
+    bytes.weights = weights.data();
+    bytes.weights_size = weights.size();
+    bytes.config = config.empty() ? nullptr : config.c_str();
+    bytes.preprocessor = preprocessor.empty() ? nullptr : preprocessor.c_str();
+  }
+};
+
+TEST(CApi, OpensAModelFromBytes) {
+  const FolderInMemory folder(small_model());
+  OwnedModel model, from_files;
+  ASSERT_EQ(message_of(vitrail_model_open_bytes(&folder.bytes, nullptr, &model)), "");
+  ASSERT_EQ(message_of(vitrail_model_open(small_model().c_str(), nullptr, &from_files)), "");
+  EXPECT_STREQ(vitrail_model_config(model), vitrail_model_config(from_files));
+  EXPECT_STREQ(vitrail_model_class_name(model, 3), vitrail_model_class_name(from_files, 3));
+  const Model expected(small_model());
+  const Inputs in(expected, model);
+  OwnedTensor logits;
+  EXPECT_OK(vitrail_logits(model, in.handles.data(), 2, &logits));
+  expect_same(logits, expected.logits(in.views));
+}
+
+// A dual model's tokenizer is in files; without it the model takes images alone.
+TEST(CApi, OpensADualModelFromBytes) {
+  const std::string path = fixture("models/hf_clip");
+  const FolderInMemory folder(path);
+  const DualModel expected(path);
+  OwnedModel images, both;
+  ASSERT_EQ(message_of(vitrail_model_open_bytes(&folder.bytes, nullptr, &images)), "");
+  EXPECT_EQ(vitrail_model_has_text(images), 0);
+  const Inputs in(expected.images(), images);
+  OwnedTensor features, texts;
+  EXPECT_OK(vitrail_embed(images, in.handles.data(), 2, nullptr, &features));
+  expect_same(features, expected.images().embed(in.views));
+  vitrail_model_options options = VITRAIL_MODEL_OPTIONS_INIT;
+  options.tokenizer = path.c_str();
+  ASSERT_EQ(message_of(vitrail_model_open_bytes(&folder.bytes, &options, &both)), "");
+  const char* const cat = "a cat";
+  EXPECT_OK(vitrail_embed_texts(both, &cat, 1, &texts));
+  expect_same(texts, expected.embed_texts({"a cat"}));
+}
+
+TEST(CApi, OpensSegmentAnythingFromBytes) {
+  const SamFixture fixture = sam_fixture("transformers");
+  const FolderInMemory folder(fixture.model.parent_path());
+  const sam::Predictor predictor(fixture.model);
+  const sam::Masks want = predictor.predict(predictor.embed(fixture.image), {.points = {{30, 20, 1}}});
+  OwnedModel model;
+  ASSERT_EQ(message_of(vitrail_model_open_bytes(&folder.bytes, nullptr, &model)), "");
+  OwnedImage image;
+  OwnedEmbedding embedding;
+  OwnedTensor logits;
+  const image::Image& pixels = fixture.image;
+  EXPECT_OK(vitrail_image_view(pixels.pixels.data(), pixels.pixels.size(), pixels.width, pixels.height, 0, VITRAIL_RGB,
+                               &image));
+  EXPECT_OK(vitrail_segment_embed(model, image, &embedding));
+  const double point[] = {30, 20};
+  vitrail_prompt prompt = VITRAIL_PROMPT_INIT;
+  prompt.points = point;
+  prompt.num_points = 1;
+  EXPECT_OK(vitrail_segment(model, embedding, &prompt, nullptr, nullptr, &logits));
+  expect_same(logits, want.logits);
+}
+
+TEST(CApi, RefusesBytesThatAreNoModel) {
+  FolderInMemory folder(small_model());
+  OwnedModel model;
+  const auto refusal = [&] { return message_of(vitrail_model_open_bytes(&folder.bytes, nullptr, &model)); };
+  EXPECT_EQ(message_of(vitrail_model_open_bytes(nullptr, nullptr, &model)), "bytes: expected a pointer, got NULL");
+  EXPECT_EQ(message_of(vitrail_model_open_bytes(&folder.bytes, nullptr, nullptr)),
+            "model: expected a pointer, got NULL");
+  folder.bytes.config = nullptr;
+  EXPECT_EQ(refusal(), "model: expected the text of a config.json, or the name of an architecture, got neither");
+  folder.bytes.weights_size -= 1;
+  EXPECT_TRUE(refusal().starts_with("model: pos_embed: expected data inside the file")) << refusal();
+  folder.bytes.weights = nullptr;
+  EXPECT_EQ(refusal(), "weights: expected a pointer, got NULL");
+  folder.bytes.struct_size = sizeof folder.bytes + 1;
+  EXPECT_TRUE(refusal().starts_with("vitrail_model_bytes.struct_size: ")) << refusal();
+  EXPECT_EQ(model.handle, nullptr);
+}
+
 TEST(CApi, ReadsFilesBytesAndPixelsAlike) {
   const Model model(small_model());
   OwnedModel handle;

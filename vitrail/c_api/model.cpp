@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/c_api/handles_internal.h"
+#include "vitrail/models/model_bytes.h"
+#include "vitrail/tasks/segment/segment_model.h"
 
 namespace vitrail::c_api {
 namespace {
+
+constexpr const char* kBytesName = "model";  // names a model from bytes in errors
 
 ModelOptions model_options(const vitrail_model_options& options) {
   ModelOptions result;
@@ -19,10 +23,31 @@ ModelOptions model_options(const vitrail_model_options& options) {
   return result;
 }
 
-vitrail_model* open(const char* path, const vitrail_model_options& options) {
+tasks::OpenOptions open_options(const vitrail_model_options& options) {
+  return {.model = model_options(options), .tokenizer = options.tokenizer ? options.tokenizer : ""};
+}
+
+models::ModelBytes model_bytes(const vitrail_model_bytes* given) {
+  required(given, "bytes");
+  const vitrail_model_bytes bytes = options_or(given, VITRAIL_MODEL_BYTES_INIT, "vitrail_model_bytes");
+  if (!bytes.weights) throw Error("weights", "a pointer", "NULL");
+  const std::span weights(static_cast<const std::byte*>(bytes.weights), bytes.weights_size);
+  return {.weights = {.data = weights, .owner = nullptr, .where = kBytesName},
+          .config = bytes.config ? bytes.config : "",
+          .preprocessor = bytes.preprocessor ? bytes.preprocessor : ""};
+}
+
+std::unique_ptr<tasks::LoadedModel> load(const models::ModelBytes& bytes, const tasks::OpenOptions& options) {
+  if (models::is_segment_anything(models::open_checkpoint(bytes)))
+    return std::make_unique<tasks::SegmentModel>(bytes, options);
+  models::OpenedModel opened = models::open_model(bytes, options.model.load);
+  if (options.tokenizer.empty()) opened.config.text.reset();  // the model takes images alone
+  return std::make_unique<tasks::ImageModel>(opened, options);
+}
+
+vitrail_model* new_model(std::unique_ptr<tasks::LoadedModel> loaded, const std::string& path) {
   auto model = std::make_unique<vitrail_model>();
-  model->loaded = tasks::open_model(
-      path, {.model = model_options(options), .tokenizer = options.tokenizer ? options.tokenizer : ""});
+  model->loaded = std::move(loaded);
   model->path = path;
   model->config = model->loaded->config();
   if (!tasks::is_image_model(*model->loaded) || !model->image_model().classifies()) return model.release();
@@ -47,7 +72,18 @@ extern "C" {
 vitrail_status* vitrail_model_open(const char* path, const vitrail_model_options* options, vitrail_model** model) {
   return guarded([&] {
     vitrail_model*& result = required(model, "model");
-    result = open(&required(path, "path"), options_or(options, VITRAIL_MODEL_OPTIONS_INIT, "vitrail_model_options"));
+    required(path, "path");
+    const auto chosen = options_or(options, VITRAIL_MODEL_OPTIONS_INIT, "vitrail_model_options");
+    result = new_model(vitrail::tasks::open_model(path, open_options(chosen)), path);
+  });
+}
+
+vitrail_status* vitrail_model_open_bytes(const vitrail_model_bytes* bytes, const vitrail_model_options* options,
+                                         vitrail_model** model) {
+  return guarded([&] {
+    vitrail_model*& result = required(model, "model");
+    const auto chosen = options_or(options, VITRAIL_MODEL_OPTIONS_INIT, "vitrail_model_options");
+    result = new_model(load(model_bytes(bytes), open_options(chosen)), kBytesName);
   });
 }
 

@@ -18,6 +18,7 @@
 #include "vitrail/models/dinov3_files_internal.h"
 #include "vitrail/models/json_fields_internal.h"
 #include "vitrail/models/missing_model_internal.h"
+#include "vitrail/models/model_bytes.h"
 #include "vitrail/models/registry.h"
 #include "vitrail/models/sam/sam.h"
 #include "vitrail/models/text_tower.h"
@@ -31,6 +32,8 @@
 namespace vitrail::models {
 namespace fs = std::filesystem;
 namespace {
+
+constexpr const char* kConfigInMemory = "config.json";  // for errors
 
 // Some folders of the hub have the files of OpenCLIP beside those of transformers.
 bool is_of_open_clip(const fs::path& weights) { return weights.filename().string().starts_with("open_clip_"); }
@@ -64,6 +67,21 @@ Found find_files(const fs::path& given) {
   return files;
 }
 
+// What a model is opened from: files, or texts and bytes in memory.
+struct Source {
+  std::vector<fs::path> weights;
+  fs::path config;
+  const weights::Checkpoint& first;
+  const ModelBytes* memory = nullptr;  // null: files
+
+  std::shared_ptr<weights::Checkpoint> checkpoint(size_t state_dict) const {
+    return std::make_shared<weights::Checkpoint>(
+        first.state_dicts().size() <= 1 ? first : weights::Checkpoint::open(weights, state_dict));
+  }
+};
+
+Source source_of(const ModelFiles& files) { return {files.weights, files.config, files.first}; }
+
 // The configuration of a file, of a registered architecture, or of OpenCLIP's name.
 ModelConfig named_config(const std::string& file_or_name, const std::string& family_args) {
   const fs::path path = file_or_name;
@@ -77,8 +95,14 @@ ModelConfig named_config(const std::string& file_or_name, const std::string& fam
   return parse_model_config(text, preprocessor.text, file_or_name, family_args, preprocessor.path);
 }
 
-ModelConfig config_of(const ModelFiles& files, const LoadOptions& options, const std::string& family_args) {
+ModelConfig config_of(const Source& files, const LoadOptions& options, const std::string& family_args) {
   if (options.config) return named_config(*options.config, family_args);
+  if (const ModelBytes* const memory = files.memory) {
+    if (!memory->config.empty())
+      return parse_model_config(memory->config, memory->preprocessor, kConfigInMemory, family_args,
+                                "preprocessor_config.json");
+    throw Error(memory->weights.where, "the text of a config.json, or the name of an architecture", "neither");
+  }
   if (!is_present(files.config)) {
     throw Error(files.weights.front().string(),
                 "a config.json beside it, or --config FILE (or a registered architecture's name)", "neither");
@@ -129,14 +153,15 @@ void refuse_objects(const weights::Checkpoint& checkpoint) {
 
 // A key map of the user is for the names as they are in the file.
 weights::KeyMap choose_key_map(weights::Checkpoint& checkpoint, const ModelConfig& config, const LoadOptions& options,
-                               const ModelFiles& files, size_t prefix) {
+                               const Source& files, size_t prefix) {
   const std::string choice = options.key_map.value_or(config.key_map);
   if (choice.empty()) {
     checkpoint.strip_model_prefix(prefix);
     try {
       return weights::KeyMap::detect(checkpoint.names());
     } catch (const Error& error) {
-      if (const auto index = files.weights.size() == 1 ? index_of_shard(files.weights.front()) : std::nullopt) {
+      const bool may_be_shard = files.weights.size() == 1 && !files.memory;
+      if (const auto index = may_be_shard ? index_of_shard(files.weights.front()) : std::nullopt) {
         throw Error(checkpoint.path(), "all shards: " + index->string() + ", or its folder", "one of several shards");
       }
       throw_unknown_names(checkpoint, error);
@@ -147,6 +172,9 @@ weights::KeyMap choose_key_map(weights::Checkpoint& checkpoint, const ModelConfi
     if (name != choice) continue;
     checkpoint.strip_model_prefix(prefix);
     return weights::KeyMap::builtin(name);
+  }
+  if (files.memory && !options.key_map && !options.config) {
+    throw Error(str(kConfigInMemory, ": key_map"), "a built-in key map, or one in JSON", "\"" + choice + "\"");
   }
   // One of config.json is relative to that file.
   const fs::path folder = fs::path(options.config.value_or(files.config.string())).parent_path();
@@ -234,13 +262,12 @@ ModelFiles::ModelFiles(const fs::path& given) : path(given) {
 }
 
 std::shared_ptr<weights::Checkpoint> ModelFiles::checkpoint(size_t state_dict) const {
-  return std::make_shared<weights::Checkpoint>(
-      first.state_dicts().size() <= 1 ? first : weights::Checkpoint::open(weights, state_dict));
+  return source_of(*this).checkpoint(state_dict);
 }
 
 namespace {
 
-OpenedModel open_choice(const ModelFiles& files, const LoadOptions& options, const weights::ModelChoice& choice) {
+OpenedModel open_choice(const Source& files, const LoadOptions& options, const weights::ModelChoice& choice) {
   // The weights come first: a file of another program needs no config.json to be named.
   const auto checkpoint = files.checkpoint(choice.state_dict);
   refuse_segment_anything(*checkpoint);
@@ -257,7 +284,7 @@ OpenedModel open_choice(const ModelFiles& files, const LoadOptions& options, con
 }
 
 // Why one of a file's models does not fit the configuration; nothing if it does.
-std::string misfit_of(const ModelFiles& files, const LoadOptions& options, const weights::ModelChoice& choice) {
+std::string misfit_of(const Source& files, const LoadOptions& options, const weights::ModelChoice& choice) {
   const WarningPause pause;
   try {
     check_weights(open_choice(files, options, choice));
@@ -277,7 +304,7 @@ std::string shortened(const std::string& text) {
 }
 
 // The first of a file's models that fits the configuration; the first of all if none does, whose error is then seen.
-weights::ModelChoice choose_model(const ModelFiles& files, const LoadOptions& options) {
+weights::ModelChoice choose_model(const Source& files, const LoadOptions& options) {
   const std::vector<weights::ModelChoice> models = weights::find_models(files.weights, files.first);
   if (models.size() == 1) return models.front();
   const std::string misfit = misfit_of(files, options, models.front());
@@ -294,7 +321,20 @@ weights::ModelChoice choose_model(const ModelFiles& files, const LoadOptions& op
 }  // namespace
 
 OpenedModel open_model(const ModelFiles& files, const LoadOptions& options) {
-  return open_choice(files, options, choose_model(files, options));
+  const Source source = source_of(files);
+  return open_choice(source, options, choose_model(source, options));
+}
+
+weights::Checkpoint open_checkpoint(const ModelBytes& bytes) {
+  weights::Checkpoint checkpoint = weights::Checkpoint::open(bytes.weights);
+  if (checkpoint.format() == "safetensors") return checkpoint;
+  throw Error(bytes.weights.where, "the bytes of a safetensors file", checkpoint.format());
+}
+
+OpenedModel open_model(const ModelBytes& bytes, const LoadOptions& options) {
+  const weights::Checkpoint checkpoint = open_checkpoint(bytes);
+  const Source source{{bytes.weights.where}, kConfigInMemory, checkpoint, &bytes};
+  return open_choice(source, options, choose_model(source, options));
 }
 
 std::map<std::string, int64_t> field_sizes(const VisionTransformerConfig& config) {

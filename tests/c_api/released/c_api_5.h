@@ -81,6 +81,21 @@ typedef struct vitrail_model_options {
 vitrail_status* vitrail_model_open(const char* path, const vitrail_model_options* options, vitrail_model** model);
 void vitrail_model_free(vitrail_model* model);
 
+/* A model whose files are in memory, since version 5. */
+typedef struct vitrail_model_bytes {
+  size_t struct_size;
+  const void* weights; /* a safetensors file: no copy is made, so that it must outlive the model */
+  size_t weights_size;
+  const char* config;       /* the text of config.json; NULL: the options' config names an architecture */
+  const char* preprocessor; /* the text of preprocessor_config.json, of a model of transformers; NULL: none */
+} vitrail_model_bytes;
+#define VITRAIL_MODEL_BYTES_INIT \
+  { sizeof(vitrail_model_bytes), NULL, 0, NULL, NULL }
+
+/* A model with a text tower takes images alone, unless the options name its tokenizer. */
+vitrail_status* vitrail_model_open_bytes(const vitrail_model_bytes* bytes, const vitrail_model_options* options,
+                                         vitrail_model** model);
+
 const char* vitrail_model_config(const vitrail_model* model);                    /* config.json */
 int64_t vitrail_model_num_classes(const vitrail_model* model);                   /* 0: without a head */
 const char* vitrail_model_class_name(const vitrail_model* model, int64_t index); /* NULL: no such class */

@@ -15,6 +15,7 @@
 #include "vitrail/base/text.h"
 #include "vitrail/models/config_formats_internal.h"
 #include "vitrail/models/load.h"
+#include "vitrail/models/model_bytes.h"
 #include "vitrail/models/sam/tiny_vit.h"
 #include "vitrail/models/unsupported_families_internal.h"
 #include "vitrail/weights/checkpoint_params_internal.h"
@@ -44,8 +45,8 @@ void read_transformers_config(const JsonFields& file, SamConfigDefaults& default
 }
 
 // transformers' preprocessor_config.json, whose steps have to be Segment Anything's.
-void check_processor(const std::filesystem::path& folder) {
-  const auto [text, where] = preprocessor_file(folder);
+void check_processor(const PreprocessorFile& file) {
+  const auto& [text, where] = file;
   if (text.empty()) return;
   const Json object = parse_json(text, where);
   require_defaults(JsonFields(object, where), {{"do_resize", true},
@@ -58,14 +59,26 @@ void check_processor(const std::filesystem::path& folder) {
                                                {"image_std", {0.229, 0.224, 0.225}}});
 }
 
-// From config.json, which beside Meta's checkpoints may be that of another model.
-SamConfigDefaults defaults_of(const std::filesystem::path& file, const weights::KeyMap& map,
-                              const SamLoadOptions& options) {
-  SamConfigDefaults defaults;
+// config.json, if there is one, and preprocessor_config.json.
+struct SamTexts {
+  std::optional<std::string> config;
+  std::string config_path;
+  std::function<PreprocessorFile()> preprocessor;
+};
+
+SamTexts texts_beside(const std::filesystem::path& file) {
   const std::filesystem::path config = file.parent_path() / "config.json";
-  if (is_present(config)) {
-    const Json object = parse_json(read_regular_text_file(config), config.string());
-    const JsonFields fields(object, config.string());
+  SamTexts texts{{}, config.string(), [=] { return preprocessor_file(file.parent_path()); }};
+  if (is_present(config)) texts.config = read_regular_text_file(config);
+  return texts;
+}
+
+// From config.json, which beside Meta's checkpoints may be that of another model.
+SamConfigDefaults defaults_of(const SamTexts& texts, const weights::KeyMap& map, const SamLoadOptions& options) {
+  SamConfigDefaults defaults;
+  if (texts.config) {
+    const Json object = parse_json(*texts.config, texts.config_path);
+    const JsonFields fields(object, texts.config_path);
     if (map.name() == kMobile) {
       defaults.image_size = fields.integer("image_size").value_or(defaults.image_size);
     } else if (map.name() == kTransformers) {
@@ -82,7 +95,7 @@ SamConfigDefaults defaults_of(const std::filesystem::path& file, const weights::
   if (map.name() == kTimm) defaults.norm_eps = kTimmSamNormEps;
   defaults.preprocessing = options.preprocessing.value_or(defaults.preprocessing);
   if (map.name() == kTransformers && defaults.preprocessing == SamPreprocessing::segment_anything) {
-    check_processor(file.parent_path());
+    check_processor(texts.preprocessor());
   }
   return defaults;
 }
@@ -212,7 +225,7 @@ std::string sam_encoder_digest(const ModelFiles& files, const SamLoadOptions& op
     names.push_back(tensor.name);
   }
   const std::string digest = digest_of(natives, [&](size_t i) { return checkpoint->tensor(names[i]); });
-  const SamConfigDefaults settings = defaults_of(checkpoint->path(), map, options);
+  const SamConfigDefaults settings = defaults_of(texts_beside(checkpoint->path()), map, options);
   return with_settings(digest, settings.preprocessing, settings.norm_eps);
 }
 
@@ -228,13 +241,15 @@ std::string sam_trunk_digest(const Sam& sam) {
   return with_settings(digest, sam.config().preprocessing, sam.config().encoder.norm_eps);
 }
 
-Sam load_sam(const ModelFiles& files, const SamLoadOptions& options) {
-  const auto checkpoint = files.checkpoint();
+namespace {
+
+Sam build_sam(const std::shared_ptr<weights::Checkpoint>& checkpoint, const SamTexts& texts,
+              const SamLoadOptions& options) {
   refuse_later_generation(*checkpoint);
   checkpoint->strip_model_prefix();
   const weights::KeyMap map = sam_key_map(*checkpoint);
   const SamConfig config =
-      sam_config(shapes_of(*checkpoint, map), checkpoint->path(), defaults_of(checkpoint->path(), map, options));
+      sam_config(shapes_of(*checkpoint, map), checkpoint->path(), defaults_of(texts, map, options));
   if (config.preprocessing == SamPreprocessing::segment_anything) {
     check_statistics(*checkpoint, "pixel_mean", kSamImageMean);
     check_statistics(*checkpoint, "pixel_std", kSamImageStd);
@@ -243,6 +258,20 @@ Sam load_sam(const ModelFiles& files, const SamLoadOptions& options) {
   Sam sam(config, ParamSource(params));
   params.finish();
   return sam;
+}
+
+}  // namespace
+
+Sam load_sam(const ModelFiles& files, const SamLoadOptions& options) {
+  const auto checkpoint = files.checkpoint();
+  return build_sam(checkpoint, texts_beside(checkpoint->path()), options);
+}
+
+Sam load_sam(const ModelBytes& bytes, const SamLoadOptions& options) {
+  const auto checkpoint = std::make_shared<weights::Checkpoint>(open_checkpoint(bytes));
+  SamTexts texts{{}, "config.json", [&] { return PreprocessorFile{bytes.preprocessor, "preprocessor_config.json"}; }};
+  if (!bytes.config.empty()) texts.config = bytes.config;
+  return build_sam(checkpoint, texts, options);
 }
 
 }  // namespace vitrail::models

@@ -51,6 +51,11 @@ SegmentModel::SegmentModel(const models::ModelFiles& files, const OpenOptions& o
     : precision_(checked(options).model.precision.value_or(kernels::Precision::fp32)),
       predictor_(files, {.threads = options.model.threads, .precision = precision_}) {}
 
+SegmentModel::SegmentModel(const models::ModelBytes& bytes, const OpenOptions& options)
+    : precision_(checked(options).model.precision.value_or(kernels::Precision::fp32)),
+      predictor_(models::load_sam(bytes), {.threads = options.model.threads, .precision = precision_},
+                 bytes.weights.where) {}
+
 std::string SegmentModel::config() const {
   return str("{\"architecture\": \"sam\", \"image_size\": ", predictor_.image_size(),
              ", \"mask_size\": ", predictor_.mask_size(), "}");

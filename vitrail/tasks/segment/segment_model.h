@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Segment Anything: an image encoder, whose embeddings requests share, and masks of prompts.
+#include "vitrail/models/model_bytes.h"
 #include "vitrail/sam/predictor.h"
 #include "vitrail/tasks/loaded_model.h"
 
@@ -16,6 +17,7 @@ class SegmentModel : public LoadedModel {
  public:
   // Throws Error for options other than threads and precision.
   SegmentModel(const models::ModelFiles& files, const OpenOptions& options);
+  SegmentModel(const models::ModelBytes& bytes, const OpenOptions& options);
 
   std::string family() const override { return "Segment Anything"; }
   std::string config() const override;
