@@ -14,13 +14,15 @@ from ._embedder import Embedder
 from ._errors import Error, InternalError
 from ._index import Index, Match
 from ._library import version as _version
-from ._model import Model, Prediction, load
+from ._model import Model, Prediction, Predictions, load
 from ._paths import list_images
 from ._program import convert, eval, knn, pull
 from ._segment import ImageEmbedding, Masks
+from ._show import AttentionMap
 from ._train import train
 
 __all__ = [
+    "AttentionMap",
     "Embedder",
     "Error",
     "ImageEmbedding",
@@ -30,6 +32,7 @@ __all__ = [
     "Match",
     "Model",
     "Prediction",
+    "Predictions",
     "convert",
     "eval",
     "knn",

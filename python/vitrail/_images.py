@@ -53,7 +53,7 @@ def _array(image) -> np.ndarray:
     )
 
 
-def _upright(image):
+def upright(image):
     """An image of Pillow turned as its EXIF orientation says.  Arrays have none."""
     if not hasattr(image, "getexif"):
         return image
@@ -62,14 +62,20 @@ def _upright(image):
     return ImageOps.exif_transpose(image)
 
 
+def pixels_of(image) -> np.ndarray:
+    """The image as an array that images may be: uint8, grey, RGB or RGBA."""
+    array = _array(image)
+    if array.dtype == np.uint8 and array.ndim in (2, 3) and (array.ndim == 2 or array.shape[2] in (1, 3, 4)):
+        return array
+    got = f"{array.dtype} {list(array.shape)}"
+    expected = "a uint8 array [height, width], or with 1, 3 (RGB) or 4 (RGBA) channels"
+    raise Error(f"image: expected {expected}, got {got}", "image", expected, got)
+
+
 def _view(image, handle: ImageHandle) -> None:
     """A handle over the memory of an array, which it keeps alive."""
-    array = _array(image)
+    array = pixels_of(image)
     channels = array.shape[2] if array.ndim == 3 else 1
-    if array.dtype != np.uint8 or array.ndim not in (2, 3) or channels not in (1, 3, 4):
-        got = f"{array.dtype} {list(array.shape)}"
-        expected = "a uint8 array [height, width], or with 1, 3 (RGB) or 4 (RGBA) channels"
-        raise Error(f"image: expected {expected}, got {got}", "image", expected, got)
     if array.size and (array.strides[1] != channels or (array.ndim == 3 and array.strides[2] != 1)):
         array = np.ascontiguousarray(array)
     if array.size and array.strides[0] < array.shape[1] * channels:  # flipped or broadcast rows
@@ -91,7 +97,7 @@ def open_image(model, image, exif: bool) -> ImageHandle:
         data = bytes(image)
         functions.image_decode(model, data, len(data), exif, ctypes.byref(handle))
     else:
-        _view(_upright(image) if exif else image, handle)
+        _view(upright(image) if exif else image, handle)
     return handle
 
 

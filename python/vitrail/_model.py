@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import html
 import itertools
 import json
 import math
@@ -30,6 +31,7 @@ from ._library import (
 )
 from ._library import Prediction as PredictionStruct
 from ._segment import ImageEmbedding, Masks, embedded, masks_of
+from ._show import AttentionMap, attention_map, table
 
 TOKENS = ("pooled", "cls", "patch", "grid", "all")
 
@@ -49,6 +51,14 @@ class Prediction(NamedTuple("Prediction", [("label", str), ("probability", float
 
     def __repr__(self) -> str:
         return f"Prediction({self.label!r}, {self.probability!r}, index={self.index})"
+
+
+class Predictions(list[Prediction]):
+    """The classes of an image, the most probable first: a list, which a notebook shows with bars."""
+
+    def _repr_html_(self) -> str:
+        rows = [(prediction.label, f"{prediction.probability:.1%}") for prediction in self]
+        return table(rows, [0 if math.isnan(p.probability) else p.probability for p in self])
 
 
 def _strings(strings: Sequence[str]):
@@ -78,8 +88,27 @@ class Model:
         self._handle, self._path, self._options = handle, path, options
         self._labels: list[str] | None = None
 
+    def _facts(self) -> dict[str, str]:
+        config = self.config
+        facts = {"architecture": config.get("architecture", "unknown")}
+        size = config["image_size"] if "image_size" in config else config["pretrained_cfg"]["input_size"][1:]
+        height, width = (size, size) if isinstance(size, int) else size
+        facts["image size"] = f"{width}×{height} pixels"
+        if "num_features" in config:
+            facts["features"] = f"of width {config['num_features']}"
+        if self.labels:
+            facts["classes"] = f"{len(self.labels)}: {', '.join(self.labels[:5])}{', …' * (len(self.labels) > 5)}"
+        if self.has_text:
+            facts["texts"] = "in one space with images"
+        return facts
+
     def __repr__(self) -> str:
-        return f"<vitrail.Model {self._path!r}>"
+        facts = self._facts()
+        classes = f", {len(self.labels)} classes" if self.labels else ""
+        return f"<vitrail.Model {self._path!r}: {facts['architecture']}, {facts['image size']}{classes}>"
+
+    def _repr_html_(self) -> str:
+        return f"<b>{html.escape(self._path)}</b>{table(self._facts().items())}"
 
     def __reduce__(self):
         raise TypeError("a vitrail.Model cannot be pickled: load it in each process")
@@ -125,13 +154,15 @@ class Model:
             functions.classify(self._handle, handles, count, top, predictions, ctypes.byref(written))
             each = written.value
             return [
-                [Prediction(p.label.decode(), p.probability, p.index) for p in predictions[i * each : (i + 1) * each]]
+                Predictions(
+                    Prediction(p.label.decode(), p.probability, p.index) for p in predictions[i * each : (i + 1) * each]
+                )
                 for i in range(count)
             ]
 
         results = self._each(rows, images, exif, errors, on_progress)
         unreadable = [Prediction("", math.nan, -1)] * min(top, len(self.labels))
-        results = [list(unreadable) if row is None else row for row in results]
+        results = [Predictions(unreadable) if row is None else row for row in results]
         return results[0] if is_one_image(images) else results
 
     def logits(
@@ -165,10 +196,12 @@ class Model:
 
     def attention(
         self, image, layer: int = -1, head: int | None = None, rollout: bool = False, exif: bool = False
-    ) -> np.ndarray:
+    ) -> AttentionMap:
         """The attention of the class token, or without one of the mean over all tokens, to each patch of one image:
-        [rows, columns].
+        an array [rows, columns].
         """
+        if hasattr(image, "read"):
+            image = image.read()
         options = AttentionOptions(ctypes.sizeof(AttentionOptions), layer, -1 if head is None else head, rollout)
 
         def map_of(handles, _):
@@ -176,7 +209,19 @@ class Model:
             functions.attention(self._handle, handles[0], ctypes.byref(options), ctypes.byref(result))
             return result.values()
 
-        return run_together(self._handle, [image], exif, map_of)
+        values = run_together(self._handle, [image], exif, map_of)
+        return attention_map(values, lambda: self._input_pixels(image, exif))
+
+    def _input_pixels(self, image, exif: bool) -> np.ndarray:
+        """What the model sees of an image: [height, width, 3 (RGB) or 1 (grey)]."""
+
+        def normalized(value):
+            constant = self.preprocess(np.full((1, 8, 8, 3), value, np.uint8))[0]
+            return constant[:, constant.shape[1] // 2, constant.shape[2] // 2, None, None]
+
+        black, white = normalized(0), normalized(255)
+        values = (self.preprocess([image], exif)[0] - black) / (white - black)
+        return np.rint(255 * np.clip(values, 0, 1)).astype(np.uint8).transpose(1, 2, 0)
 
     def pca(self, images, exif: bool = False, errors: str = "raise", on_progress: Callable[[int], Any] | None = None):
         """The first three principal components of the patch features of all images, scaled to 0 to 1: [rows, columns,

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import ctypes
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,31 +12,68 @@ from ._batches import run_together
 from ._errors import Error
 from ._interrupts import interruptible
 from ._library import ImageEmbeddingHandle, Prompt, TensorHandle, functions
+from ._show import MASK_COLOR, blend, figure, image_pixels, table
 
 
-class Masks(NamedTuple):
-    """The masks of a prompt."""
-
+class _Arrays(NamedTuple):
     masks: np.ndarray  # [masks, height, width], 1 in the object and 0 outside
     iou: np.ndarray  # [masks], the predicted intersection over union
     logits: np.ndarray  # [masks, h, w] at the model's mask size
 
 
+class Masks(_Arrays):
+    """The masks of a prompt: a tuple (masks, iou, logits)."""
+
+    _image: tuple[Any, bool] | None = None  # what was segmented, and whether its EXIF orientation was applied
+
+    def __repr__(self) -> str:
+        count, height, width = self.masks.shape
+        ious = ", ".join(f"{iou:.3f}" for iou in self.iou)
+        return f"<vitrail.Masks: {count} of {width}×{height} pixels, predicted IoU {ious}>"
+
+    def _repr_html_(self) -> str:
+        areas = [f"{mask.sum():.0f} pixels" for mask in self.masks]
+        rows = [(f"mask {i}", areas[i], f"IoU {iou:.3f}") for i, iou in enumerate(self.iou)]
+        text = table(rows, np.clip(self.iou, 0, 1).tolist())
+        try:
+            return figure(self.overlay(), f"mask {self.iou.argmax()}") + text
+        except (Error, OSError):  # without Pillow, or the file is not there any more
+            return text
+
+    def overlay(self, image: Any = None, *, mask: int | None = None, opacity: float = 0.5) -> np.ndarray:
+        """A mask over the image in RGB: uint8 [height, width, 3].
+
+        image: by default the one that was segmented; files need Pillow.  mask: its number, by default that with the
+        highest predicted IoU.  opacity: the weight of the mask's colour.
+        """
+        if image is None and self._image is None:
+            raise Error("image: expected the image of these masks, got none", "image", "the image", "none")
+        pixels = image_pixels(image, False) if image is not None else image_pixels(*self._image)
+        chosen = self.masks[int(self.iou.argmax()) if mask is None else mask]
+        if pixels.shape[:2] != chosen.shape:
+            expected, got = ("×".join(map(str, shape[1::-1])) for shape in (chosen.shape, pixels.shape))
+            raise Error(f"image: expected the masks' size {expected}, got {got}", "image", expected, got)
+        return blend(pixels, MASK_COLOR, opacity * chosen[..., None])
+
+
 class ImageEmbedding:
     """What the image encoder gives for an image.  Model.image_embedding() makes one."""
 
-    def __init__(self, handle: ImageEmbeddingHandle):
-        self._handle = handle
+    def __init__(self, handle: ImageEmbeddingHandle, image: Any, exif: bool):
+        self._handle, self._image = handle, (image, exif)
 
     def __reduce__(self):
         raise TypeError("a vitrail.ImageEmbedding cannot be pickled")
 
 
 def embedded(model, image, exif: bool) -> ImageEmbedding:
+    if hasattr(image, "read"):
+        image = image.read()
+
     def embedding(handles, _):
         handle = ImageEmbeddingHandle()
         functions.segment_embed(model, handles[0], ctypes.byref(handle))
-        return ImageEmbedding(handle)
+        return ImageEmbedding(handle, image, exif)
 
     return run_together(model, [image], exif, embedding)
 
@@ -89,6 +126,8 @@ def masks_of(model, embedding: ImageEmbedding, points, labels, box, mask_logits,
     def masks(_):
         results = [TensorHandle() for _ in Masks._fields]
         functions.segment(model, embedding._handle, ctypes.byref(prompt), *map(ctypes.byref, results))
-        return Masks(*(result.values() for result in results))
+        found = Masks(*(result.values() for result in results))
+        found._image = embedding._image
+        return found
 
     return interruptible(masks, arrays)  # the arrays must outlive the call
