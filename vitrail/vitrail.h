@@ -3,6 +3,7 @@
 // The umbrella header: everything that most programs need.
 //
 //   base/error.h                     Error, which every function throws for invalid input
+//   base/call_limit.h                CallLimit: a deadline or a flag that ends calls early
 //   pipeline/model.h                 Model: predictions, features and attention maps of images, as the command line's
 //   pipeline/dual_model.h            DualModel: images and texts in one embedding space, zero-shot classification
 //   image/image_view.h               ImageView: images in memory of other libraries, without a copy
@@ -24,6 +25,7 @@
 //   train/trainer.h                  train: training and fine-tuning
 //
 // Layers and differentiable operations for models of one's own are in vitrail/nn/ and vitrail/ops/, one header each.
+#include "vitrail/base/call_limit.h"
 #include "vitrail/base/error.h"
 #include "vitrail/data/datasets/imagenet_labels.h"
 #include "vitrail/data/metrics/metrics.h"

@@ -2,10 +2,13 @@
 // Defaults, limits and missing arguments of the C interface.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <fstream>
 #include <functional>
 #include <limits>
 #include <stdexcept>
+#include <thread>
 
 #include "tests/c_api/handles.h"
 #include "tests/train/training_fixture.h"
@@ -35,6 +38,92 @@ TEST(CApiOptions, WithoutTemplatesLabelsAreTextsThemselves) {
   EXPECT_TRUE(contains(message_of(vitrail_embed_texts(handle, names.data(), 2, nullptr)), "embeddings: expected"));
   EXPECT_TRUE(contains(message_of(vitrail_zeroshot(handle, in.handles.data(), 2, nullptr, 2, nullptr, 0, &none)),
                        "labels: expected a pointer"));
+}
+
+// A limit that is reached at the n-th look.
+struct Countdown {
+  std::atomic<int> looks{0};
+  int last = 0;
+  static int reached(void* context) {
+    auto* const countdown = static_cast<Countdown*>(context);
+    return ++countdown->looks >= countdown->last;
+  }
+};
+
+TEST(CApiLimit, ACallEndsWhenTheProgramSaysSo) {
+  OwnedModel handle;
+  ASSERT_EQ(message_of(vitrail_model_open(small_model().c_str(), nullptr, &handle)), "");
+  const Model model(small_model());
+  const Inputs in(model, handle);
+  const Tensor want = model.logits(in.views);
+  Countdown never{.last = 1 << 30};
+  vitrail_call_limit limit = VITRAIL_CALL_LIMIT_INIT;
+  limit.cancelled = Countdown::reached;
+  limit.context = &never;
+  EXPECT_OK(vitrail_set_call_limit(&limit));
+  {
+    OwnedTensor logits;
+    EXPECT_OK(vitrail_logits(handle, in.handles.data(), 2, &logits));
+    expect_same(logits, want);
+  }
+  // Each layer and each image is looked at: two images, and more steps than the model has blocks.
+  ASSERT_GT(never.looks, 2 + model.config().vit.depth);
+  for (const int last : {1, 2, 3, never.looks.load()}) {
+    Countdown countdown{.last = last};
+    limit.context = &countdown;
+    EXPECT_OK(vitrail_set_call_limit(&limit));
+    OwnedTensor logits;
+    vitrail_status* const status = vitrail_logits(handle, in.handles.data(), 2, &logits);
+    ASSERT_NE(status, nullptr) << last;
+    EXPECT_EQ(vitrail_status_code(status), VITRAIL_CANCELLED);
+    EXPECT_STREQ(vitrail_status_message(status), "the call was cancelled");
+    EXPECT_STREQ(vitrail_status_where(status), "");
+    vitrail_status_free(status);
+    EXPECT_EQ(logits.handle, nullptr);
+  }
+  // Other threads have no limit, and afterwards the model is as before.
+  std::thread([&] {
+    OwnedTensor logits;
+    EXPECT_OK(vitrail_logits(handle, in.handles.data(), 2, &logits));
+  }).join();
+  EXPECT_OK(vitrail_set_call_limit(nullptr));
+  OwnedTensor logits;
+  EXPECT_OK(vitrail_logits(handle, in.handles.data(), 2, &logits));
+  expect_same(logits, want);
+}
+
+TEST(CApiLimit, ADeadlineEndsTheCallsAfterIt) {
+  const Segmenter by;
+  vitrail_call_limit limit = VITRAIL_CALL_LIMIT_INIT;
+  limit.timeout_ms = 1;
+  EXPECT_OK(vitrail_set_call_limit(&limit));
+  std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  OwnedEmbedding embedding;
+  EXPECT_EQ(message_of(vitrail_segment_embed(by.model, by.image, &embedding)), "the deadline of the call has passed");
+  limit.timeout_ms = 1'000'000;
+  EXPECT_OK(vitrail_set_call_limit(&limit));
+  EXPECT_OK(vitrail_segment_embed(by.model, by.image, &embedding));
+  EXPECT_OK(vitrail_set_call_limit(nullptr));
+}
+
+TEST(CApiLimit, RefusalsLeaveTheLimitAsItIs) {
+  OwnedModel handle;
+  ASSERT_EQ(message_of(vitrail_model_open(small_model().c_str(), nullptr, &handle)), "");
+  const Inputs in(Model(small_model()), handle);
+  vitrail_call_limit limit = VITRAIL_CALL_LIMIT_INIT;
+  limit.cancelled = [](void*) { return 1; };
+  EXPECT_OK(vitrail_set_call_limit(&limit));
+  limit.cancelled = nullptr;
+  for (const int64_t timeout : {int64_t{-1}, std::numeric_limits<int64_t>::max()}) {
+    limit.timeout_ms = timeout;
+    EXPECT_EQ(message_of(vitrail_set_call_limit(&limit)),
+              str("timeout_ms: expected 0 to 1099511627776, got ", timeout));
+  }
+  limit.struct_size = 1;
+  EXPECT_TRUE(message_of(vitrail_set_call_limit(&limit)).starts_with("vitrail_call_limit.struct_size: "));
+  OwnedTensor logits;
+  EXPECT_EQ(message_of(vitrail_logits(handle, in.handles.data(), 1, &logits)), "the call was cancelled");
+  EXPECT_OK(vitrail_set_call_limit(nullptr));
 }
 
 TEST(CApiOptions, BothSidesOfAnImageSizeArePositiveOrNone) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <new>
 
+#include "vitrail/base/call_limit.h"
 #include "vitrail/base/callbacks.h"
 #include "vitrail/c_api/handles_internal.h"
 
@@ -26,6 +27,8 @@ vitrail_status* status_of_exception() noexcept {
     throw;
   } catch (const Error& error) {
     return new_status(VITRAIL_INVALID, error.what(), error.parts());
+  } catch (const Cancelled& cancelled) {
+    return new_status(VITRAIL_CANCELLED, cancelled.what());
   } catch (const std::bad_alloc&) {
     return &out_of_memory();
   } catch (const std::exception& error) {

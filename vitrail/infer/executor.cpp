@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "vitrail/base/call_limit_internal.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
 #include "vitrail/base/round_up_internal.h"
@@ -216,7 +217,8 @@ void Executor::run_into(const Plan& plan, std::span<const Tensor> inputs, std::s
   const ComputeTeam team(threads_);
   const auto parallel = static_cast<int64_t>(plan.parallel.size());
   Workspace::reserve(*this, std::clamp<int64_t>(parallel, 1, threads_), plan.workspace_bytes);
-  parallel_for_balanced(0, parallel, 1, [&](int64_t first, int64_t last) {
+  parallel_for_balanced(0, parallel, 1, [&, limit = call_limit()](int64_t first, int64_t last) {
+    const BorrowedCallLimit borrowed(limit);
     for (int64_t p = first; p < last; ++p) run_part(plan, plan.parallel[p], inputs, results);
   });
   for (const BatchPart& part : plan.sequential) run_part(plan, part, inputs, results);

@@ -3,10 +3,15 @@
 
 #include <chrono>
 
+#include "vitrail/base/call_limit_internal.h"
+
 namespace vitrail::infer {
 
 void Program::run(const Frame& frame) const {
-  for (const Step& step : steps_) step.run(frame);
+  for (const Step& step : steps_) {
+    check_call_limit();
+    step.run(frame);
+  }
 }
 
 void Program::run(const Frame& frame, const std::function<void(size_t, double)>& after_step) const {

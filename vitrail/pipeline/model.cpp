@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "vitrail/analysis/attention_map.h"
+#include "vitrail/base/call_limit_internal.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
 #include "vitrail/data/metrics/metrics.h"
@@ -97,8 +98,10 @@ Tensor Model::preprocess(Images images) const {
   const auto count = static_cast<int64_t>(images.size());
   const Tensor batch = Tensor::empty({count, image::channels_of(color_mode_), height, width});
   const ComputeTeam team(count == 1 ? 1 : session_->threads());
-  parallel_for_balanced(0, count, 1, [&](int64_t first, int64_t last) {
+  parallel_for_balanced(0, count, 1, [&, limit = call_limit()](int64_t first, int64_t last) {
+    const BorrowedCallLimit borrowed(limit);
     for (int64_t i = first; i < last; ++i) {
+      check_call_limit();
       preprocess_into(images[static_cast<size_t>(i)], batch.select(0, i).data<float>());
     }
   });

@@ -34,7 +34,8 @@ typedef struct vitrail_status vitrail_status;
 typedef enum vitrail_code {
   VITRAIL_INVALID = 1,       /* a file, option or shape that the library does not accept */
   VITRAIL_OUT_OF_MEMORY = 2, /* memory could not be allocated */
-  VITRAIL_INTERNAL = 3       /* a fault of the library */
+  VITRAIL_INTERNAL = 3,      /* a fault of the library */
+  VITRAIL_CANCELLED = 4      /* the limit of the call was reached; since version 5 */
 } vitrail_code;
 
 vitrail_code vitrail_status_code(const vitrail_status* status);
@@ -48,6 +49,23 @@ void vitrail_status_free(vitrail_status* status);
 /* Warnings of the library, such as that of a text that is cut.  Without a callback they are dropped.  Process-wide; the
  * callback may be called from any thread.  NULL removes it. */
 void vitrail_set_warning_callback(void (*callback)(const char* message, void* context), void* context);
+
+/* -- Ending calls early, since version 5 */
+
+typedef struct vitrail_call_limit {
+  size_t struct_size;
+  int64_t timeout_ms;              /* milliseconds from now on; 0: no deadline */
+  int (*cancelled)(void* context); /* another value than 0 ends the call; NULL: no such function */
+  void* context;
+} vitrail_call_limit;
+#define VITRAIL_CALL_LIMIT_INIT \
+  { sizeof(vitrail_call_limit), 0, NULL, NULL }
+
+/* Holds for the calls of this thread until it gives another limit; NULL: none.  A call that runs a model ends with
+ * VITRAIL_CANCELLED once the limit is reached.  That is looked at before each layer and before each image is
+ * preprocessed, and `cancelled` is called from several threads at once.  Opening a model, reading images and training,
+ * which has a function of its own, are not ended. */
+vitrail_status* vitrail_set_call_limit(const vitrail_call_limit* limit);
 
 /* -- Tensors: contiguous results */
 
