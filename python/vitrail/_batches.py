@@ -10,9 +10,10 @@ import functools
 import os
 import queue
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from ._images import each_of, is_one_image, open_image
-from ._interrupts import interruptible
+from ._interrupts import Result, interruptible
 from ._library import ImageHandle, functions
 
 BATCH = 32  # images
@@ -23,7 +24,7 @@ UNREADABLE = (OSError, ValueError, TypeError, MemoryError)  # vitrail.Error is a
 class _Decoder:
     """Images in their order, decoded ahead in threads."""
 
-    def __init__(self, pool: concurrent.futures.Executor, model, images: Iterable, exif: bool, threads: int):
+    def __init__(self, pool: concurrent.futures.Executor, model: Any, images: Iterable, exif: bool, threads: int):
         self._pool, self._source, self._threads = pool, iter(images), threads
         self._open = functools.partial(open_image, model, exif=exif)
         self._ahead: collections.deque = collections.deque()
@@ -39,12 +40,12 @@ class _Decoder:
                 self._ahead.append(self._begin(image))
             if not self._ahead:
                 return
-            done = queue.SimpleQueue()  # as in interruptible()
+            done: queue.SimpleQueue[Any] = queue.SimpleQueue()  # as in interruptible()
             self._ahead[0].add_done_callback(done.put)
             done.get()
             yield self._ahead.popleft()
 
-    def _begin(self, image) -> concurrent.futures.Future:
+    def _begin(self, image: Any) -> concurrent.futures.Future:
         if isinstance(image, (str, os.PathLike, bytes)):
             return self._pool.submit(self._open, image)
         future: concurrent.futures.Future = concurrent.futures.Future()  # other libraries' images stay on this thread
@@ -69,8 +70,9 @@ class _Decoder:
 class _Batch:
     """Images with their positions."""
 
-    def __init__(self):
-        self.images, self.pixels = [], 0
+    def __init__(self) -> None:
+        self.images: list[tuple[int, ImageHandle]] = []
+        self.pixels = 0
 
     def add(self, position: int, image: ImageHandle) -> int:
         pixels = functions.image_width(image) * functions.image_height(image)
@@ -97,22 +99,22 @@ class _Batch:
         return results, failed
 
 
-def _call(function: Callable, images: list[ImageHandle]):
+def _call(function: Callable[..., Result], images: list[ImageHandle]) -> Result:
     return function((ctypes.c_void_p * len(images))(*images), len(images))
 
 
-def _listed(images) -> Iterable:
+def _listed(images: Any) -> Iterable:
     return [images] if is_one_image(images) else each_of(images)
 
 
-def run_together(model, images, exif: bool, function: Callable):
+def run_together(model: Any, images: Any, exif: bool, function: Callable[..., Result]) -> Result:
     """The result of function(handles, count) for one image or several, which are all in memory."""
     return interruptible(_call, function, [open_image(model, image, exif) for image in _listed(images)])
 
 
 def run_batches(
-    model,
-    images,
+    model: Any,
+    images: Any,
     exif: bool,
     function: Callable,
     *,

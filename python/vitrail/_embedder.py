@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from ._errors import Error
+from ._library import StrPath
 from ._model import Model, load
 
 
-def _image(value):
+def _image(value: Any) -> Any:
     """An image of a column: as Model takes it, or {"bytes": …, "path": …} of Hugging Face datasets."""
     if isinstance(value, dict) and ("bytes" in value or "path" in value):
         return value.get("bytes") or value.get("path")
@@ -32,7 +33,7 @@ class Embedder:
 
     def __init__(
         self,
-        model: str | os.PathLike,
+        model: StrPath,
         column: str = "image",
         output: str = "embedding",
         *,
@@ -45,8 +46,12 @@ class Embedder:
         if errors not in ("raise", "nan"):
             expected = '"raise" or "nan"'
             raise Error(f"errors: expected {expected}, got {errors!r}", "errors", expected, repr(errors))
-        self.model, self.column, self.output, self.errors, self.batch = os.fspath(model), column, output, errors, batch
-        self._load_options = {"precision": precision, "threads": threads}
+        self.model: str = os.fspath(model)
+        self.column: str = column
+        self.output: str = output
+        self.errors: str = errors
+        self.batch: int = batch
+        self._load_options: dict[str, Any] = {"precision": precision, "threads": threads}
         self._options = options
         self._loaded: Model | None = None
 
@@ -58,14 +63,15 @@ class Embedder:
             self._loaded = load(self.model, **self._load_options)
         return self._loaded
 
-    def embed(self, images) -> np.ndarray:
+    def embed(self, images: Any) -> np.ndarray:
         """The features of images, a row each."""
         images = [_image(value) for value in images]
         lists = [images[i : i + self.batch] for i in range(0, len(images), self.batch)]
         parts = [self._model().embed(part, errors=self.errors, **self._options) for part in lists]
         return np.concatenate(parts) if parts else np.empty((0, 0), np.float32)
 
-    def __call__(self, batch):
+    def __call__(self, batch: Any) -> Any:
+        """The batch with the column of features: a dict, or a DataFrame of a DataFrame."""
         features = self.embed(list(batch[self.column]))
         if hasattr(batch, "assign"):  # a DataFrame, whose columns have one value a row
             return batch.assign(**{self.output: list(features)})

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Images of all kinds that callers have, as handles of the library."""
 
+from __future__ import annotations
+
 import ctypes
 import os
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +17,7 @@ from ._paths import list_images, names_several
 GREY, RGB, RGBA = 0, 1, 3
 
 
-def is_one_image(images) -> bool:
+def is_one_image(images: Any) -> bool:
     """Whether the argument is an image by itself, not several."""
     if isinstance(images, (list, tuple)):
         return False
@@ -28,7 +32,7 @@ def is_one_image(images) -> bool:
     return hasattr(images, "read") or not hasattr(images, "__next__")  # a path, a file, bytes, an image of Pillow
 
 
-def _from_dlpack(image) -> np.ndarray:
+def _from_dlpack(image: Any) -> np.ndarray:
     try:
         return np.from_dlpack(image)
     except (BufferError, RuntimeError) as error:  # memory of a GPU, or a type that NumPy does not have
@@ -36,7 +40,7 @@ def _from_dlpack(image) -> np.ndarray:
         raise Error(f"image: expected {expected}, got {error}", "image", expected, str(error)) from error
 
 
-def _array(image) -> np.ndarray:
+def _array(image: Any) -> np.ndarray:
     if isinstance(image, np.ndarray):
         return image
     if hasattr(image, "convert") and hasattr(image, "mode"):  # Pillow, which knows more modes than arrays have
@@ -53,7 +57,7 @@ def _array(image) -> np.ndarray:
     )
 
 
-def upright(image):
+def upright(image: Any) -> Any:
     """An image of Pillow turned as its EXIF orientation says.  Arrays have none."""
     if not hasattr(image, "getexif"):
         return image
@@ -62,7 +66,7 @@ def upright(image):
     return ImageOps.exif_transpose(image)
 
 
-def pixels_of(image) -> np.ndarray:
+def pixels_of(image: Any) -> np.ndarray:
     """The image as an array that images may be: uint8, grey, RGB or RGBA."""
     array = _array(image)
     if array.dtype == np.uint8 and array.ndim in (2, 3) and (array.ndim == 2 or array.shape[2] in (1, 3, 4)):
@@ -72,7 +76,7 @@ def pixels_of(image) -> np.ndarray:
     raise Error(f"image: expected {expected}, got {got}", "image", expected, got)
 
 
-def _view(image, handle: ImageHandle) -> None:
+def _view(image: Any, handle: ImageHandle) -> None:
     """A handle over the memory of an array, which it keeps alive."""
     array = pixels_of(image)
     channels = array.shape[2] if array.ndim == 3 else 1
@@ -87,7 +91,7 @@ def _view(image, handle: ImageHandle) -> None:
     handle.owner = array
 
 
-def open_image(model, image, exif: bool) -> ImageHandle:
+def open_image(model: Any, image: Any, exif: bool) -> ImageHandle:
     handle = ImageHandle()
     if hasattr(image, "read"):
         image = image.read()
@@ -101,7 +105,7 @@ def open_image(model, image, exif: bool) -> ImageHandle:
     return handle
 
 
-def each_of(images):
+def each_of(images: Any) -> Iterable[Any]:
     """An iterable of several images."""
     if names_several(images):
         return list_images(images)

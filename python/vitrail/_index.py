@@ -3,22 +3,22 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import pathlib
 import re
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ._errors import Error
 from ._images import each_of, is_one_image
-from ._model import Model, load
-from ._program import StrPath, run_program
+from ._library import StrPath
+from ._model import Model, OnProgress, load
+from ._program import run_program
 
 BLOCK_SCORES = 1 << 24  # scores in memory at a time, 64 MB
 SAME_MODEL = 0.95  # the cosine of two models' features of one image, from which the program takes them for the same
@@ -219,7 +219,7 @@ class Index:
         names: Sequence[str] | None = None,
         *,
         errors: str = "raise",
-        on_progress: Callable[[int], Any] | None = None,
+        on_progress: OnProgress | None = None,
     ) -> None:
         """Adds one image or several, as Model takes them, or vectors.
 
@@ -242,10 +242,10 @@ class Index:
             names = [str(len(self) + i) if path is None else path for i, path in enumerate(known)]
         if isinstance(names, str) or len(names) != len(vectors):
             raise _wrong("names", f"{len(vectors)} texts", repr(names) if isinstance(names, str) else str(len(names)))
-        read = np.isfinite(vectors).all(1)
-        if read.any():
+        read = np.flatnonzero(np.isfinite(vectors).all(axis=1))
+        if len(read):
             self._parts.append(vectors[read])
-            self._names.extend(itertools.compress(names, read))
+            self._names.extend(names[int(i)] for i in read)
 
     def search(
         self,
@@ -253,7 +253,7 @@ class Index:
         k: int | None = 5,
         threshold: float | None = None,
         *,
-        on_progress: Callable[[int], Any] | None = None,
+        on_progress: OnProgress | None = None,
     ) -> list[Any]:
         """The `k` most similar rows, the most similar first, of equal ones the lower row: a list of Match for one image
         or vector, a list of such lists for several.
@@ -353,7 +353,7 @@ class Index:
             self._model = load(self._model)
         return self._model
 
-    def _vectors_of(self, images: Any, on_progress: Callable[[int], Any] | None, errors: str) -> np.ndarray:
+    def _vectors_of(self, images: Any, on_progress: OnProgress | None, errors: str) -> np.ndarray:
         if not _is_vectors(images):
             options = {**self._features, "normalize": True, "errors": errors, "on_progress": on_progress}
             images = self._opened().embed(images, **options)

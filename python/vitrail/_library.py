@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The shared library with the C interface (vitrail/c_api.h), by ctypes."""
 
+from __future__ import annotations
+
 import ctypes
 import os
 import pathlib
 import warnings
 from ctypes import POINTER, c_char_p, c_double, c_float, c_int, c_int64, c_size_t, c_uint8, c_void_p
+from typing import Any, Union
 
 import numpy as np
 
@@ -15,6 +18,7 @@ OUT_OF_MEMORY, INTERNAL = 2, 3
 Handle = c_void_p
 Handles = POINTER(c_void_p)
 Strings = POINTER(c_char_p)
+StrPath = Union[str, "os.PathLike[str]"]
 
 
 class ModelOptions(ctypes.Structure):
@@ -138,7 +142,7 @@ class Owned(c_void_p):
 
     free = ""
 
-    def __del__(self):
+    def __del__(self) -> None:
         if self and functions:
             getattr(functions, self.free)(self)
 
@@ -149,7 +153,7 @@ class ModelHandle(Owned):
 
 class ImageHandle(Owned):
     free = "image_free"
-    owner = None  # the object with the pixels
+    owner: Any = None  # the object with the pixels
 
 
 class ImageEmbeddingHandle(Owned):
@@ -182,7 +186,7 @@ def c_text(text: str) -> bytes:
     return text.encode()
 
 
-def c_path(path) -> bytes:
+def c_path(path: StrPath) -> bytes:
     """A path for C, in the encoding of the file system."""
     name = os.fsencode(path)
     if b"\0" in name:
@@ -196,9 +200,9 @@ def _path() -> str:
     return chosen or str(pathlib.Path(__file__).parent / "lib" / "libvitrail.so")
 
 
-def _raise(status: int) -> None:
+def _raise(address: int) -> None:
     """Raises the exception of a status, and frees it."""
-    status = c_void_p(status)
+    status = c_void_p(address)
     try:
         code = functions.status_code(status)
         message, where, expected, got = (
@@ -214,7 +218,7 @@ def _raise(status: int) -> None:
     raise Error(message, where, expected, got)
 
 
-def _check(status, function, arguments):
+def _check(status: int | None, function: Any, arguments: Any) -> None:
     if status:
         _raise(status)
 
@@ -231,9 +235,12 @@ class _Functions:
                 function.errcheck = _check
             setattr(self, name, function)
 
+    def __getattr__(self, name: str) -> Any:  # for type checkers: __init__ sets the functions
+        raise AttributeError(name)
 
-@WarningCallback
-def _warn(message, context):
+
+@WarningCallback  # type: ignore[untyped-decorator]  # of ctypes
+def _warn(message: bytes, context: Any) -> None:
     warnings.warn(message.decode(errors="replace"), stacklevel=2)
 
 

@@ -9,8 +9,10 @@ import itertools
 import json
 import math
 import os
+import pathlib
+import tempfile
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -23,6 +25,7 @@ from ._library import (
     EmbedOptions,
     ModelHandle,
     ModelOptions,
+    StrPath,
     TensorHandle,
     TextHandle,
     c_path,
@@ -30,23 +33,30 @@ from ._library import (
     functions,
 )
 from ._library import Prediction as PredictionStruct
-from ._segment import ImageEmbedding, Masks, embedded, masks_of
+from ._program import run_program
+from ._segment import ImageEmbedding, embedded, masks_of
 from ._show import AttentionMap, attention_map, table
 
+OnProgress = Callable[[int], Any]
 TOKENS = ("pooled", "cls", "patch", "grid", "all")
 
 
-class Prediction(NamedTuple("Prediction", [("label", str), ("probability", float)])):
-    """A class of an image: a pair, with the index of the class as an attribute."""
+class _Pair(NamedTuple):
+    label: str
+    probability: float
 
-    index: int
 
-    def __new__(cls, label: str, probability: float, index: int):
+class Prediction(_Pair):
+    """A class of an image: a pair (label, probability), with the index of the class as an attribute."""
+
+    index: int  # type: ignore[assignment]  # hides the method of tuples
+
+    def __new__(cls, label: str, probability: float, index: int) -> Prediction:
         self = super().__new__(cls, label, probability)
         self.index = index
         return self
 
-    def __getnewargs__(self):
+    def __getnewargs__(self) -> tuple[Any, ...]:
         return (*self, self.index)
 
     def __repr__(self) -> str:
@@ -61,14 +71,27 @@ class Predictions(list[Prediction]):
         return table(rows, [0 if math.isnan(p.probability) else p.probability for p in self])
 
 
-def _strings(strings: Sequence[str]):
+def _strings(strings: Sequence[str]) -> tuple[Any, int]:
     if isinstance(strings, str):
         strings = [strings]
     return (ctypes.c_char_p * len(strings))(*map(c_text, strings)), len(strings)
 
 
-def _encoded(path: str | os.PathLike | None) -> bytes | None:
+def _encoded(path: StrPath | None) -> bytes | None:
     return None if path is None else c_path(path)
+
+
+def _read_safetensors(path: pathlib.Path) -> dict[str, np.ndarray]:
+    """The tensors of a file whose values are all fp32."""
+    data = path.read_bytes()
+    begin = 8 + int.from_bytes(data[:8], "little")
+    tensors = {}
+    for name, tensor in json.loads(data[8:begin]).items():
+        if name != "__metadata__":
+            first = begin + tensor["data_offsets"][0]
+            values = np.frombuffer(data, "<f4", math.prod(tensor["shape"]), first)
+            tensors[name] = values.reshape(tensor["shape"]).copy()
+    return tensors
 
 
 class Model:
@@ -110,12 +133,18 @@ class Model:
     def _repr_html_(self) -> str:
         return f"<b>{html.escape(self._path)}</b>{table(self._facts().items())}"
 
-    def __reduce__(self):
+    def __reduce__(self) -> NoReturn:
         raise TypeError("a vitrail.Model cannot be pickled: load it in each process")
 
     def _program_options(self) -> dict[str, Any]:
         """The options with which commands of the program open this model."""
         return {"model": self._path, **self._options}
+
+    def parameters(self) -> dict[str, np.ndarray]:
+        """The weights of the model's file in fp32, by their names in timm's tree, as `vitrail convert` writes them."""
+        with tempfile.TemporaryDirectory() as folder:
+            run_program("convert", self._path, output=folder, config=self._options["config"], force=True, quiet=True)
+            return _read_safetensors(pathlib.Path(folder, "model.safetensors"))
 
     @property
     def config(self) -> dict[str, Any]:
@@ -137,19 +166,19 @@ class Model:
 
     def classify(
         self,
-        images,
+        images: Any,
         top: int = 5,
         exif: bool = False,
         errors: str = "raise",
-        on_progress: Callable[[int], Any] | None = None,
-    ) -> list:
+        on_progress: OnProgress | None = None,
+    ) -> Any:
         """The `top` most probable classes, the most probable first: pairs (label, probability), whose attribute `index`
         is that of the class in labels.
 
         With errors="nan", an image that cannot be read has as many pairs ("", nan), of index -1.
         """
 
-        def rows(handles, count):
+        def rows(handles: Any, count: int) -> list[Predictions]:
             predictions, written = (PredictionStruct * (count * max(top, 1)))(), ctypes.c_int64()
             functions.classify(self._handle, handles, count, top, predictions, ctypes.byref(written))
             each = written.value
@@ -166,21 +195,21 @@ class Model:
         return results[0] if is_one_image(images) else results
 
     def logits(
-        self, images, exif: bool = False, errors: str = "raise", on_progress: Callable[[int], Any] | None = None
+        self, images: Any, exif: bool = False, errors: str = "raise", on_progress: OnProgress | None = None
     ) -> np.ndarray:
         """The class scores [classes], or [images, classes]."""
         return self._run(functions.logits, images, exif, errors=errors, on_progress=on_progress)
 
     def embed(
         self,
-        images,
+        images: Any,
         tokens: str = "pooled",
         layer: int = -1,
         norm: bool = True,
         normalize: bool = False,
         exif: bool = False,
         errors: str = "raise",
-        on_progress: Callable[[int], Any] | None = None,
+        on_progress: OnProgress | None = None,
     ) -> np.ndarray:
         """Features: [D] of an image for tokens "pooled" or "cls", [N, D] for "patch" or "all", [rows, columns, D] for
         "grid".
@@ -195,7 +224,7 @@ class Model:
         return self._run(functions.embed, images, exif, ctypes.byref(options), errors=errors, on_progress=on_progress)
 
     def attention(
-        self, image, layer: int = -1, head: int | None = None, rollout: bool = False, exif: bool = False
+        self, image: Any, layer: int = -1, head: int | None = None, rollout: bool = False, exif: bool = False
     ) -> AttentionMap:
         """The attention of the class token, or without one of the mean over all tokens, to each patch of one image:
         an array [rows, columns].
@@ -204,7 +233,7 @@ class Model:
             image = image.read()
         options = AttentionOptions(ctypes.sizeof(AttentionOptions), layer, -1 if head is None else head, rollout)
 
-        def map_of(handles, _):
+        def map_of(handles: Any, _: int) -> np.ndarray:
             result = TensorHandle()
             functions.attention(self._handle, handles[0], ctypes.byref(options), ctypes.byref(result))
             return result.values()
@@ -212,10 +241,10 @@ class Model:
         values = run_together(self._handle, [image], exif, map_of)
         return attention_map(values, lambda: self._input_pixels(image, exif))
 
-    def _input_pixels(self, image, exif: bool) -> np.ndarray:
+    def _input_pixels(self, image: Any, exif: bool) -> np.ndarray:
         """What the model sees of an image: [height, width, 3 (RGB) or 1 (grey)]."""
 
-        def normalized(value):
+        def normalized(value: int) -> np.ndarray:
             constant = self.preprocess(np.full((1, 8, 8, 3), value, np.uint8))[0]
             return constant[:, constant.shape[1] // 2, constant.shape[2] // 2, None, None]
 
@@ -223,7 +252,7 @@ class Model:
         values = (self.preprocess([image], exif)[0] - black) / (white - black)
         return np.rint(255 * np.clip(values, 0, 1)).astype(np.uint8).transpose(1, 2, 0)
 
-    def pca(self, images, exif: bool = False, errors: str = "raise", on_progress: Callable[[int], Any] | None = None):
+    def pca(self, images: Any, exif: bool = False, errors: str = "raise", on_progress: OnProgress | None = None) -> Any:
         """The first three principal components of the patch features of all images, scaled to 0 to 1: [rows, columns,
         3] per image.
 
@@ -232,13 +261,13 @@ class Model:
         """
         options = EmbedOptions(ctypes.sizeof(EmbedOptions), TOKENS.index("grid"), -1)
 
-        def grids(handles, count):  # one by one, because grids may differ in size
+        def grids(handles: Any, count: int) -> list[TensorHandle]:  # one by one, because grids may differ in size
             return [
                 self._tensor(functions.embed, (ctypes.c_void_p * 1)(handles[i]), 1, ctypes.byref(options))
                 for i in range(count)
             ]
 
-        def colors(features):
+        def colors(features: list[TensorHandle]) -> list[np.ndarray]:
             maps = (ctypes.c_void_p * len(features))()
             functions.pca_maps((ctypes.c_void_p * len(features))(*features), len(features), maps)
             return [TensorHandle(map).values() for map in maps]
@@ -249,13 +278,13 @@ class Model:
         results = [np.full_like(maps[0], np.nan) if grid is None else next(known) for grid in features]
         return results[0] if is_one_image(images) else results
 
-    def preprocess(self, images, exif: bool = False) -> np.ndarray:
+    def preprocess(self, images: Any, exif: bool = False) -> np.ndarray:
         """The model's input [images, channels, height, width] of images whose inputs have one size."""
         return run_together(
             self._handle, images, exif, lambda handles, count: self._batch(functions.preprocess, handles, count)
         )
 
-    def forward(self, pixels) -> np.ndarray:
+    def forward(self, pixels: Any) -> np.ndarray:
         """The model's output for an input [images, channels, height, width], as preprocess() gives it."""
         pixels = np.ascontiguousarray(pixels, np.float32)
         if pixels.ndim != 4:
@@ -263,7 +292,7 @@ class Model:
             raise Error(f"pixels: expected {expected}, got {list(pixels.shape)}", "pixels", expected, str(pixels.shape))
         shape = (ctypes.c_int64 * 4)(*pixels.shape)
 
-        def output():
+        def output() -> np.ndarray:
             result = TensorHandle()
             functions.forward(self._handle, pixels.ctypes.data, shape, ctypes.byref(result))
             return result.values()
@@ -278,12 +307,12 @@ class Model:
 
     def zeroshot(
         self,
-        images,
+        images: Any,
         labels: Sequence[str],
         templates: Sequence[str] = (),
         exif: bool = False,
         errors: str = "raise",
-        on_progress: Callable[[int], Any] | None = None,
+        on_progress: OnProgress | None = None,
     ) -> np.ndarray:
         """The probability of each label: [labels], or [images, labels].
 
@@ -293,22 +322,22 @@ class Model:
         texts = (*_strings(labels), *_strings(templates))
         return self._run(functions.zeroshot, images, exif, *texts, errors=errors, on_progress=on_progress)
 
-    def image_embedding(self, image, exif: bool = False) -> ImageEmbedding:
+    def image_embedding(self, image: Any, exif: bool = False) -> ImageEmbedding:
         """What Segment Anything's image encoder gives for an image; segment() takes it instead of the image."""
         return embedded(self._handle, image, exif)
 
     def segment(
         self,
-        image,
-        points=None,
-        labels=None,
-        box=None,
-        mask_logits=None,
+        image: Any,
+        points: Any = None,
+        labels: Any = None,
+        box: Any = None,
+        mask_logits: Any = None,
         multimask: bool = True,
         exif: bool = False,
-        mask=None,
-    ) -> Masks | list[Masks]:
-        """The masks of one prompt, with a model of Segment Anything.
+        mask: Any = None,
+    ) -> Any:
+        """The Masks of one prompt, with a model of Segment Anything.
 
         image: an image, or its image_embedding(), which makes further prompts quick.  In pixels of the image: points
         [n, 2] (x, y) with labels [n], 1 in the object (default) or 0 outside, and box (x0, y0, x1, y1).  Boxes [n, 4]
@@ -321,7 +350,7 @@ class Model:
             return [self.segment(embedding, points, labels, each, mask_logits, multimask, mask=mask) for each in boxes]
         return masks_of(self._handle, embedding, points, labels, box, mask_logits, multimask, mask)
 
-    def run(self, task: str, images, exif: bool = False, **options) -> Any:
+    def run(self, task: str, images: Any, exif: bool = False, **options: Any) -> Any:
         """The result of a task by its name, as the server's JSON.
 
         options: those of the server's route, with _ for -; a list stands for an option that is repeated.
@@ -330,7 +359,7 @@ class Model:
         given = [f"{name}={str(value).lower() if isinstance(value, bool) else value}" for name, value in values]
         arguments = c_text(task), _strings(given)
 
-        def results(handles, count):
+        def results(handles: Any, count: int) -> Any:
             text, (name, strings) = TextHandle(), arguments
             functions.run(self._handle, name, handles, count, *strings, ctypes.byref(text))
             return json.loads(functions.text_data(text))
@@ -338,15 +367,17 @@ class Model:
         rows = run_together(self._handle, images, exif, results)
         return rows[0] if is_one_image(images) else rows
 
-    def _tensor(self, function, handles, count, *options) -> TensorHandle:
+    def _tensor(self, function: Any, handles: Any, count: int, *options: Any) -> TensorHandle:
         result = TensorHandle()
         function(self._handle, handles, count, *options, ctypes.byref(result))
         return result
 
-    def _batch(self, function, handles, count, *options) -> np.ndarray:
+    def _batch(self, function: Any, handles: Any, count: int, *options: Any) -> np.ndarray:
         return self._tensor(function, handles, count, *options).values()
 
-    def _batches(self, function, images, exif, errors, on_progress) -> tuple[list, list[bool]]:
+    def _batches(
+        self, function: Any, images: Any, exif: bool, errors: str, on_progress: OnProgress | None
+    ) -> tuple[list[Any], list[bool]]:
         """The results of function(handles, count), and whether each image has one."""
         if errors not in ("raise", "nan"):
             expected = '"raise" or "nan"'
@@ -358,14 +389,16 @@ class Model:
             return [result], [True]
         return run_batches(self._handle, images, exif, function, skip=errors == "nan", on_progress=on_progress)
 
-    def _each(self, function, images, exif, errors, on_progress) -> list:
+    def _each(self, function: Any, images: Any, exif: bool, errors: str, on_progress: OnProgress | None) -> list[Any]:
         """The result for each image, None for an unreadable one."""
         batches, read = self._batches(function, images, exif, errors, on_progress)
         results = itertools.chain.from_iterable(batches)
         return [next(results) if known else None for known in read]
 
-    def _run(self, function, images, exif, *options, errors, on_progress) -> np.ndarray:
-        def rows(handles, count):
+    def _run(
+        self, function: Any, images: Any, exif: bool, *options: Any, errors: str, on_progress: OnProgress | None
+    ) -> np.ndarray:
+        def rows(handles: Any, count: int) -> np.ndarray:
             return self._batch(function, handles, count, *options)
 
         batches, read = self._batches(rows, images, exif, errors, on_progress)
@@ -382,12 +415,12 @@ class Model:
 
 
 def load(
-    path: str | os.PathLike,
+    path: StrPath,
     precision: str | None = None,
     threads: int | None = None,
-    labels: str | os.PathLike | None = None,
-    config: str | os.PathLike | None = None,
-    tokenizer: str | os.PathLike | None = None,
+    labels: StrPath | None = None,
+    config: StrPath | None = None,
+    tokenizer: StrPath | None = None,
     image_size: int | tuple[int, int] | None = None,
 ) -> Model:
     """Opens a model's folder, a weights file, the folder of a training run, or a bundled model by its name.

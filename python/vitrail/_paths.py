@@ -7,12 +7,13 @@ import ctypes
 import glob
 import itertools
 import os
+from typing import Any
 
 from ._errors import Error
-from ._library import PathsHandle, c_path, functions
+from ._library import PathsHandle, StrPath, c_path, functions
 
 
-def names_several(images) -> bool:
+def names_several(images: Any) -> bool:
     """Whether the argument is the path of a folder, or a pattern."""
     if not isinstance(images, (str, os.PathLike)):
         return False
@@ -26,7 +27,7 @@ def _of_folder(folder: str) -> list[str]:
     return [os.fsdecode(path) for path in itertools.takewhile(lambda path: path is not None, found)]
 
 
-def list_images(path: str | os.PathLike) -> list[str]:
+def list_images(path: StrPath) -> list[str]:
     """The images that methods take for a folder, or for a pattern such as "photos/**/*.jpg", in their order.
 
     Of a folder, they are the files with an image's extension, in subfolders too.  Others are left out with a warning.

@@ -10,14 +10,14 @@ import signal
 import subprocess
 import warnings
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any
 
 from ._errors import Error
+from ._library import StrPath
 
 if TYPE_CHECKING:
     from ._model import Model
 
-StrPath = Union[str, "os.PathLike[str]"]
 PATIENCE = 5.0  # seconds that a stopped program has to remove its temporary files
 
 
@@ -69,10 +69,10 @@ def run_program(command: str, *positionals: StrPath, **options: Any) -> str:
 
     Raises Error with the program's messages if it fails.  If only some inputs fail, their messages are warnings.
     """
-    model = options.get("model")
+    model: Any = options.get("model")
     if hasattr(model, "_program_options"):  # a Model
         options = {**options, **model._program_options()}
-    line = [program_path(), command, *_arguments(options), "--", *map(os.fspath, positionals)]
+    line = [program_path(), command, *_arguments(options), "--", *map(_text, positionals)]
     pipe = subprocess.PIPE
     with subprocess.Popen(
         line, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, encoding="utf-8", errors="surrogateescape"

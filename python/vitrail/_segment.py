@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -46,12 +46,13 @@ class Masks(_Arrays):
         image: by default the one that was segmented; files need Pillow.  mask: its number, by default that with the
         highest predicted IoU.  opacity: the weight of the mask's colour.
         """
-        if image is None and self._image is None:
+        source = self._image if image is None else (image, False)
+        if source is None:
             raise Error("image: expected the image of these masks, got none", "image", "the image", "none")
-        pixels = image_pixels(image, False) if image is not None else image_pixels(*self._image)
+        pixels = image_pixels(*source)
         chosen = self.masks[int(self.iou.argmax()) if mask is None else mask]
         if pixels.shape[:2] != chosen.shape:
-            expected, got = ("×".join(map(str, shape[1::-1])) for shape in (chosen.shape, pixels.shape))
+            expected, got = (f"{shape[1]}×{shape[0]}" for shape in (chosen.shape, pixels.shape))
             raise Error(f"image: expected the masks' size {expected}, got {got}", "image", expected, got)
         return blend(pixels, MASK_COLOR, opacity * chosen[..., None])
 
@@ -62,15 +63,15 @@ class ImageEmbedding:
     def __init__(self, handle: ImageEmbeddingHandle, image: Any, exif: bool):
         self._handle, self._image = handle, (image, exif)
 
-    def __reduce__(self):
+    def __reduce__(self) -> NoReturn:
         raise TypeError("a vitrail.ImageEmbedding cannot be pickled")
 
 
-def embedded(model, image, exif: bool) -> ImageEmbedding:
+def embedded(model: Any, image: Any, exif: bool) -> ImageEmbedding:
     if hasattr(image, "read"):
         image = image.read()
 
-    def embedding(handles, _):
+    def embedding(handles: Any, _: int) -> ImageEmbedding:
         handle = ImageEmbeddingHandle()
         functions.segment_embed(model, handles[0], ctypes.byref(handle))
         return ImageEmbedding(handle, image, exif)
@@ -78,7 +79,7 @@ def embedded(model, image, exif: bool) -> ImageEmbedding:
     return run_together(model, [image], exif, embedding)
 
 
-def _numbers(values, name: str, dtype, shape: tuple) -> np.ndarray:
+def _numbers(values: Any, name: str, dtype: Any, shape: tuple[int | None, ...]) -> np.ndarray:
     """A contiguous array of this shape; None stands for any extent."""
     array = np.ascontiguousarray(values, dtype)
     fits = array.ndim == len(shape) and all(want in (None, array.shape[i]) for i, want in enumerate(shape))
@@ -88,7 +89,7 @@ def _numbers(values, name: str, dtype, shape: tuple) -> np.ndarray:
     raise Error(f"{name}: expected {expected}, got {list(array.shape)}", name, expected, str(list(array.shape)))
 
 
-def _pixels(mask) -> np.ndarray:
+def _pixels(mask: Any) -> np.ndarray:
     """A mask of booleans; numbers could be logits or labels of objects."""
     mask = np.asarray(mask)
     if mask.ndim == 2 and mask.dtype == bool:
@@ -97,10 +98,20 @@ def _pixels(mask) -> np.ndarray:
     raise Error(f"mask: expected {expected}, got {got}", "mask", expected, got)
 
 
-def masks_of(model, embedding: ImageEmbedding, points, labels, box, mask_logits, multimask: bool, mask) -> Masks:
-    prompt, arrays = Prompt(struct_size=ctypes.sizeof(Prompt), single=not multimask), []
+def masks_of(
+    model: Any,
+    embedding: ImageEmbedding,
+    points: Any,
+    labels: Any,
+    box: Any,
+    mask_logits: Any,
+    multimask: bool,
+    mask: Any,
+) -> Masks:
+    prompt = Prompt(struct_size=ctypes.sizeof(Prompt), single=not multimask)
+    arrays: list[np.ndarray] = []
 
-    def pointer(array, kind):
+    def pointer(array: np.ndarray, kind: Any) -> Any:
         arrays.append(array)
         return array.ctypes.data_as(ctypes.POINTER(kind))
 
@@ -123,7 +134,7 @@ def masks_of(model, embedding: ImageEmbedding, points, labels, box, mask_logits,
         prompt.mask_height, prompt.mask_width = pixels.shape
         prompt.mask = pointer(pixels, ctypes.c_uint8)
 
-    def masks(_):
+    def masks(_: Any) -> Masks:
         results = [TensorHandle() for _ in Masks._fields]
         functions.segment(model, embedding._handle, ctypes.byref(prompt), *map(ctypes.byref, results))
         found = Masks(*(result.values() for result in results))

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from ._library import TrainCallback, TrainOptions, c_path, functions
+from ._library import StrPath, TrainCallback, TrainOptions, c_path, functions
 
 MESSAGE, PROGRESS, EPOCH, RESULT = range(4)
 KINDS = {MESSAGE: "message", PROGRESS: "progress", EPOCH: "epoch", RESULT: "result"}
@@ -27,17 +27,19 @@ class _Run:
     """
 
     def __init__(self, on_progress: Callable[[dict[str, Any]], Any] | None):
-        self.on_progress, self.result, self.stopped = on_progress, {}, False
-        self._events, self._replies = queue.SimpleQueue(), queue.SimpleQueue()
+        self.on_progress, self.stopped = on_progress, False
+        self.result: dict[str, Any] = {}
+        self._events: queue.SimpleQueue[tuple[Any, Any]] = queue.SimpleQueue()
+        self._replies: queue.SimpleQueue[int] = queue.SimpleQueue()
 
-    def callback(self, kind, text, _) -> int:
+    def callback(self, kind: int, text: bytes, _: Any) -> int:
         if self.stopped:
             return 1
         self._events.put((kind, text.decode(errors="replace")))
         return self._replies.get()
 
-    def follow(self, function, *arguments) -> None:
-        def run():
+    def follow(self, function: Callable[..., Any], *arguments: Any) -> None:
+        def run() -> None:
             try:
                 function(*arguments)
                 self._events.put((None, None))
@@ -61,7 +63,7 @@ class _Run:
         if value is not None:
             raise value
 
-    def _pass_on(self, kind, text) -> None:
+    def _pass_on(self, kind: int, text: str) -> None:
         event = {"message": text} if kind == MESSAGE else json.loads(text)
         if kind == RESULT:
             self.result = event
@@ -70,10 +72,10 @@ class _Run:
 
 
 def train(
-    recipe: dict[str, Any] | str | os.PathLike,
-    out: str | os.PathLike,
+    recipe: dict[str, Any] | StrPath,
+    out: StrPath,
     *,
-    model: str | os.PathLike | None = None,
+    model: StrPath | None = None,
     settings: dict[str, Any] | None = None,
     threads: int | None = None,
     resume: bool = False,

@@ -7,6 +7,7 @@ Run by scripts/python_check, which sets VITRAIL_LIBRARY and VITRAIL_PROGRAM.
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import tempfile
@@ -23,9 +24,13 @@ MODEL = ROOT / "models" / "cifar10-vit"
 PHOTO = ROOT / "examples" / "photographs" / "chelsea.png"
 
 
-def json_of_program(*arguments):
+def text_of_program(*arguments):
     command = [os.environ["VITRAIL_PROGRAM"], *map(str, arguments)]
-    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def json_of_program(*arguments):
+    return json.loads(text_of_program(*arguments))
 
 
 def children():
@@ -82,6 +87,19 @@ class Commands(unittest.TestCase):
         small = vitrail.convert(MODEL, str(self.folder / "small"), dtype="fp16")
         self.assertLess(size_of(small), 0.51 * size_of(folder))
         self.assertEqual(pathlib.Path(vitrail.convert(folder, self.folder / "m.onnx", opset=18)).suffix, ".onnx")
+
+    def test_parameters_are_those_that_inspect_shows(self):
+        parameters = vitrail.load(MODEL, image_size=48, precision="int8").parameters()
+        listed = [line.split() for line in text_of_program("inspect", MODEL, "--keys").splitlines()]
+        shapes = {name: json.loads("".join(shape)) for name, _, *shape in listed}
+        self.assertEqual({name: list(values.shape) for name, values in parameters.items()}, shapes)
+        self.assertEqual({values.dtype for values in parameters.values()}, {np.dtype(np.float32)})
+        for name in ("blocks.1.attn.qkv.weight", "pos_embed", "head.bias"):
+            row = parameters[name].reshape(-1, shapes[name][-1])[-1]
+            last = ", ".join(["-1"] * (len(shapes[name]) - 1) + ["3:8"])
+            shown = text_of_program("inspect", MODEL, "--slice", f"{name}[{last}]")
+            numbers = [float(number) for number in re.findall(r"-?\d+\.\d+(?:e-?\d+)?", shown.split("]", 1)[1])]
+            np.testing.assert_allclose(row[3:8], numbers, atol=1e-4)
 
     def test_the_programs_messages_are_errors(self):
         (self.folder / "mine").mkdir()

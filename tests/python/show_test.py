@@ -6,6 +6,7 @@ Run by scripts/python_check, which sets VITRAIL_LIBRARY and VITRAIL_PROGRAM.
 
 import base64
 import html.parser
+import inspect
 import io
 import json
 import os
@@ -78,6 +79,15 @@ class Show(unittest.TestCase):
         self.assertIn("128×128 pixels>", repr(self.segmenter))
         clip = vitrail.load(ROOT / "tests" / "fixtures" / "models" / "hf_clip")
         self.assertIn("in one space with images", Elements(clip._repr_html_()).texts)
+
+    def test_every_public_name_is_documented(self):
+        for name in vitrail.__all__:
+            of_package = getattr(vitrail, name)
+            self.assertTrue(inspect.getdoc(of_package), name)
+            members = vars(of_package).items() if isinstance(of_package, type) else []
+            for member, value in members:
+                if not member.startswith("_") and (callable(value) or isinstance(value, (classmethod, property))):
+                    self.assertTrue(inspect.getdoc(value), f"{name}.{member}")
 
     def test_a_name_is_not_html(self):
         with tempfile.TemporaryDirectory() as folder:
