@@ -2,6 +2,7 @@
 // What simpler methods reach on the validation images, beside what training reaches.
 #include <nlohmann/json.hpp>
 
+#include "tests/support/messages.h"
 #include "tests/support/models.h"
 #include "tests/train/training_fixture.h"
 #include "vitrail/train/objectives/classification/head_features_internal.h"
@@ -29,6 +30,25 @@ TEST(Baselines, AreAccuraciesOfClassifiersOfTheTrainingImages) {
     EXPECT_EQ(score.value, 0.75) << score.name;
     EXPECT_EQ(score.images, 4);
   }
+}
+
+// The second test image is at 45 degrees to both training images.
+TEST(NearDuplicates, OfTrainingImagesAreCountedAndTheNearestIsNamed) {
+  const fs::path images = make_images(4);
+  const Subset train{data::open_dataset(images, {.split = "train"}), {}, "train"},
+      test{data::open_dataset(images, {.split = "test"}), {}, "test"};
+  const HeadFeatures training{Tensor::from<float>({2, 2}, {1, 0, 0, 1}), {0, 1}, {5, 2}};
+  const auto warnings_of = [&](const std::vector<float>& rows) {
+    const testing::Warnings warnings;
+    warn_of_near_duplicates(training, train, {Tensor::from<float>({2, 2}, rows), {0, 1}, {1, 0}}, test, "test");
+    return warnings.messages;
+  };
+  EXPECT_TRUE(warnings_of({2, 1, 1, 1}).empty()) << "cosine similarities of 0.89 and 0.71";
+  const std::vector<std::string> found = warnings_of({1, 1, 0.3f, 2});
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_TRUE(found[0].starts_with("1 of 2 test images are near-identical to training images, as " +
+                                   test.dataset->path(0) + " to " + train.dataset->path(2)))
+      << found[0];
 }
 
 // A regression of 1,000 classes on these features would take minutes.

@@ -9,6 +9,10 @@
 
 namespace vitrail::analysis {
 
+// The cosine similarity of features that copies of an image in other sizes and qualities reach, and different
+// photographs do not.
+inline constexpr double kNearIdentical = 0.9;
+
 struct Neighbor {
   int64_t row = 0;
   float score = 0;  // inner product

@@ -8,9 +8,6 @@
 
 namespace vitrail::app {
 
-// The cosine similarity that copies in other sizes and qualities reach, and different photographs do not.
-inline constexpr double kDefaultSimilarity = 0.9;
-
 // Joins the sets of all unit rows [n, D] whose cosine similarity is at least `threshold`.
 void join_similar(const Tensor& features, double threshold, analysis::DisjointSets& sets);
 

@@ -5,6 +5,7 @@
 #include "apps/vitrail/commands/commands.h"
 #include "apps/vitrail/output/output_checks.h"
 #include "apps/vitrail/shell/field_options.h"
+#include "vitrail/analysis/nearest.h"
 #include "vitrail/base/parallel.h"
 
 namespace vitrail::app {
@@ -13,7 +14,7 @@ namespace {
 struct AuditCommandOptions {
   ModelOptions model;
   AuditedSet set;
-  double threshold = kDefaultSimilarity;
+  double threshold = analysis::kNearIdentical;
   int64_t next = 20, limit = 20;
   std::string format = "text", scores, report;
   bool force = false;

@@ -8,6 +8,7 @@
 #include "apps/vitrail/output/output_checks.h"
 #include "apps/vitrail/shell/field_options.h"
 #include "apps/vitrail/shell/usage_errors.h"
+#include "vitrail/analysis/nearest.h"
 #include "vitrail/base/callbacks.h"
 #include "vitrail/base/digest_internal.h"
 #include "vitrail/base/error.h"
@@ -20,7 +21,7 @@ namespace {
 struct DuplicatesCommandOptions {
   ModelOptions model;
   StreamOptions images;
-  double threshold = kDefaultSimilarity;
+  double threshold = analysis::kNearIdentical;
   std::string format = "text";
 };
 

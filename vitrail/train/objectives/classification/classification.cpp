@@ -131,7 +131,11 @@ std::vector<Score> Classification::baselines(const SolveProgress& progress) {
       progress(Progress::Phase::features, step, loader.steps_per_epoch());
     });
   };
-  return baselines_of(features_of(data_.train), features_of(data_.validation), std::ssize(data_.classes));
+  const HeadFeatures training = features_of(data_.train), validation = features_of(data_.validation);
+  warn_of_near_duplicates(training, data_.train, validation, data_.validation, "validation");
+  if (data_.test.dataset && data_.test.size() <= kMaxImages)
+    warn_of_near_duplicates(training, data_.train, features_of(data_.test), data_.test, "test");
+  return baselines_of(training, validation, std::ssize(data_.classes));
 }
 
 BatchResult Classification::train_batch(const BatchPosition& position, const Backward& backward) {

@@ -4,7 +4,10 @@
 #include <algorithm>
 
 #include "vitrail/analysis/knn.h"
+#include "vitrail/analysis/nearest.h"
 #include "vitrail/analysis/strength_search.h"
+#include "vitrail/base/callbacks.h"
+#include "vitrail/base/error.h"
 #include "vitrail/nn/copied_params.h"
 
 namespace vitrail::train {
@@ -50,6 +53,7 @@ HeadFeatures head_features(const infer::Session& session, data::Loader& loader,
       values.insert(values.end(), rows.data<float>(), rows.data<float>() + rows.numel());
       features.labels.insert(features.labels.end(), batch->labels.data<int64_t>(),
                              batch->labels.data<int64_t>() + count);
+      features.samples.insert(features.samples.end(), batch->samples.begin(), batch->samples.end());
     }
     on_batch(*batch, step);
   }
@@ -71,6 +75,25 @@ std::vector<Score> baselines_of(const HeadFeatures& training, const HeadFeatures
   const analysis::Fit fit = analysis::fit_of(analysis::logits(classifier, validation.rows), validation.labels);
   scores.push_back(share_of("probe", "linear probe", fit.top1, images));
   return scores;
+}
+
+void warn_of_near_duplicates(const HeadFeatures& training, const Subset& train, const HeadFeatures& evaluated,
+                             const Subset& set, const std::string& name) {
+  if (training.samples.empty() || evaluated.samples.empty()) return;
+  const auto nearest = analysis::nearest_rows(analysis::normalized_rows(evaluated.rows),
+                                              analysis::TensorRows(analysis::normalized_rows(training.rows)), 1);
+  const auto score = [&](size_t i) { return static_cast<double>(nearest[i][0].score); };
+  int64_t count = 0;
+  size_t best = 0;
+  for (size_t i = 0; i < nearest.size(); ++i) {
+    count += score(i) >= analysis::kNearIdentical ? 1 : 0;
+    if (score(i) > score(best)) best = i;
+  }
+  if (count == 0) return;
+  const int64_t nearest_sample = training.samples[static_cast<size_t>(nearest[best][0].row)];
+  warn(str(count, " of ", nearest.size(), " ", name, " images are near-identical to training images, as ",
+           set.dataset->path(evaluated.samples[best]), " to ", train.dataset->path(nearest_sample),
+           " (vitrail duplicates lists them): accuracies on them are too high"));
 }
 
 }  // namespace vitrail::train

@@ -18,6 +18,7 @@ infer::Session headless_session(PreparedModel& prepared, int threads, kernels::P
 struct HeadFeatures {
   Tensor rows;  // f32 [n, D]
   std::vector<int64_t> labels;
+  std::vector<int64_t> samples = {};  // indices in the dataset
 };
 
 // Those of all batches of the loader.  Images that cannot be read are left out.  `on_batch(batch, steps so far)`: after
@@ -28,5 +29,10 @@ HeadFeatures head_features(const infer::Session& session, data::Loader& loader,
 // Accuracies on the validation images of classifiers that are fitted to the features of the training images: k nearest
 // neighbours, and logistic regression, unless that would take long.
 std::vector<Score> baselines_of(const HeadFeatures& training, const HeadFeatures& validation, int64_t classes);
+
+// Warns of images of the set `name` ("test") that are near-identical to training images (analysis::kNearIdentical), and
+// names the nearest two.
+void warn_of_near_duplicates(const HeadFeatures& training, const Subset& train, const HeadFeatures& evaluated,
+                             const Subset& set, const std::string& name);
 
 }  // namespace vitrail::train
