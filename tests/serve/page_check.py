@@ -20,7 +20,7 @@ class Views(page_testing.PageTest):
     def test_every_view_shows_something(self):
         self.choose(1)
         self.settled()
-        self.assertEqual(self.page.locator(".bars li").count(), 5)
+        expect(self.page.locator(".bars li")).to_have_count(5)
         self.curl().to_contain_text("curl --data-binary '@photo 1.png'")
         expect(self.page.locator("#time")).to_have_text(re.compile(r"^Answered in \d+ ms; the server: .*model \d+ ms"))
         self.shot("classify")
@@ -28,11 +28,11 @@ class Views(page_testing.PageTest):
         for tab, legend in (("Attention", "Attention of"), ("Features", "principal"), ("Patches", "similarity")):
             self.select(tab)
             self.legend().to_contain_text(legend)
-            self.assertNotIn(self.canvas(), shown, tab)
+            self.wait_until(lambda: self.canvas() not in shown)
             shown.append(self.canvas())
             self.shot(tab.lower())
         self.select("Model")
-        self.assertIn("precision", self.page.locator("#result").text_content())
+        expect(self.page.locator("#result")).to_contain_text("precision")
         self.assertEqual(self.problems, [])
 
     def test_attention_of_a_patch_and_of_all_heads(self):
@@ -42,7 +42,7 @@ class Views(page_testing.PageTest):
         whole = self.canvas()
         self.page.mouse.click(*self.at(0.6, 0.4))
         self.legend().to_contain_text("the patch at")
-        self.assertNotEqual(self.canvas(), whole)
+        self.wait_until(lambda: self.canvas() != whole)
         self.page.get_by_role("button", name="Clear the patch").click()
         self.legend().to_contain_text("the class token")
         self.page.get_by_label("All heads and blocks").check()
@@ -61,7 +61,7 @@ class Views(page_testing.PageTest):
         middle = self.canvas()
         self.page.mouse.click(*self.at(0.2, 0.3))
         self.legend().to_contain_text(re.compile(r"the patch at 6\d, 7\d.*1$"))
-        self.assertNotEqual(self.canvas(), middle)
+        self.wait_until(lambda: self.canvas() != middle)
         self.page.get_by_label("Shown", exact=True).select_option("norm")
         self.legend().to_contain_text("L2 norms of the patch tokens")
         normed = self.page.locator("#legend").text_content()
@@ -82,8 +82,7 @@ class Views(page_testing.PageTest):
         self.page.mouse.down()
         self.page.mouse.move(box["x"] + 1, box["y"] + box["height"] / 2)
         expect(number).to_have_text("0")
-        self.page.wait_for_timeout(300)
-        self.assertNotEqual(self.canvas(), before, "the map follows")
+        self.wait_until(lambda: self.canvas() != before)  # the map follows
         self.page.mouse.up()
 
     def test_labels_are_chips_with_scores(self):
@@ -111,17 +110,17 @@ class Views(page_testing.PageTest):
         cards = self.page.locator(".cards > li")
         expect(cards).to_have_count(3)
         for i in range(3):
-            self.assertIn(f"photo {i + 1}.png", cards.nth(i).text_content())
-            self.assertEqual(cards.nth(i).locator("canvas").count(), 1)
+            expect(cards.nth(i)).to_contain_text(f"photo {i + 1}.png")
+            expect(cards.nth(i).locator("canvas")).to_have_count(1)
         first = self.canvas()
         self.page.get_by_role("button", name="Show photo 2.png").click()
         expect(self.page.locator(".thumbnail[aria-pressed=true]")).to_have_attribute("aria-label", "photo 2.png")
-        self.assertNotEqual(self.canvas(), first)
+        self.wait_until(lambda: self.canvas() != first)
         self.select("Compare")
         cells = self.page.locator(".matrix tbody td")
         expect(cells).to_have_count(9)
-        self.assertEqual(cells.first.text_content(), "1.000")
-        self.assertEqual(self.page.locator(".matrix canvas").count(), 6)
+        expect(cells.first).to_have_text("1.000")
+        expect(self.page.locator(".matrix canvas")).to_have_count(6)
         expect(self.page.locator(".maps li")).to_have_count(2)
         self.shot("compare")
         self.page.get_by_role("button", name="Remove", exact=True).click()
@@ -146,7 +145,7 @@ class Views(page_testing.PageTest):
         self.page.keyboard.press("Tab")
         self.page.keyboard.press("Home")
         self.legend().to_contain_text("layer 0")
-        self.assertNotEqual(self.canvas(), before)
+        self.wait_until(lambda: self.canvas() != before)
         self.page.get_by_role("button", name="photo 1.png", exact=True).focus()
         self.page.keyboard.press("ArrowRight")
         expect(self.page.get_by_role("button", name="photo 2.png", exact=True)).to_be_focused()
@@ -180,11 +179,11 @@ class Views(page_testing.PageTest):
             turned.click()
             self.settled()
             self.curl().to_contain_text("exif=true")
-            self.page.wait_for_function(f"!{size}")
+            self.wait_until(lambda: not self.page.evaluate(size))
             self.page.get_by_label("EXIF").uncheck()
             self.settled()
             self.curl().not_to_contain_text("exif")
-            self.page.wait_for_function(size)
+            self.wait_until(lambda: self.page.evaluate(size))
 
     def test_images_are_turned_as_pillow_turns_them(self):
         """Pillow's results are the server's too."""
@@ -198,14 +197,13 @@ class Views(page_testing.PageTest):
             expected = ImageOps.exif_transpose(Image.open(io.BytesIO(file["buffer"])))
             wanted = [expected.getpixel((int(x * expected.width), int(y * expected.height))) for x, y in points]
             self.choose(file)
-            for _ in range(100):  # until the image is drawn
+
+            def is_drawn(wanted=wanted):
                 drawn = self.page.evaluate(script, points)
                 pairs = [pair for pixels in zip(drawn, wanted, strict=True) for pair in zip(*pixels, strict=True)]
-                difference = max(abs(a - b) for a, b in pairs)
-                if difference < 16:
-                    break
-                self.page.wait_for_timeout(100)
-            self.assertLess(difference, 16, orientation)
+                return max(abs(a - b) for a, b in pairs) < 16
+
+            self.wait_until(is_drawn)
             self.page.get_by_role("button", name="Remove", exact=True).click()
 
     def test_samples(self):

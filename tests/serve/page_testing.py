@@ -5,6 +5,7 @@ import io
 import pathlib
 import shutil
 import sys
+import time
 import unittest
 
 import numpy
@@ -108,6 +109,13 @@ class PageTest(unittest.TestCase):
 
     def canvas(self):
         return self.page.evaluate("document.getElementById('canvas').toDataURL()")
+
+    def wait_until(self, condition):
+        """Waits for what the page shows.  Its policy forbids the eval() of Playwright's wait_for_function()."""
+        end = time.monotonic() + 30
+        while not condition():
+            self.assertLess(time.monotonic(), end, "the page does not show what is expected")
+            self.page.wait_for_timeout(50)
 
 
 def main():
