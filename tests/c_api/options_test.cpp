@@ -66,8 +66,13 @@ TEST(CApiLimit, ACallEndsWhenTheProgramSaysSo) {
     EXPECT_OK(vitrail_logits(handle, in.handles.data(), 2, &logits));
     expect_same(logits, want);
   }
-  // Each layer and each image is looked at: two images, and more steps than the model has blocks.
-  ASSERT_GT(never.looks, 2 + model.config().vit.depth);
+  Countdown images{.last = 1 << 30};
+  limit.context = &images;
+  EXPECT_OK(vitrail_set_call_limit(&limit));
+  OwnedTensor input;
+  EXPECT_OK(vitrail_preprocess(handle, in.handles.data(), 2, &input));
+  EXPECT_EQ(images.looks, 2) << "once for each image";
+  ASSERT_GT(never.looks, 2 + model.config().vit.depth) << "once for each layer, too";
   for (const int last : {1, 2, 3, never.looks.load()}) {
     Countdown countdown{.last = last};
     limit.context = &countdown;
