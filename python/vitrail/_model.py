@@ -35,7 +35,7 @@ from ._library import (
 from ._library import Prediction as PredictionStruct
 from ._program import run_program
 from ._segment import ImageEmbedding, embedded, masks_of
-from ._show import AttentionMap, attention_map, table
+from ._show import AttentionMap, attention_map, image_pixels, png, table
 
 OnProgress = Callable[[int], Any]
 TOKENS = ("pooled", "cls", "patch", "grid", "all")
@@ -139,6 +139,25 @@ class Model:
     def _program_options(self) -> dict[str, Any]:
         """The options with which commands of the program open this model."""
         return {"model": self._path, **self._options}
+
+    def trace(self, image: Any) -> dict[str, np.ndarray]:
+        """The values of one forward pass in fp32, in their order, by their names in timm's tree, as `vitrail inspect
+        --trace` shows them: what each module gives, and steps such as "blocks.0.attn.scores".
+        """
+        options = {**self._program_options(), "precision": None}
+        with tempfile.TemporaryDirectory() as folder:
+            file, output = pathlib.Path(folder, "image"), pathlib.Path(folder, "trace.npz")
+            if hasattr(image, "read"):
+                image = image.read()
+            if isinstance(image, (bytes, bytearray, memoryview)):
+                file.write_bytes(image)
+            elif isinstance(image, (str, os.PathLike)):
+                file = pathlib.Path(image)
+            else:
+                file.write_bytes(png(image_pixels(image, False)))
+            run_program("inspect", trace=file, output=output, quiet=True, **options)
+            with np.load(output) as arrays:
+                return dict(arrays)
 
     def parameters(self) -> dict[str, np.ndarray]:
         """The weights of the model's file in fp32, by their names in timm's tree, as `vitrail convert` writes them."""

@@ -64,14 +64,15 @@ def _finish(child: subprocess.Popen[str]) -> tuple[str, str]:
         raise
 
 
-def run_program(command: str, *positionals: StrPath, **options: Any) -> str:
+def run_program(command: str, *positionals: StrPath, partly: bool = False, **options: Any) -> str:
     """The standard output of a command.  Its warnings are Python's.
 
-    Raises Error with the program's messages if it fails.  If only some inputs fail, their messages are warnings.
+    Raises Error with the program's messages if it fails.  partly: of inputs that fail beside others, they are warnings.
     """
     model: Any = options.get("model")
     if hasattr(model, "_program_options"):  # a Model
-        options = {**options, **model._program_options()}
+        own = model._program_options()
+        options = {**own, **options, "model": own["model"]}
     line = [program_path(), command, *_arguments(options), "--", *map(_text, positionals)]
     pipe = subprocess.PIPE
     with subprocess.Popen(
@@ -79,7 +80,7 @@ def run_program(command: str, *positionals: StrPath, **options: Any) -> str:
     ) as child:
         output, notes = _finish(child)
     failures = _messages(notes, "error")
-    if child.returncode and not (child.returncode == 1 and output):
+    if child.returncode and not (partly and child.returncode == 1 and output):
         message = "\n".join(failures) or notes.strip() or f"it ended with status {child.returncode}"
         raise Error(f"vitrail {command}: {message}")
     for text in failures + ([] if options.get("quiet") else _messages(notes, "warning")):
@@ -94,7 +95,7 @@ def eval(dataset: StrPath, *, model: Model | StrPath | None = None, **options: A
     for - and True for those without a value, as in eval("photos", split="val", zeroshot=True, report="page.html").
     Images that cannot be read are warnings.
     """
-    return json.loads(run_program("eval", dataset, model=model, format="json", **options))
+    return json.loads(run_program("eval", dataset, partly=True, model=model, format="json", **options))
 
 
 def knn(train: StrPath, test: StrPath, *, model: Model | StrPath | None = None, **options: Any) -> dict[str, Any]:
@@ -102,7 +103,7 @@ def knn(train: StrPath, test: StrPath, *, model: Model | StrPath | None = None, 
 
     model, options: as for eval(), with the options of `vitrail knn`.
     """
-    return json.loads(run_program("knn", train, test, model=model, **options))
+    return json.loads(run_program("knn", train, test, partly=True, model=model, **options))
 
 
 def convert(model: StrPath, output: StrPath, **options: Any) -> str:

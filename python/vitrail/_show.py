@@ -34,15 +34,15 @@ BAR = "background:#4c78a8;height:0.8em;min-width:1px;width:"
 
 
 def png(pixels: np.ndarray) -> bytes:
-    """An RGB image [height, width, 3] as a PNG file."""
-    height, width, _ = pixels.shape
-    rows = np.zeros((height, 1 + 3 * width), np.uint8)  # each row begins with its filter, 0: none
+    """Pixels [height, width, 3 (RGB) or 1 (grey)] as a PNG file."""
+    height, width, channels = pixels.shape
+    rows = np.zeros((height, 1 + channels * width), np.uint8)  # each row begins with its filter, 0: none
     rows[:, 1:] = pixels.reshape(height, -1)
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
-    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)  # 8 bits, RGB
+    header = struct.pack(">IIBBBBB", width, height, 8, 2 if channels == 3 else 0, 0, 0, 0)  # 8 bits, RGB or grey
     body = chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows.tobytes())) + chunk(b"IEND", b"")
     return b"\x89PNG\r\n\x1a\n" + body
 

@@ -88,6 +88,11 @@ void check_index() {
   }
 }
 
+void check_inspect() {
+  const fs::path trace = scratch_folder() / "x.npz";
+  expect_forced({"inspect", small_model(), "--trace", "random", "-o", trace}, trace);
+}
+
 void check_convert() {
   const fs::path folder = scratch_folder() / "m";
   fs::create_directories(folder);
@@ -173,6 +178,7 @@ OptionEffects output_option_effects() {
           {"audit", "--force", check_audit},
           {"segment", "--force", check_segment},
           {"index", "--force", check_index},
+          {"inspect", "--force", check_inspect},
           {"convert", "--force", check_convert}};
 }
 

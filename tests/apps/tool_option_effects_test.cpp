@@ -10,6 +10,8 @@
 #include "vitrail/base/digest_internal.h"
 #include "vitrail/base/npy.h"
 #include "vitrail/base/parallel.h"
+#include "vitrail/base/text.h"
+#include "vitrail/base/zip_internal.h"
 #include "vitrail/image/decode.h"
 #include "vitrail/image/encode.h"
 #include "vitrail/infer/preprocess.h"
@@ -141,6 +143,29 @@ void check_slice() {
   ASSERT_EQ(std::sscanf(lines[3].c_str(), "[%lf, %lf]", &first, &second), 2) << lines[3];
   EXPECT_NEAR(first, pooled[0], 1e-4);
   EXPECT_NEAR(second, pooled[1], 1e-4);
+}
+
+void check_output_of_inspect() {
+  const fs::path file = scratch_folder() / "trace.npz", logits = scratch_folder() / "logits.npy";
+  const std::string image = noise_folder() / kImage;
+  const std::string listed = run(inspect({"--trace", image, "-o", file})).out;
+  EXPECT_EQ(listed, run(inspect({"--trace", image})).out);
+  run({"classify", "-m", small_model(), image, "--logits", logits});
+  const std::string archive = content_of(file);
+  const ZipReader reader(std::as_bytes(std::span(archive)), "trace.npz");
+  const std::vector<std::string> lines = lines_of(listed);
+  ASSERT_EQ(reader.entries().size(), lines.size() - 1);  // without the title
+  for (size_t i = 1; i < lines.size(); ++i) {
+    const std::string name = lines[i].substr(0, lines[i].find(' '));
+    const auto* entry = reader.find(name + ".npy");
+    ASSERT_TRUE(entry) << name;
+    const NpyArray array = parse_npy(reader.read(*entry, 1 << 24), name);
+    EXPECT_TRUE(contains(lines[i], " [" + join(array.shape, ", ") + "] ")) << lines[i];
+    const std::vector<float> want = name == "logits" ? read_npy(logits).f32 : std::vector<float>();
+    for (size_t c = 0; c < want.size(); ++c) EXPECT_NEAR(array.f32.at(c), want[c], 1e-5);
+  }
+  run(inspect({"--trace", image, "-o", file, "--slice", "logits"}));
+  EXPECT_EQ(content_of(file).size(), archive.size());
 }
 
 void check_batch_of_inspect() {
@@ -581,6 +606,7 @@ OptionEffects tool_option_effects() {
           {"inspect", "--keys", check_keys},
           {"inspect", "--trace", check_trace},
           {"inspect", "--slice", check_slice},
+          {"inspect", "-o,--output", check_output_of_inspect},
           {"inspect", "--batch", check_batch_of_inspect},
           {"inspect", "--set", check_set_of_inspect},
           {"bench", "--batch", check_batch_of_bench},

@@ -272,6 +272,8 @@ TEST(CommandOptions, ThatNeedOthersSayWhich) {
         "--image-size: expected N or HEIGHT,WIDTH in pixels, got '32,32,32'"},
        {{"inspect", small_model(), "--set", "x=1"}, "--set: is for layers, as in: vitrail inspect layer:mlp"},
        {{"inspect", small_model(), "--batch", "2"}, "--batch: requires --trace IMAGE or --trace random"},
+       {{"inspect", small_model(), "-o", out / "x.npz"}, "-o: requires --trace IMAGE or --trace random"},
+       {{"inspect", small_model(), "--trace", "random", "-o", "x.npy"}, "-o: expected FILE.npz, got 'x.npy'"},
        {{"inspect", "vit_tiny_patch16_224", "--config", "c.json"},
         "--config: vit_tiny_patch16_224 is a configuration already; give one of the two"},
        {{"inspect", "vit_tiny_patch16_224", "--key-map", "timm"}, "--key-map: vit_tiny_patch16_224 has no weights"},

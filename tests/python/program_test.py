@@ -78,7 +78,10 @@ class Commands(unittest.TestCase):
         options = ["--image-size", 48, "--precision", "half", "--threads", 1, "--format", "json"]
         want = json_of_program("eval", self.dataset, "-m", MODEL, *options)["calibration_error"]
         self.assertEqual(got, want)
-        self.assertNotEqual(got, vitrail.eval(self.dataset, model=MODEL)["calibration_error"])
+        default = vitrail.eval(self.dataset, model=MODEL)["calibration_error"]
+        self.assertNotEqual(got, default)
+        got = vitrail.eval(self.dataset, model=model, image_size=32, precision="fp32")["calibration_error"]
+        self.assertEqual(got, default)  # options of the call go first
 
     def test_convert_gives_the_path_of_the_same_model(self):
         folder = vitrail.convert(MODEL, self.folder / "copy")
@@ -87,6 +90,27 @@ class Commands(unittest.TestCase):
         small = vitrail.convert(MODEL, str(self.folder / "small"), dtype="fp16")
         self.assertLess(size_of(small), 0.51 * size_of(folder))
         self.assertEqual(pathlib.Path(vitrail.convert(folder, self.folder / "m.onnx", opset=18)).suffix, ".onnx")
+
+    def test_a_trace_has_what_inspect_shows(self):
+        from PIL import Image
+
+        model = vitrail.load(MODEL, precision="half", image_size=48)
+        traced = model.trace(PHOTO)
+        listed = text_of_program("inspect", MODEL, "--image-size", 48, "--trace", PHOTO).splitlines()[1:]
+        shapes = {line.split()[0]: json.loads(line[line.index("[") : line.index("]") + 1]) for line in listed}
+        self.assertEqual({name: list(values.shape) for name, values in traced.items()}, shapes)
+        self.assertEqual(list(traced), list(shapes))
+        exact = vitrail.load(MODEL, image_size=48)
+        np.testing.assert_array_equal(traced["images"], exact.preprocess([PHOTO]))
+        np.testing.assert_allclose(traced["logits"][0], exact.logits(PHOTO), atol=1e-4)
+        with Image.open(PHOTO) as photo, open(PHOTO, "rb") as file:
+            pixels = np.array(photo.convert("RGB"))
+            for image in (str(PHOTO), file, PHOTO.read_bytes(), pixels, photo):
+                np.testing.assert_array_equal(model.trace(image)["logits"], traced["logits"])
+        grey = model.trace(pixels[..., 0])["images"]
+        np.testing.assert_array_equal(grey, exact.preprocess([pixels[..., 0]]))
+        with self.assertRaisesRegex(vitrail.Error, "/no/such"):
+            model.trace("/no/such")
 
     def test_parameters_are_those_that_inspect_shows(self):
         parameters = vitrail.load(MODEL, image_size=48, precision="int8").parameters()

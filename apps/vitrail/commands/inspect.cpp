@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <filesystem>
 #include <set>
 
 #include "apps/vitrail/commands/commands.h"
@@ -7,6 +8,7 @@
 #include "apps/vitrail/inspect/inspect_tree.h"
 #include "apps/vitrail/inspect/inspect_values.h"
 #include "apps/vitrail/output/output.h"
+#include "apps/vitrail/output/output_checks.h"
 #include "apps/vitrail/shell/field_options.h"
 #include "apps/vitrail/shell/usage_errors.h"
 
@@ -17,7 +19,7 @@ struct InspectCommandOptions {
   ModelOptions model;
   ValueOptions values;
   std::vector<std::string> settings;  // layer:NAME only
-  bool tree = false, keys = false;
+  bool tree = false, keys = false, force = false;
 };
 
 // Whether the options name a configuration alone.
@@ -33,6 +35,17 @@ void check_layer_options(const CLI::App& command) {
     if (!option->empty() && !options.contains(name))
       throw CLI::ValidationError(name, "does not apply to a layer, which has --set, --slice and --batch");
   }
+}
+
+void check_output_of(const InspectCommandOptions& options) {
+  const std::string& output = options.values.output;
+  if (output.empty()) return;
+  if (options.values.trace.empty()) throw CLI::ValidationError("-o", "requires --trace IMAGE or --trace random");
+  if (output != "-" && std::filesystem::path(output).extension() != ".npz")
+    throw CLI::ValidationError("-o", "expected FILE.npz, got '" + output + "'");
+  std::vector<std::string> inputs = options.model.files();
+  inputs.push_back(options.values.trace);
+  check_outputs({{"-o", output, Kind::archive}}, inputs, options.force);
 }
 
 int inspect(const InspectCommandOptions& options, const GlobalOptions& global) {
@@ -79,6 +92,9 @@ void add_inspect(CLI::App& program, const GlobalOptions& global, Run& run) {
   command->add_flag("--keys", options->keys, "Tensors of the weights file, with dtype and shape");
   CLI::Option* trace = command->add_option("--trace", options->values.trace,
                                            "Image, or 'random': list the intermediate tensors of one forward pass");
+  command->add_option("-o,--output", options->values.output,
+                      "With --trace: FILE.npz, the intermediate tensors as arrays by their names");
+  add_force_to(*command, options->force);
   command
       ->add_option(
           "--slice", options->values.slices,
@@ -98,6 +114,7 @@ void add_inspect(CLI::App& program, const GlobalOptions& global, Run& run) {
     if (is_layer) check_layer_options(*command);
     if (!batch->empty() && trace->empty() && !is_layer)
       throw CLI::ValidationError("--batch", "requires --trace IMAGE or --trace random");
+    check_output_of(*options);
     run = [options, &global] { return inspect(*options, global); };
   });
 }

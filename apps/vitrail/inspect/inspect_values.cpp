@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/vitrail/inspect/inspect_values.h"
 
+#include <optional>
+
 #include "vitrail/nn/trace.h"
 
 namespace vitrail::app {
@@ -26,14 +28,17 @@ std::string expected_names(bool traced) {
 
 void print_values(const ValueOptions& options, const InspectedModel& inspected) {
   const std::unique_ptr<nn::Module> model = inspected.build(Device::cpu);
-  ValueListing listing(options.slices, inspected.key_map());
+  std::optional<NpzArrays> file;
+  if (!options.output.empty()) file.emplace(options.output);
+  ValueListing listing(options.slices, inspected.key_map(), file ? &*file : nullptr);
   offer_weights(*model, inspected.checkpoint(), listing);
-  const bool forward = !options.trace.empty() && (listing.prints_rows() || !listing.complete());
+  const bool forward = !options.trace.empty() && (listing.prints_rows() || !listing.complete() || file);
   if (forward) {
     const nn::TraceScope scope([&](const std::string& name, const Tensor& tensor) { listing.add(name, tensor); });
     inspected.trace(*model, listing);
   }
   listing.finish(expected_names(forward));
+  if (file) file->commit();
 }
 
 }  // namespace vitrail::app

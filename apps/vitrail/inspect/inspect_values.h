@@ -13,6 +13,7 @@ struct ValueOptions {
   std::string trace;  // an image, "random", or empty: no forward pass
   std::vector<std::string> slices;
   int64_t batch = 1;
+  std::string output;  // FILE.npz for the values of the forward pass, or empty
 };
 
 // A model as `inspect` shows it.  Without weights, its values are random.

@@ -77,4 +77,15 @@ void NpzFile::finish(const std::vector<std::string>& paths) {
   archive_.commit();
 }
 
+void NpzArrays::add(const std::string& name, const Tensor& tensor) {
+  if (!names_.insert(name).second) return;
+  const Tensor values = tensor.to(DType::f32).contiguous();
+  const Shape shape = values.shape();
+  const std::string header = npy_header(where_, npy_descr(DType::f32), std::span(shape.begin(), shape.end()));
+  archive_.begin(name + ".npy");
+  archive_.write(header.data(), header.size());
+  archive_.write(values.data<float>(), static_cast<size_t>(values.numel()) * sizeof(float));
+  archive_.end();
+}
+
 }  // namespace vitrail::app

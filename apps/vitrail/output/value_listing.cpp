@@ -25,7 +25,8 @@ void print_row(const std::string& name, const Tensor& tensor) {
 
 }  // namespace
 
-ValueListing::ValueListing(const std::vector<std::string>& slices, const weights::KeyMap* family) {
+ValueListing::ValueListing(const std::vector<std::string>& slices, const weights::KeyMap* family, NpzArrays* file)
+    : file_(file) {
   for (const std::string& text : slices) {
     const SliceRequest request = parse_slice_request(text);
     requests_.push_back({text, request.slice, models::traced_names(request.name, family)});
@@ -34,6 +35,7 @@ ValueListing::ValueListing(const std::vector<std::string>& slices, const weights
 }
 
 void ValueListing::add(const std::string& name, const Tensor& tensor) {
+  if (file_) file_->add(name, tensor);
   if (!prints_rows()) return offer(name, tensor);
   const auto same =
       std::find_if(recent_.begin(), recent_.end(), [&](const Row& row) { return same_tensor(row.tensor, tensor); });

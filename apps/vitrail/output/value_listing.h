@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/vitrail/output/npz_file.h"
 #include "apps/vitrail/output/tensor_text.h"
 #include "vitrail/models/traced_names.h"
 
@@ -13,8 +14,9 @@ namespace vitrail::app {
 class ValueListing {
  public:
   // slices: "NAME[0, :3]".  With slices no rows are printed.  `family` (may be null): names in this family are known
-  // too.
-  explicit ValueListing(const std::vector<std::string>& slices, const weights::KeyMap* family = nullptr);
+  // too.  `file` (may be null) gets all values of the forward pass.
+  explicit ValueListing(const std::vector<std::string>& slices, const weights::KeyMap* family = nullptr,
+                        NpzArrays* file = nullptr);
 
   // A value of the forward pass: a row, or kept for a slice.  A row whose tensor has been reported under another name
   // names that instead of its statistics.
@@ -40,6 +42,7 @@ class ValueListing {
     Tensor tensor;
   };
 
+  NpzArrays* file_;
   std::vector<Request> requests_;
   std::vector<std::string> known_;  // for errors
   std::deque<Row> recent_;          // rows that later ones may repeat
