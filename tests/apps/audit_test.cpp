@@ -178,7 +178,7 @@ void check_report_of_audit() {
   const std::string page = content_of(file);
   EXPECT_TRUE(contains(page, "Probable label errors: 1")) << page.substr(0, 2000);
   EXPECT_TRUE(contains(page, "labelled red, looks like blue"));
-  EXPECT_TRUE(contains(page, "src=\"data:image/png;base64,"));
+  EXPECT_TRUE(contains(page, "src=\"data:image/"));
   EXPECT_FALSE(contains(page, "<script")) << "the page needs none";
 }
 
