@@ -63,6 +63,13 @@ void check_audit() {
     expect_forced({"audit", "-m", small_model(), data, option, folder / name}, folder / name);
 }
 
+void check_search() {
+  const fs::path folder = scratch_folder(), page = folder / "x.html";
+  run({"embed", "-m", small_model(), noise_folder(), "-o", folder / "a.npy"});
+  run({"index", folder / "a.npy", "-o", folder / "a.index"});
+  expect_forced({"search", "-m", small_model(), folder / "a.index", noise_folder(), "--report", page}, page);
+}
+
 void check_pca() {
   const fs::path folder = scratch_folder();
   expect_forced({"pca", "-m", small_model(), noise_folder(), "-o", folder}, folder / "a.png");
@@ -176,6 +183,7 @@ OptionEffects output_option_effects() {
           {"eval", "--force", check_eval},
           {"pca", "--force", check_pca},
           {"audit", "--force", check_audit},
+          {"search", "--force", check_search},
           {"segment", "--force", check_segment},
           {"index", "--force", check_index},
           {"inspect", "--force", check_inspect},

@@ -91,6 +91,30 @@ void check_tokenizer() {
   run(arguments + Arguments{"--tokenizer", moved});
 }
 
+void check_threshold_of_search() {
+  const nlohmann::json all = json_of(search({"--format", "json"}))["results"];
+  ASSERT_EQ(all.size(), 2u);
+  const std::string between = std::to_string((all[0]["score"].get<double>() + all[1]["score"].get<double>()) / 2);
+  const nlohmann::json results = json_of(search({"--format", "json", "--threshold", between}))["results"];
+  ASSERT_EQ(results.size(), 1u);
+  EXPECT_EQ(results[0], all[0]);
+}
+
+// The query and the two images of the index.
+void check_report_of_search() {
+  const fs::path page = scratch_folder() / "page.html";
+  EXPECT_EQ(run(search({"--report", page})).out, run(search({})).out);
+  const std::string html = content_of(page);
+  for (const std::string& text : {std::string("query"), (noise_folder() / "a.png").string() + "</small>",
+                                  std::string(">1.0000<"), std::string("vitrail search")})
+    EXPECT_TRUE(contains(html, text)) << text;
+  size_t images = 0;
+  for (size_t at = html.find("<img "); at != html.npos; at = html.find("<img ", at + 1)) ++images;
+  EXPECT_EQ(images, 3u);
+  run(search({"--report", page, "--threshold", "1"}));  // its own page
+  EXPECT_NE(content_of(page), html);
+}
+
 Arguments duplicates(const Arguments& more) {
   static const fs::path folder = [] {
     const fs::path made = scratch_folder();
@@ -130,6 +154,8 @@ OptionEffects search_option_effects() {
           {"search", "--text", check_text},
           {"search", "--tokenizer", check_tokenizer},
           {"search", "--top", check_top},
+          {"search", "--threshold", check_threshold_of_search},
+          {"search", "--report", check_report_of_search},
           {"search", "--format", check_format_of_search},
           {"duplicates", "--threshold", check_threshold},
           {"duplicates", "--format", check_format_of_duplicates}};

@@ -2,10 +2,10 @@
 #include <map>
 
 #include "apps/vitrail/audit/audit_output.h"
+#include "apps/vitrail/output/page.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/text.h"
 #include "vitrail/train/report/html_internal.h"
-#include "vitrail/train/report/report_images_internal.h"
 #include "vitrail/train/run/run_folder_internal.h"
 
 namespace vitrail::app {
@@ -15,17 +15,8 @@ constexpr size_t kShownOfGroup = 12;  // images
 
 std::string render_image(const Audit& audit, size_t index, const std::string& text) {
   const AuditedImage& image = audit.images[index];
-  std::string thumbnail;
-  if (image.error.empty()) {
-    try {
-      thumbnail = str("<img src=\"", train::data_uri(train::make_thumbnail(image.read())), "\" alt=\"",
-                      train::escape_html(image.path), "\">");
-    } catch (const Error&) {  // it has changed since
-    }
-  }
   const std::string label = image.label < 0 ? image.split : audit.class_name(image.label);
-  return str("<figure>", thumbnail, "<figcaption>", train::escape_html(text.empty() ? label : text), "<small>",
-             train::escape_html(image.path), "</small></figcaption></figure>\n");
+  return figure_of(image.error.empty() ? image.read : nullptr, text.empty() ? label : text, image.path);
 }
 
 std::string render_finding(const Audit& audit, const Finding& finding) {
@@ -62,22 +53,15 @@ void write_audit_page(const std::string& file, const Audit& audit, const AuditPa
   const auto fact = [](const std::string& value, const std::string& name) {
     return str("<div class=\"fact\"><b>", value, "</b><span>", train::escape_html(name), "</span></div>\n");
   };
-  std::string html =
-      str("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n",
-          "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<title>Audit of ",
-          train::escape_html(page.dataset), "</title>\n<style>", train::kReportStyle,
-          "h3 { font-size:14px; font-weight:600; margin:20px 0 8px; } p.more { color:var(--soft); margin:12px 0 0; "
-          "}</style></head>\n<body><main>\n<h1>Audit of ",
-          train::escape_html(page.dataset), "</h1>\n<p class=\"sub\">", counted(audit.images.size(), "image"), ", ",
-          audit.classes.size(), " classes</p>\n<div class=\"facts\">\n");
+  std::string html = train::page_begin("Audit of " + page.dataset, kPageStyle);
+  html += str("<p class=\"sub\">", counted(audit.images.size(), "image"), ", ", audit.classes.size(),
+              " classes</p>\n<div class=\"facts\">\n");
   if (audit.folds > 0)
     html += fact(train::percent(audit.held_out_top1), str("top-1 of ", audit.folds, "-fold cross-validation"));
   for (const auto& [kind, count] : counts) html += fact(std::to_string(count), text_of(kind).title);
   html += "</div>\n";
   for (const auto& [kind, count] : counts) html += render_section(audit, kind, page.limit);
-  html += str("<table class=\"environment\">\n<tr><td>command</td><td>", train::escape_html(page.command_line),
-              "</td></tr>\n<tr><td>version</td><td>vitrail " VITRAIL_VERSION "</td></tr>\n</table>\n");
-  train::write_text(file, html + "</main></body></html>\n");
+  train::write_text(file, html + page_end(page.command_line));
 }
 
 }  // namespace vitrail::app

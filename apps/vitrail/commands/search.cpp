@@ -5,11 +5,13 @@
 #include <numeric>
 
 #include "apps/vitrail/commands/commands.h"
+#include "apps/vitrail/commands/search_page.h"
 #include "apps/vitrail/commands/zero_shot_options.h"
 #include "apps/vitrail/embed/embedding_info.h"
 #include "apps/vitrail/input/image_stream.h"
 #include "apps/vitrail/input/path_list.h"
 #include "apps/vitrail/output/output.h"
+#include "apps/vitrail/output/output_checks.h"
 #include "apps/vitrail/shell/field_options.h"
 #include "apps/vitrail/shell/usage_errors.h"
 #include "vitrail/analysis/flat_index.h"
@@ -30,6 +32,9 @@ struct SearchCommandOptions {
   std::string index, format = "text";
   std::vector<std::string> queries;  // --text
   int64_t top = 5;
+  std::optional<double> threshold;
+  std::string report;
+  bool force = false;
 };
 
 struct Query {
@@ -120,16 +125,15 @@ std::vector<Query> text_queries(const DualModel& model, const SearchCommandOptio
   return queries;
 }
 
-void print_results(const Query& query, const std::vector<analysis::Neighbor>& nearest, const PathList& names,
-                   Format format) {
-  if (format == Format::text) {
-    print_output("{}\n", escaped(query.name));
-    for (const auto& [row, score] : nearest) print_output("  {:6.4f}  {}\n", score, escaped(names.at(row)));
-    return;
+void print_result(const SearchResult& result, Format format) {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  if (format == Format::text) print_output("{}\n", escaped(result.query));
+  for (size_t i = 0; i < result.nearest.size(); ++i) {
+    const auto& [row, score] = result.nearest[i];
+    if (format == Format::text) print_output("  {:6.4f}  {}\n", score, escaped(result.paths[i]));
+    rows.push_back({{"row", row}, {"path", result.paths[i]}, {"score", score}});
   }
-  nlohmann::ordered_json results = nlohmann::ordered_json::array();
-  for (const auto& [row, score] : nearest) results.push_back({{"row", row}, {"path", names.at(row)}, {"score", score}});
-  print_json({{query.is_text ? "text" : "path", query.name}, {"results", results}});
+  if (format == Format::json) print_json({{result.is_text ? "text" : "path", result.query}, {"results", rows}});
 }
 
 // The vectors of the queries that have one.
@@ -145,24 +149,30 @@ Tensor vectors_of(const std::vector<Query>& queries, int64_t width, const std::s
   return vectors;
 }
 
+// Prints the nearest images, and keeps them in `results` for a report.
 void print_nearest(const std::vector<Query>& queries, const OpenIndex& index, const SearchCommandOptions& options,
-                   int threads) {
+                   int threads, std::vector<SearchResult>& results) {
   const Tensor vectors = vectors_of(queries, index.vectors.width(), options.index);
   const ComputeTeam team(threads);
   const auto nearest = analysis::nearest_rows(vectors, index.vectors, options.top);
   const Format format = format_from_name(options.format);
   auto next = nearest.begin();
   for (const Query& query : queries) {
-    if (query.error.empty())
-      print_results(query, *next++, index.names, format);
-    else if (format == Format::json)
-      print_json({{"path", query.name}, {"error", query.error}});
+    if (!query.error.empty()) {
+      if (format == Format::json) print_json({{"path", query.name}, {"error", query.error}});
+      continue;
+    }
+    SearchResult result{.is_text = query.is_text, .query = query.name, .nearest = *next++, .paths = {}};
+    std::erase_if(result.nearest, [&](const auto& neighbor) { return options.threshold > neighbor.score; });
+    for (const analysis::Neighbor& neighbor : result.nearest) result.paths.push_back(index.names.at(neighbor.row));
+    print_result(result, format);
+    if (!options.report.empty()) results.push_back(std::move(result));
   }
 }
 
 // Prints the results of each batch of images as soon as it has run.  Returns how many images failed.
 size_t search_images(const Model& model, const OpenIndex& index, const SearchCommandOptions& options,
-                     const GlobalOptions& global) {
+                     const GlobalOptions& global, std::vector<SearchResult>& results) {
   infer::FeatureOptions features = index.info ? index.info->features : infer::FeatureOptions();
   features.l2_normalize = true;
   const infer::Request request = model.request_of(features);
@@ -172,7 +182,7 @@ size_t search_images(const Model& model, const OpenIndex& index, const SearchCom
                       queries.push_back({.is_text = false, .name = outcome.path(), .error = outcome.error});
                       if (outcome.error.empty()) queries.back().vector = outcome.result();
                       if (!outcome.ends_batch) return;
-                      print_nearest(queries, index, options, model.session().threads());
+                      print_nearest(queries, index, options, model.session().threads(), results);
                       queries.clear();
                     });
 }
@@ -192,8 +202,10 @@ int search(SearchCommandOptions options, const GlobalOptions& global) {
   }
   const Model& model = dual ? dual->images() : *alone;
   check_model(model, index, options);
-  if (dual) print_nearest(text_queries(*dual, options), index, options, model.session().threads());
-  const size_t failures = options.images.inputs.empty() ? 0 : search_images(model, index, options, global);
+  std::vector<SearchResult> results;
+  if (dual) print_nearest(text_queries(*dual, options), index, options, model.session().threads(), results);
+  const size_t failures = options.images.inputs.empty() ? 0 : search_images(model, index, options, global, results);
+  if (!options.report.empty()) write_search_page(options.report, options.index, results, global.command_line);
   return failures == 0 ? 0 : 1;
 }
 
@@ -211,11 +223,21 @@ void add_search(CLI::App& program, const GlobalOptions& global, Run& run) {
   options->texts.add_tokenizer_to(*command);
   add_field_options(*command, [options](Fields& f) {
     f.integer({"top", "Number of results"}, options->top, 1);
+    f.number({"threshold", "Leave out results of a lower score: the cosine similarity of features"}, options->threshold,
+             {-1, 1});
     f.choice({"format", "Output format: text or json (one object per line)"}, options->format, {"text", "json"});
   });
+  command->add_option("--report", options->report, "FILE.html: a page with the queries and the images found");
+  add_force_to(*command, options->force);
   options->model.add_to(*command);
   options->images.add_to(*command);
-  command->callback([options, &global, &run] { run = [options, &global] { return search(*options, global); }; });
+  command->callback([options, &global, &run] {
+    std::vector<std::string> inputs = options->model.files();
+    inputs.push_back(options->index);
+    inputs.insert(inputs.end(), options->images.inputs.begin(), options->images.inputs.end());
+    check_outputs({{"--report", options->report, Kind::page}}, inputs, options->force);
+    run = [options, &global] { return search(*options, global); };
+  });
 }
 
 }  // namespace vitrail::app

@@ -18,5 +18,8 @@ std::string render_confusion(const Report& report);     // a table, or a list of
 std::vector<Chart> metric_charts(const std::filesystem::path& csv, const std::string& metric, bool of_training);
 void remove_empty(std::vector<Chart>& charts);  // a curve needs two points
 extern const char* const kReportStyle;          // the page's style sheet
+// A page in this style up to its heading, and its end.  `style`: more rules.
+std::string page_begin(const std::string& title, const std::string& style = "");
+inline constexpr const char* kPageEnd = "</main></body></html>\n";
 
 }  // namespace vitrail::train

@@ -112,12 +112,16 @@ std::string percent(double fraction, int digits) {
   return text;
 }
 
+std::string page_begin(const std::string& title, const std::string& style) {
+  return str("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n",
+             "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<title>", escape_html(title),
+             "</title>\n<style>", kReportStyle, style, "</style></head>\n<body><main>\n<h1>", escape_html(title),
+             "</h1>\n");
+}
+
 std::string render_report(const Report& report) {
-  std::string page =
-      str("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n",
-          "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<title>", escape_html(report.title),
-          "</title>\n<style>", kReportStyle, "</style></head>\n<body><main>\n<h1>", escape_html(report.title),
-          "</h1>\n<p class=\"sub\">", escape_html(report.subtitle), "</p>\n<div class=\"facts\">\n");
+  std::string page = page_begin(report.title);
+  page += "<p class=\"sub\">" + escape_html(report.subtitle) + "</p>\n<div class=\"facts\">\n";
   for (const auto& [name, value] : report.facts)
     page += "<div class=\"fact\"><b>" + escape_html(value) + "</b><span>" + escape_html(name) + "</span></div>\n";
   page += "</div>\n";
@@ -141,7 +145,7 @@ std::string render_report(const Report& report) {
   if (!report.recipe.empty())
     page += "<details><summary>Recipe</summary><pre>" + escape_html(report.recipe) + "</pre></details>\n";
   page += render_environment(report);
-  return page + "</main></body></html>\n";
+  return page + kPageEnd;
 }
 
 }  // namespace vitrail::train
