@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Batches over clients, overload, departed clients, reloads and metrics.
 #include <future>
+#include <list>
 
 #include "tests/serve/serve_fixture.h"
 
@@ -112,10 +113,10 @@ TEST(ServeBatching, DrainUnderLoadCountsWhatClientsReceived) {
   HttpConnection metrics(server.port());  // not idle: it ends after the drain has begun
   metrics.send("GET /metrics HTTP/1.1\r\n");
   std::atomic<int> received{0};
+  std::list<HttpConnection> connections;  // all before the drain, which refuses others
   std::vector<std::thread> clients;
   for (int i = 0; i < 4; ++i) {
-    clients.emplace_back([&] {
-      HttpConnection connection(server.port());
+    clients.emplace_back([&received, &png, &connection = connections.emplace_back(server.port())] {
       while (connection.send(http_request("POST", "/v1/classify", png)) && connection.receive().status == 200)
         ++received;
     });
