@@ -44,6 +44,7 @@ TEST(NearDuplicates, OfTrainingImagesAreCountedAndTheNearestIsNamed) {
     return warnings.messages;
   };
   EXPECT_TRUE(warnings_of({2, 1, 1, 1}).empty()) << "cosine similarities of 0.89 and 0.71";
+  EXPECT_TRUE(warnings_of({1, 0, 0, 1}).empty()) << "all of them: the features may tell nothing apart";
   const std::vector<std::string> found = warnings_of({1, 1, 0.3f, 2});
   ASSERT_EQ(found.size(), 1u);
   EXPECT_TRUE(found[0].starts_with("1 of 2 test images are near-identical to training images, as " +

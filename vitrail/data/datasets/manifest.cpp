@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
+#include <mutex>
 #include <utility>
 
 #include "vitrail/base/error.h"
@@ -136,10 +138,23 @@ std::vector<std::string> default_class_names(int64_t classes, const DatasetOptio
   return names;
 }
 
+struct Manifests::Read {
+  std::mutex mutex;
+  std::map<std::pair<fs::path, Columns>, ManifestPtr> manifests;
+};
+
+Manifests::Manifests() : read_(std::make_shared<Read>()) {}
+
 ManifestPtr Manifests::get(const fs::path& path, const ManifestOptions& options) {
-  ManifestPtr& manifest = (*read_)[{path, options.columns}];
+  const std::lock_guard lock(read_->mutex);  // also while it is read: others wait for the same set
+  ManifestPtr& manifest = read_->manifests[{path, options.columns}];
   if (!manifest) manifest = read_manifest(path, options);
   return manifest;
+}
+
+void Manifests::clear() const {
+  const std::lock_guard lock(read_->mutex);
+  read_->manifests.clear();
 }
 
 ManifestPtr read_manifest(const fs::path& path, const ManifestOptions& options) {

@@ -3,7 +3,6 @@
 // Labelled sets: which images, labels and splits there are, read once, whatever is asked of them afterwards.
 #include <cstdint>
 #include <filesystem>
-#include <map>
 #include <memory>
 #include <string>
 #include <tuple>
@@ -83,18 +82,19 @@ struct ManifestOptions {
 // name columns of a set that is no list.
 std::shared_ptr<const Manifest> read_manifest(const std::filesystem::path& path, const ManifestOptions& options = {});
 
-// The manifests that a command has read.  Copies share them.  Not thread-safe.
+// The manifests that a command has read.  Copies share them.  Thread-safe: the processes of a run may be threads with
+// copies of one recipe.
 class Manifests {
  public:
+  Manifests();
   // Reads a set unless it was read before with the same columns.  Throws Error as read_manifest.
   std::shared_ptr<const Manifest> get(const std::filesystem::path& path, const ManifestOptions& options = {});
   // Forgets the sets in all copies, so that the next get() sees files that have changed.
-  void clear() const { read_->clear(); }
+  void clear() const;
 
  private:
-  using Key = std::pair<std::filesystem::path, Columns>;
-  std::shared_ptr<std::map<Key, std::shared_ptr<const Manifest>>> read_ =
-      std::make_shared<std::map<Key, std::shared_ptr<const Manifest>>>();
+  struct Read;
+  std::shared_ptr<Read> read_;
 };
 
 }  // namespace vitrail::data

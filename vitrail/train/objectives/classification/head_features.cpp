@@ -89,7 +89,7 @@ void warn_of_near_duplicates(const HeadFeatures& training, const Subset& train, 
     count += score(i) >= analysis::kNearIdentical ? 1 : 0;
     if (score(i) > score(best)) best = i;
   }
-  if (count == 0) return;
+  if (count == 0 || 2 * count > std::ssize(nearest)) return;
   const int64_t nearest_sample = training.samples[static_cast<size_t>(nearest[best][0].row)];
   warn(str(count, " of ", nearest.size(), " ", name, " images are near-identical to training images, as ",
            set.dataset->path(evaluated.samples[best]), " to ", train.dataset->path(nearest_sample),

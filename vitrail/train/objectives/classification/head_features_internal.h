@@ -31,7 +31,7 @@ HeadFeatures head_features(const infer::Session& session, data::Loader& loader,
 std::vector<Score> baselines_of(const HeadFeatures& training, const HeadFeatures& validation, int64_t classes);
 
 // Warns of images of the set `name` ("test") that are near-identical to training images (analysis::kNearIdentical), and
-// names the nearest two.
+// names the nearest two.  Silent where most are, because such features tell few images apart.
 void warn_of_near_duplicates(const HeadFeatures& training, const Subset& train, const HeadFeatures& evaluated,
                              const Subset& set, const std::string& name);
 
