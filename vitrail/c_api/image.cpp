@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cstring>
+
 #include "vitrail/c_api/handles_internal.h"
 #include "vitrail/image/decode.h"
 #include "vitrail/image/yuv.h"
@@ -34,11 +36,12 @@ image::PixelFormat format_of(vitrail_pixel_format format) {
 image::YuvFrame yuv_frame(const vitrail_yuv_frame* given) {
   required(given, "frame");
   const vitrail_yuv_frame frame = options_or(given, VITRAIL_YUV_FRAME_INIT, "vitrail_yuv_frame");
-  if (frame.format != VITRAIL_NV12 && frame.format != VITRAIL_YUYV) {
-    throw Error("format", "a vitrail_yuv_format", str(static_cast<int>(frame.format)));
-  }
+  int format = 0;  // in C, an enumeration may have any value
+  static_assert(sizeof format == sizeof frame.format);
+  std::memcpy(&format, &frame.format, sizeof format);
+  if (format != VITRAIL_NV12 && format != VITRAIL_YUYV) throw Error("format", "a vitrail_yuv_format", str(format));
   image::YuvFrame result{
-      .format = frame.format == VITRAIL_NV12 ? image::YuvFormat::nv12 : image::YuvFormat::yuyv,
+      .format = format == VITRAIL_NV12 ? image::YuvFormat::nv12 : image::YuvFormat::yuyv,
       .width = frame.width,
       .height = frame.height,
       .pixels = {&required(frame.pixels, "pixels"), frame.size},
