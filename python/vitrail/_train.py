@@ -90,7 +90,7 @@ def train(
 
     on_progress is called with dicts: "event" is "message", "progress" (after each batch), "epoch" or "result".  If it
     raises, and on Ctrl-C, the run is saved after the current step; resume=True continues it.  The exception waits for
-    that at most half a second; the next train() and the end of the program wait for the rest.
+    that at most half a second; the next train() and the end of the program wait until it is saved.
     """
     source = json.dumps(recipe).encode() if isinstance(recipe, dict) else c_path(recipe)
     lines = [f"{key}={json.dumps(value)}".encode() for key, value in (settings or {}).items()]
