@@ -11,6 +11,7 @@
 //   tensor/tensor.h                  Tensor: strided n-dimensional arrays
 //   models/load.h                    open_model, build_model: checkpoints of timm, Hugging Face, torchvision and others
 //   models/model_bytes.h             ModelBytes: models whose files are in memory
+//   models/class_gradients.h         class_gradients: of a class's logit, by pixels, tokens and other values
 //   models/registry.h                architectures: the table of named model variants
 //   sam/predictor.h                  sam::Predictor: masks by Segment Anything for points, boxes and masks
 //   sam/automatic.h                  sam::automatic_masks: masks of everything in an image
@@ -36,6 +37,7 @@
 #include "vitrail/infer/function_session.h"
 #include "vitrail/infer/preprocess.h"
 #include "vitrail/infer/session.h"
+#include "vitrail/models/class_gradients.h"
 #include "vitrail/models/load.h"
 #include "vitrail/models/model_bytes.h"
 #include "vitrail/models/registry.h"

@@ -63,6 +63,28 @@ TEST(Checkpoint, OfAPartWithoutGradientsHasNone) {
   EXPECT_TRUE(testing::close(grad_of(y), Tensor::full({2, 3}, 1, DType::f64), 0));
 }
 
+TEST(Gradients, AreThoseOfLeavesAndOfResults) {
+  const Tensor x = leaf({2, 3}, 1), w = leaf({4, 3}, 2), unused = leaf({2}, 3);
+  const Tensor grad = Tensor::randn({2, 4}, 3, DType::f64), square = ops::mul(x, x);
+  const std::vector<Tensor> found = gradients(ops::linear(square, w, {}), {x, square, unused, x.detach()}, grad);
+  EXPECT_FALSE(grad_of(x).defined() || grad_of(w).defined());
+  const Tensor of_square = ops::matmul(grad, w.detach());
+  EXPECT_TRUE(testing::close(found[1], of_square, 1e-12));
+  EXPECT_TRUE(
+      testing::close(found[0], ops::mul(ops::mul(of_square, x.detach()), Tensor::full({1}, 2, DType::f64)), 1e-12));
+  EXPECT_FALSE(found[2].defined() || found[3].defined());
+}
+
+// A gradient that is returned is not the memory into which a later node adds.
+TEST(Gradients, OfAResultStayWhenTheyFlowOn) {
+  const Tensor x = leaf({2, 3}, 1), inner = ops::mul(x, x), passed = ops::add(inner, x);
+  const std::vector<Tensor> found = gradients(passed, {passed, inner, x}, Tensor::full({2, 3}, 1, DType::f64));
+  EXPECT_TRUE(testing::close(found[0], Tensor::full({2, 3}, 1, DType::f64), 0));
+  EXPECT_TRUE(testing::close(found[1], Tensor::full({2, 3}, 1, DType::f64), 0));
+  const Tensor one = Tensor::full({1}, 1, DType::f64);
+  EXPECT_TRUE(testing::close(found[2], ops::add(ops::mul(x.detach(), Tensor::full({1}, 2, DType::f64)), one), 1e-12));
+}
+
 TEST(Graph, RunsOnceUnlessItIsKept) {
   const Tensor x = leaf({1, 3}, 1), w = leaf({1, 3}, 2);
   const Tensor out = ops::linear(x, w, {});

@@ -14,6 +14,7 @@
 
 #include "vitrail/base/read_file.h"
 #include "vitrail/image/decode.h"
+#include "vitrail/models/class_gradients.h"
 #include "vitrail/pipeline/dual_model.h"
 #include "vitrail/pipeline/model.h"
 #include "vitrail/sam/binary_mask.h"
@@ -75,6 +76,52 @@ TEST(CApi, Classifies) {
       EXPECT_EQ(predictions[i].label, expected.label);
     }
   }
+}
+
+TEST(CApi, GivesTheGradientsOfAClass) {
+  OwnedModel handle;
+  ASSERT_EQ(message_of(vitrail_model_open(small_model().c_str(), nullptr, &handle)), "");
+  const Model model(small_model());
+  const Inputs in(model, handle);
+  const models::VisionTransformer vit = models::build_model(models::open_model(small_model()));
+  const Tensor input = model.preprocess({in.views.data(), 1});
+  const char* const values[] = {"images", "embedded"};
+  for (const int64_t target : {3, -1}) {
+    OwnedTensor pixels, tokens;
+    vitrail_tensor* gradients[2] = {};
+    EXPECT_OK(vitrail_gradients(handle, in.a, target, values, 2, gradients));
+    pixels.handle = gradients[0], tokens.handle = gradients[1];
+    models::ClassGradientOptions options{.target = {}, .values = {"images", "embedded"}};
+    if (target >= 0) options.target = target;
+    const std::vector<Tensor> want = models::class_gradients(vit, input, options);
+    expect_same(pixels, want[0].select(0, 0));
+    expect_same(tokens, want[1].select(0, 0));
+  }
+}
+
+TEST(CApi, RefusesGradientsThatThereAreNot) {
+  const fs::path int8 = scratch_folder() / "int8";
+  const ProgramResult converted = run_program(
+      {"convert", small_model(), "-o", int8, "--dtype", "int8", "--calibrate", image_folder(2), "--tolerance", "0.05"});
+  ASSERT_EQ(converted.status, 0) << converted.err;
+  const auto refusal = [](const fs::path& path, int64_t target, const char* value, size_t count = 1) {
+    OwnedModel handle;
+    EXPECT_OK(vitrail_model_open(path.c_str(), nullptr, &handle));
+    OwnedImage image;
+    const uint8_t pixels[3 * 16 * 16] = {};
+    EXPECT_OK(vitrail_image_view(pixels, sizeof pixels, 16, 16, 0, VITRAIL_RGB, &image));
+    vitrail_tensor* gradient = nullptr;
+    const std::string message = message_of(vitrail_gradients(handle, image, target, &value, count, &gradient));
+    EXPECT_EQ(gradient, nullptr);
+    return message;
+  };
+  EXPECT_EQ(refusal(small_model(), 10, "images"), "target: expected a class from 0 to 9, got 10");
+  EXPECT_EQ(refusal(small_model(), 1, "images", 0), "values: expected at least one name, got none");
+  EXPECT_EQ(refusal(small_model(), 1, nullptr), "values: expected a pointer, got NULL");
+  EXPECT_TRUE(contains(refusal(small_model(), 1, "no.such"), "values: expected \"images\", or a name that"));
+  EXPECT_TRUE(contains(refusal(int8, 1, "images"), "expected weights in fp32 or 16 bits, for gradients"));
+  EXPECT_TRUE(contains(refusal(fixture("models/hf_clip"), 1, "images"), "expected a model with a classifier"));
+  EXPECT_TRUE(contains(refusal(sam_fixture("padded_windows").model, 1, "images"), "expected a Vision Transformer"));
 }
 
 // The files of a folder in memory; their texts may be empty.

@@ -137,9 +137,9 @@ void check(const Tensor& root, const Tensor& grad) {
   }
 }
 
-}  // namespace
-
-void backward(const Tensor& root, const Tensor& grad, const BackwardOptions& options) {
+// Runs each node after all its consumers.  on_gradient gets each variable behind `root` with its final gradient.
+template <class OnGradient>
+void run_graph(const Tensor& root, const Tensor& grad, const BackwardOptions& options, const OnGradient& on_gradient) {
   check(root, grad);
   const NoGrad scope;
   std::vector<std::shared_ptr<Variable>> order = topological_order(variable_of(root));
@@ -151,14 +151,33 @@ void backward(const Tensor& root, const Tensor& grad, const BackwardOptions& opt
     order.pop_back();
     if (auto found = pending.extract(variable.get())) {
       Tensor grad_output = std::move(found.mapped());
-      if (variable->producer) {
-        run_node(*variable->producer, std::move(grad_output), options, pending);
-      } else {
-        add_to_leaf(*variable, std::move(grad_output));
-      }
+      on_gradient(*variable, grad_output);
+      if (variable->producer) run_node(*variable->producer, std::move(grad_output), options, pending);
     }
     final_leaves.step_done(*variable);
   }
+}
+
+}  // namespace
+
+void backward(const Tensor& root, const Tensor& grad, const BackwardOptions& options) {
+  run_graph(root, grad, options, [](Variable& variable, Tensor& final_grad) {
+    if (!variable.producer) add_to_leaf(variable, std::move(final_grad));
+  });
+}
+
+std::vector<Tensor> gradients(const Tensor& root, const std::vector<Tensor>& tensors, const Tensor& grad) {
+  std::unordered_map<const Variable*, Tensor> found;
+  for (const Tensor& tensor : tensors) found[variable_of(tensor).get()];
+  run_graph(root, grad, {}, [&](Variable& variable, const Tensor& final_grad) {
+    if (const auto wanted = found.find(&variable); wanted != found.end()) wanted->second = final_grad;
+  });
+  std::vector<Tensor> results;
+  for (const Tensor& tensor : tensors) {
+    const Tensor& result = found[variable_of(tensor).get()];
+    results.push_back(result.defined() ? result.to(tensor.dtype()) : result);
+  }
+  return results;
 }
 
 }  // namespace vitrail::autograd

@@ -21,4 +21,9 @@ struct BackwardOptions {
 // if its graph has run before.
 void backward(const Tensor& root, const Tensor& grad = Tensor(), const BackwardOptions& options = {});
 
+// The gradients of `root` with respect to `tensors`, leaves or results of operations, as torch.autograd.grad.  Nothing
+// is added to the gradients of leaves, except by checkpoint().  Undefined for a tensor that root does not depend on.
+// Frees the graph; throws Error as backward().
+std::vector<Tensor> gradients(const Tensor& root, const std::vector<Tensor>& tensors, const Tensor& grad = Tensor());
+
 }  // namespace vitrail::autograd

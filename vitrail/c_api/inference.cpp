@@ -39,12 +39,25 @@ AttentionMapOptions attention_options(const vitrail_attention_options* given) {
   return result;
 }
 
-// One handle per image; none is given away if a later one fails.
+// One handle per tensor; none is given away if a later one fails.
+void give_tensors(const std::vector<Tensor>& tensors, vitrail_tensor** handles) {
+  std::vector<std::unique_ptr<vitrail_tensor>> results;
+  for (const Tensor& tensor : tensors) results.emplace_back(new_tensor(tensor));
+  for (size_t i = 0; i < results.size(); ++i) handles[i] = results[i].release();
+}
+
 void give_maps(const std::vector<Tensor>& grids, vitrail_tensor** maps) {
   if (grids.empty()) throw Error("pca", "at least one image", "none");
-  std::vector<std::unique_ptr<vitrail_tensor>> results;
-  for (const analysis::PcaMaps& map : analysis::pca_maps(grids)) results.emplace_back(new_tensor(map.colors));
-  for (size_t i = 0; i < results.size(); ++i) maps[i] = results[i].release();
+  std::vector<Tensor> colors;
+  for (const analysis::PcaMaps& map : analysis::pca_maps(grids)) colors.push_back(map.colors);
+  give_tensors(colors, maps);
+}
+
+models::ClassGradientOptions gradient_options(int64_t target, std::vector<std::string> values) {
+  models::ClassGradientOptions options{.target = {}, .values = std::move(values)};
+  if (options.values.empty()) throw Error("values", "at least one name", "none");
+  if (target != -1) options.target = target;
+  return options;
 }
 
 Tensor grid_of(const vitrail_tensor* features) {
@@ -98,6 +111,20 @@ vitrail_status* vitrail_attention(const vitrail_model* model, const vitrail_imag
     vitrail_tensor*& result = required(map, "map");
     result = new_tensor(
         required(model, "model").images().attention(required(image, "image").view, attention_options(options)));
+  });
+}
+
+vitrail_status* vitrail_gradients(const vitrail_model* model, const vitrail_image* image, int64_t target,
+                                  const char* const* values, size_t num_values, vitrail_tensor** gradients) {
+  return guarded([&] {
+    required(gradients, "gradients");
+    std::vector<Tensor> results =
+        required(model, "model")
+            .image_model()
+            .class_gradients(required(image, "image").view,
+                             gradient_options(target, strings_of(values, num_values, "values")));
+    for (Tensor& result : results) result = result.select(0, 0);
+    give_tensors(results, gradients);
   });
 }
 

@@ -63,8 +63,8 @@ typedef struct vitrail_call_limit {
 
 /* Holds for the calls of this thread until it gives another limit; NULL: none.  A call that runs a model ends with
  * VITRAIL_CANCELLED once the limit is reached.  That is looked at before each layer and before each image is
- * preprocessed, and `cancelled` is called from several threads at once.  Opening a model, reading images and training,
- * which has a function of its own, are not ended. */
+ * preprocessed, and `cancelled` is called from several threads at once.  Opening a model, reading images, gradients and
+ * training, which has a function of its own, are not ended. */
 vitrail_status* vitrail_set_call_limit(const vitrail_call_limit* limit);
 
 /* -- Tensors: contiguous results */
@@ -217,6 +217,15 @@ typedef struct vitrail_attention_options {
 /* The attention of the class token, or without one of the mean over all tokens, to each patch: [rows, columns]. */
 vitrail_status* vitrail_attention(const vitrail_model* model, const vitrail_image* image,
                                   const vitrail_attention_options* options, vitrail_tensor** map);
+
+/* The gradient of a class's logit, since version 5, computed in fp32: gradients[i] has that of values[i] and its shape
+ * without the batch, with room for num_values handles.  target: the index of the class; -1: the one with the highest
+ * logit.  values: "images", the model's input [channels, height, width], as vitrail_preprocess gives it, or names that
+ * `vitrail inspect --trace` lists: "embedded", the tokens [tokens, D] that enter the first block; "blocks.3", those
+ * after a block.  The first call for a model reads its weights again, and keeps them.  A model without a classifier and
+ * one with int8 weights are errors. */
+vitrail_status* vitrail_gradients(const vitrail_model* model, const vitrail_image* image, int64_t target,
+                                  const char* const* values, size_t num_values, vitrail_tensor** gradients);
 
 /* The first three principal components of the patch features of all images, scaled to 0 to 1: maps[i] [rows, columns,
  * 3] of image i, with room for `count` handles. */

@@ -5,6 +5,7 @@
 
 #include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
+#include "vitrail/base/parallel.h"
 #include "vitrail/models/registry.h"
 #include "vitrail/pipeline/prediction_json_internal.h"
 
@@ -58,7 +59,7 @@ class ImageTensors : public Request {
 
 }  // namespace
 
-ImageModel::ImageModel(const models::OpenedModel& opened, const OpenOptions& options) {
+ImageModel::ImageModel(const models::OpenedModel& opened, const OpenOptions& options) : opened_(opened) {
   if (opened.config.text) {
     try {
       dual_ = std::make_unique<DualModel>(opened, options.model, options.tokenizer);
@@ -111,6 +112,28 @@ int64_t ImageModel::image_tokens() const {
   const models::VisionTransformer& model = images().session().model();
   const auto [rows, columns] = model.grid_of(size[0], size[1]);
   return rows * columns + model.num_prefix_tokens();
+}
+
+// The session's weights are packed, and its operations are not recorded.
+const models::VisionTransformer& ImageModel::differentiable() const {
+  const std::lock_guard lock(differentiable_mutex_);
+  if (!differentiable_) {
+    const std::string& path = opened_.checkpoint->path();
+    models::require_classifier(opened_.config, path);
+    if (opened_.config.int8)
+      throw Error(path, "weights in fp32 or 16 bits, for gradients: the model that this one was converted from",
+                  "int8");
+    differentiable_ = std::make_unique<models::VisionTransformer>(models::build_model(opened_));
+  }
+  return *differentiable_;
+}
+
+std::vector<Tensor> ImageModel::class_gradients(const image::ImageView& image,
+                                                const models::ClassGradientOptions& options) const {
+  const Tensor input = images().preprocess({&image, 1});
+  const models::VisionTransformer& model = differentiable();
+  const ComputeTeam team(images().session().threads());
+  return models::class_gradients(model, input, options);
 }
 
 Family image_family() {

@@ -2,8 +2,10 @@
 #pragma once
 // A Vision Transformer, alone or as the image tower of a dual model (CLIP, SigLIP).
 #include <memory>
+#include <mutex>
 #include <string>
 
+#include "vitrail/models/class_gradients.h"
 #include "vitrail/pipeline/dual_model.h"
 #include "vitrail/tasks/loaded_model.h"
 
@@ -35,8 +37,16 @@ class ImageModel : public LoadedModel {
   bool classifies() const;                               // whether it has a classifier
   int64_t embedding_dim() const;                         // elements of an embedding
   int64_t image_tokens() const;                          // the patches of an image and the tokens before them
+  // models::class_gradients() of an image in fp32, in whatever precision the model runs.  The first call reads the
+  // weights again.  Throws Error also for a model without a classifier, and for int8 weights.
+  std::vector<Tensor> class_gradients(const image::ImageView& image, const models::ClassGradientOptions& options) const;
 
  private:
+  const models::VisionTransformer& differentiable() const;
+
+  models::OpenedModel opened_;
+  mutable std::mutex differentiable_mutex_;
+  mutable std::unique_ptr<const models::VisionTransformer> differentiable_;  // null: no gradients were asked for
   std::unique_ptr<DualModel> dual_;
   std::unique_ptr<Model> images_;
 };
