@@ -34,6 +34,16 @@ class ModelOptions(ctypes.Structure):
     ]
 
 
+class ModelBytes(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("weights", c_void_p),
+        ("weights_size", c_size_t),
+        ("config", c_char_p),
+        ("preprocessor", c_char_p),
+    ]
+
+
 class EmbedOptions(ctypes.Structure):
     _fields_ = [
         ("struct_size", c_size_t),
@@ -104,6 +114,7 @@ FUNCTIONS = {
     "tensor_shape": (POINTER(c_int64), [Handle]),
     "tensor_free": (None, [Handle]),
     "model_open": (Status, [c_char_p, POINTER(ModelOptions), Handles]),
+    "model_open_bytes": (Status, [POINTER(ModelBytes), POINTER(ModelOptions), Handles]),
     "model_free": (None, [Handle]),
     "model_config": (c_char_p, [Handle]),
     "model_num_classes": (c_int64, [Handle]),
@@ -119,6 +130,7 @@ FUNCTIONS = {
     "logits": (Status, [Handle, Handles, c_size_t, Handles]),
     "embed": (Status, [Handle, Handles, c_size_t, POINTER(EmbedOptions), Handles]),
     "attention": (Status, [Handle, Handle, POINTER(AttentionOptions), Handles]),
+    "gradients": (Status, [Handle, Handle, c_int64, Strings, c_size_t, Handles]),
     "pca_maps": (Status, [Handles, c_size_t, Handles]),
     "preprocess": (Status, [Handle, Handles, c_size_t, Handles]),
     "forward": (Status, [Handle, c_void_p, POINTER(c_int64), Handles]),
@@ -149,6 +161,7 @@ class Owned(c_void_p):
 
 class ModelHandle(Owned):
     free = "model_free"
+    owner: Any = None  # the bytes of its weights
 
 
 class ImageHandle(Owned):

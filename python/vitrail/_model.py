@@ -8,10 +8,11 @@ import html
 import itertools
 import json
 import math
+import operator
 import os
 import pathlib
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -23,6 +24,7 @@ from ._interrupts import interruptible
 from ._library import (
     AttentionOptions,
     EmbedOptions,
+    ModelBytes,
     ModelHandle,
     ModelOptions,
     StrPath,
@@ -107,8 +109,8 @@ class Model:
     since its last call.  errors="nan" gives NaN for images that cannot be read.
     """
 
-    def __init__(self, handle: ModelHandle, path: str, options: dict[str, Any]):
-        self._handle, self._path, self._options = handle, path, options
+    def __init__(self, handle: ModelHandle, path: str | None, options: dict[str, Any]):
+        self._handle, self._path, self._options = handle, path, options  # path: None of a model from bytes
         self._labels: list[str] | None = None
 
     def _facts(self) -> dict[str, str]:
@@ -128,16 +130,21 @@ class Model:
     def __repr__(self) -> str:
         facts = self._facts()
         classes = f", {len(self.labels)} classes" if self.labels else ""
-        return f"<vitrail.Model {self._path!r}: {facts['architecture']}, {facts['image size']}{classes}>"
+        name = "from bytes" if self._path is None else repr(self._path)
+        return f"<vitrail.Model {name}: {facts['architecture']}, {facts['image size']}{classes}>"
 
     def _repr_html_(self) -> str:
-        return f"<b>{html.escape(self._path)}</b>{table(self._facts().items())}"
+        name = "Model from bytes" if self._path is None else self._path
+        return f"<b>{html.escape(name)}</b>{table(self._facts().items())}"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a vitrail.Model cannot be pickled: load it in each process")
 
     def _program_options(self) -> dict[str, Any]:
         """The options with which commands of the program open this model."""
+        if self._path is None:
+            expected = "one that was loaded from files, which the program opens"
+            raise Error(f"model: expected {expected}, got one from bytes", "model", expected, "one from bytes")
         return {"model": self._path, **self._options}
 
     def trace(self, image: Any) -> dict[str, np.ndarray]:
@@ -161,8 +168,9 @@ class Model:
 
     def parameters(self) -> dict[str, np.ndarray]:
         """The weights of the model's file in fp32, by their names in timm's tree, as `vitrail convert` writes them."""
+        own = self._program_options()
         with tempfile.TemporaryDirectory() as folder:
-            run_program("convert", self._path, output=folder, config=self._options["config"], force=True, quiet=True)
+            run_program("convert", own["model"], output=folder, config=own["config"], force=True, quiet=True)
             return _read_safetensors(pathlib.Path(folder, "model.safetensors"))
 
     @property
@@ -259,6 +267,40 @@ class Model:
 
         values = run_together(self._handle, [image], exif, map_of)
         return attention_map(values, lambda: self._input_pixels(image, exif))
+
+    def gradients(
+        self, image: Any, target: int | str | None = None, of: str | Sequence[str] = "images", exif: bool = False
+    ) -> Any:
+        """The exact gradient of a class's logit in fp32: an array, or for a list of names a dict.
+
+        target: the class, by its index or label; by default the one with the highest logit.  of: "images", the pixels
+        [channels, height, width] that preprocess() gives; a name of trace(), whose value's shape the gradient has, such
+        as "embedded", the tokens [tokens, D] that enter the first block, or "blocks.3", those after a block; or a list
+        of them, whose gradients come from one pass.  Needs a classifier whose weights are not int8, and the memory for
+        its weights in fp32.
+        """
+        if hasattr(image, "read"):
+            image = image.read()
+        names, index = _strings(of), self._class_index(target)
+
+        def arrays(handles: Any, _: int) -> list[np.ndarray]:
+            results = (ctypes.c_void_p * names[1])()
+            functions.gradients(self._handle, handles[0], index, *names, results)
+            return [TensorHandle(result).values() for result in results]
+
+        gradients = run_together(self._handle, [image], exif, arrays)
+        return gradients[0] if isinstance(of, str) else {name: gradients[i] for i, name in enumerate(of)}
+
+    def _class_index(self, target: int | str | None) -> int:
+        """For the library: -1 without a target.  It refuses models without classes."""
+        if target is None or not self.labels:
+            return -1
+        if isinstance(target, str) and target in self.labels:
+            return self.labels.index(target)
+        if not isinstance(target, str) and 0 <= operator.index(target) < len(self.labels):
+            return operator.index(target)
+        expected = f"a class from 0 to {len(self.labels) - 1}, or one of the model's labels"
+        raise Error(f"target: expected {expected}, got {target!r}", "target", expected, repr(target))
 
     def _input_pixels(self, image: Any, exif: bool) -> np.ndarray:
         """What the model sees of an image: [height, width, 3 (RGB) or 1 (grey)]."""
@@ -433,34 +475,62 @@ class Model:
         return values[0] if is_one_image(images) else values
 
 
+def _json_text(contents: Mapping[str, Any] | bytes | None) -> bytes | None:
+    return c_text(json.dumps(contents)) if isinstance(contents, Mapping) else contents
+
+
+def _open_bytes(
+    weights: bytes | bytearray | memoryview, config: bytes | None, preprocessor: bytes | None, options: ModelOptions
+) -> ModelHandle:
+    data = np.frombuffer(weights, np.uint8)
+    files = ModelBytes(ctypes.sizeof(ModelBytes), data.ctypes.data, data.size, config, preprocessor)
+    handle = ModelHandle()
+    handle.owner = data
+    interruptible(functions.model_open_bytes, ctypes.byref(files), ctypes.byref(options), ctypes.byref(handle))
+    return handle
+
+
 def load(
-    path: StrPath,
+    path: StrPath | bytes | bytearray | memoryview,
     precision: str | None = None,
     threads: int | None = None,
     labels: StrPath | None = None,
-    config: StrPath | None = None,
+    config: StrPath | Mapping[str, Any] | bytes | None = None,
     tokenizer: StrPath | None = None,
     image_size: int | tuple[int, int] | None = None,
+    preprocessor: Mapping[str, Any] | bytes | None = None,
 ) -> Model:
-    """Opens a model's folder, a weights file, the folder of a training run, or a bundled model by its name.
+    """Opens a model's folder, a weights file, the folder of a training run, a bundled model by its name, or a
+    safetensors file that is in memory, as bytes.
 
     precision: "fp32", "half" or "int8"; by default int8 for an int8 model, else fp32.  threads: by default as many as
     the process may use.  labels: a file with one class name per line.  config: a config.json or the name of an
     architecture, for weights without one.  image_size: height and width, if not the model's own.
+
+    With bytes, config is also the contents of config.json, as a dict or bytes, and preprocessor those of
+    preprocessor_config.json, which models of transformers have.  The bytes are not copied.  What runs the program, such
+    as trace() and eval(), needs a model of files.
     """
     height, width = (image_size, image_size) if isinstance(image_size, int) else image_size or (0, 0)
+    contents, file = (config, None) if isinstance(config, (bytes, Mapping)) else (None, config)
     options = ModelOptions(
         ctypes.sizeof(ModelOptions),
         threads or 0,
         c_text(precision) if precision else None,
         _encoded(labels),
-        _encoded(config),
+        _encoded(file),
         _encoded(tokenizer),
         height,
         width,
     )
+    size = [height, width] if image_size else None
+    of_program = {"precision": precision, "threads": threads, "config": file, "image_size": size}
+    if isinstance(path, (bytes, bytearray, memoryview)):
+        texts = _json_text(contents), _json_text(preprocessor)
+        return Model(_open_bytes(path, *texts, options), None, of_program)
+    if contents is not None or preprocessor is not None:
+        expected = "the bytes of a safetensors file beside the contents of config.json or preprocessor_config.json"
+        raise Error(f"path: expected {expected}, got {path!r}", "path", expected, repr(path))
     handle = ModelHandle()
     interruptible(functions.model_open, c_path(path), ctypes.byref(options), ctypes.byref(handle))
-    size = [height, width] if image_size else None
-    of_program = {"precision": precision, "threads": threads, "config": config, "image_size": size}
     return Model(handle, os.fspath(path), of_program)

@@ -182,6 +182,46 @@ class Classifier(unittest.TestCase):
         self.assertEqual(self.model.pca(PHOTO).shape, (*grid, 3))
         self.assertEqual([m.shape for m in self.model.pca([PHOTO, PHOTO])], [(*grid, 3)] * 2)
 
+    def test_gradients_are_the_slope_of_the_logit(self):
+        pixels, target = self.model.preprocess([PHOTO])[0], self.model.classify(PHOTO, top=1)[0]
+        gradient = self.model.gradients(PHOTO)
+        self.assertEqual((gradient.shape, gradient.dtype), (pixels.shape, np.float32))
+        direction = gradient / np.linalg.norm(gradient)
+        around = self.model.forward(np.stack([pixels + 0.01 * direction, pixels - 0.01 * direction]))[:, target.index]
+        self.assertAlmostEqual((around[0] - around[1]) / 0.02 / np.linalg.norm(gradient), 1, delta=0.01)
+        for same in (target.index, np.int64(target.index), target.label):
+            np.testing.assert_array_equal(self.model.gradients(decoded(PHOTO), same), gradient)
+        self.assertFalse(np.allclose(self.model.gradients(PHOTO, (target.index + 1) % 10), gradient))
+
+    def test_gradients_are_of_any_traced_value(self):
+        several = self.model.gradients(PHOTO, "cat", of=["images", "embedded", "blocks.3.attn.weights"])
+        self.assertEqual(list(several), ["images", "embedded", "blocks.3.attn.weights"])
+        values = self.model.trace(PHOTO)
+        for name, gradient in several.items():
+            self.assertEqual(gradient.shape, values[name].shape[1:])
+        np.testing.assert_array_equal(self.model.gradients(PHOTO, "cat", of="embedded"), several["embedded"])
+        # The patch embedding is linear, so its weights lead from the gradients of tokens to those of pixels.
+        weights, side = self.model.parameters()["patch_embed.proj.weight"], 4
+        tokens = several["embedded"][1:].reshape(8, 8, -1)
+        pixels = np.einsum("hwd,dcyx->chywx", tokens, weights).reshape(3, 8 * side, 8 * side)
+        np.testing.assert_allclose(several["images"], pixels, atol=1e-4 * np.abs(pixels).max())
+
+    def test_gradients_take_the_exif_orientation(self):
+        stored = ROOT / "tests" / "fixtures" / "image" / "decode" / "exif_6.png"
+        turned = np.rot90(decoded(stored), -1)
+        np.testing.assert_array_equal(self.model.gradients(stored, exif=True), self.model.gradients(turned))
+        with open(stored, "rb") as file:
+            np.testing.assert_array_equal(self.model.gradients(file), self.model.gradients(stored))
+
+    def test_gradients_that_there_are_not_are_errors(self):
+        for target in (-1, 10, "tiger"):
+            with self.assertRaisesRegex(vitrail.Error, "a class from 0 to 9, or one of the model's labels"):
+                self.model.gradients(PHOTO, target)
+        with self.assertRaisesRegex(vitrail.Error, 'values: expected "images", or a name'):
+            self.model.gradients(PHOTO, of="blocks.12")
+        with self.assertRaisesRegex(vitrail.Error, "a model with a classifier"):
+            vitrail.load(CLIP).gradients(PHOTO, 1)
+
     def test_attention_takes_the_exif_orientation(self):
         stored = ROOT / "tests" / "fixtures" / "image" / "decode" / "exif_6.png"
         turned = np.rot90(decoded(stored), -1)
@@ -285,6 +325,42 @@ print(peaks[1] - peaks[0])
         self.assertEqual(self.model.labels, json.loads((CLASSIFIER / "config.json").read_text())["label_names"])
         self.assertFalse(self.model.has_text)
         self.assertIn("model_args", self.model.config)
+
+    def test_a_model_from_bytes_is_that_of_its_files(self):
+        weights, config = ((CLASSIFIER / name).read_bytes() for name in ("model.safetensors", "config.json"))
+        want = self.model.logits(PHOTO)
+        for contents in (config, json.loads(config)):
+            for kind in (bytes, bytearray, memoryview):
+                model = vitrail.load(kind(bytearray(weights)), config=contents)  # the model keeps the bytes
+                np.testing.assert_array_equal(model.logits(PHOTO), want)
+        self.assertEqual(model.labels, self.model.labels)
+        np.testing.assert_array_equal(model.gradients(PHOTO, "cat"), self.model.gradients(PHOTO, "cat"))
+        self.assertIn("<vitrail.Model from bytes: deit_tiny_patch16_224, 32×32 pixels", repr(model))
+        self.assertIn("Model from bytes", model._repr_html_())
+        for call in (model.parameters, lambda: model.trace(PHOTO), lambda: vitrail.knn("a", "b", model=model)):
+            with self.assertRaisesRegex(vitrail.Error, "loaded from files, which the program opens, got one from"):
+                call()
+
+    def test_a_model_of_transformers_from_bytes_has_its_preprocessing(self):
+        folder = ROOT / "tests" / "fixtures" / "models" / "hf_vit"
+        files = (folder / f"{name}.json" for name in ("config", "preprocessor_config"))
+        config, preprocessor = (json.loads(file.read_text()) for file in files)
+        model = vitrail.load((folder / "model.safetensors").read_bytes(), config=config, preprocessor=preprocessor)
+        np.testing.assert_array_equal(model.preprocess([PHOTO]), vitrail.load(folder).preprocess([PHOTO]))
+
+    def test_bytes_that_are_no_model_are_errors(self):
+        weights = (CLASSIFIER / "model.safetensors").read_bytes()
+        wrong = [
+            ((weights,), dict(), "the text of a config.json, or the name of an architecture"),
+            ((weights,), dict(config=b"{"), "config.json"),
+            ((weights[:-1],), dict(config={}), "expected data inside the file"),
+            ((b"",), dict(config={}), "got"),
+            ((CLASSIFIER,), dict(config={}), "path: expected the bytes of a safetensors file"),
+            ((CLASSIFIER,), dict(preprocessor={}), "path: expected the bytes of a safetensors file"),
+        ]
+        for arguments, options, message in wrong:
+            with self.subTest(message), self.assertRaisesRegex(vitrail.Error, message):
+                vitrail.load(*arguments, **options)
 
     def test_errors_have_three_parts(self):
         with self.assertRaises(vitrail.Error) as raised:
