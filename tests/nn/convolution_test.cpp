@@ -100,6 +100,29 @@ TEST(Convolution, PrintsAsPyTorch) {
             "ConvTranspose2d(6, 4, kernel_size=(2, 2), stride=(2, 2))");
 }
 
+// A stride keeps every second result in each direction.
+TEST_F(Layers, ConvolutionsTakeAStrideAndAnActivation) {
+  const Conv2dConfig config{.in_chans = 3, .out_chans = 2, .kernel = 3};
+  Conv2dConfig strided = config;
+  strided.stride = 2;
+  const Conv2d all(config, source("conv")), layer(strided, source("conv"));
+  const Tensor x = Tensor::randn({1, 5, 4, 3}, 1), every = all.forward(x), got = layer.forward(x);
+  ASSERT_EQ(got.shape(), (Shape{1, 3, 2, 2}));
+  for (int64_t i = 0; i < got.numel(); ++i) {
+    const int64_t o = i % 2, column = i / 2 % 2, row = i / 4;
+    EXPECT_NEAR(got.data<float>()[i], every.data<float>()[((2 * row) * 4 + 2 * column) * 2 + o], 1e-5) << i;
+  }
+  EXPECT_EQ(layer.to_string(), "Conv2d(3, 2, kernel_size=(3, 3), stride=(2, 2), padding=(1, 1))");
+  const Tensor want = ops::activation(got, Activation::relu);
+  EXPECT_TRUE(testing::close(layer.forward(x, Activation::relu), want, 1e-6));
+  Tensor out;
+  const Values values = traced_by([&] { out = layer.forward(x, Activation::relu); });
+  EXPECT_TRUE(testing::close(out, want, 1e-6));
+  EXPECT_TRUE(testing::close(values.at("conv"), got, 1e-6)) << "before the activation";
+  strided.stride = 0;
+  EXPECT_ERROR(error_of([&] { Conv2d(strided, source("conv")); }), "Conv2d", "0");
+}
+
 TEST_F(Layers, TransposedConvolutionsActivateTheirResult) {
   const ConvTranspose2d layer({.in_chans = 3, .out_chans = 2, .kernel = 2}, source("up"));
   const Tensor x = Tensor::randn({1, 2, 3, 3}, 1), plain = layer.forward(x);

@@ -100,6 +100,10 @@ TEST(Operations, RefuseIntegersByTheirNames) {
        [&] {
          resize_bilinear(i({2, 2}), 3, 3);
        }},
+      {"resize_map",
+       [&] {
+         resize_map(i({1, 2, 2, 1}), 3, 3);
+       }},
       {"window_partition",
        [&] {
          window_partition(i({1, 2, 2, 1}), 2);
@@ -227,6 +231,10 @@ TEST(Operations, ErrorsSayWhatShapesTheyNeed) {
       {"pixel_shuffle: expected a number of channels that 2² divides, got [1, 1, 1, 6]",
        [&] {
          pixel_shuffle(f({1, 1, 1, 6}), 2);
+       }},
+      {"resize_map: expected a map [B, h, w, C] and a target, all sizes at least 1, got [2, 3] to 4×5",
+       [&] {
+         resize_map(f({2, 3}), 4, 5);
        }},
       {"resize_bilinear: expected a map [..., h, w] and a target, all sizes at least 1, got [2, 3] to 0×5",
        [&] {

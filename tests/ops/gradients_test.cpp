@@ -268,7 +268,9 @@ TEST(Gradient, OfUnfoldPixelShuffleAndResize) {
   for (const Function& f :
        {Function([](In in) { return unfold_3x3(in[0]); }), Function([](In in) { return unfold_3x3(in[0], 2); }),
         Function([](In in) { return pixel_shuffle(in[0], 2); }),
-        Function([](In in) { return resize_bilinear(in[0], 7, 3); })}) {
+        Function([](In in) { return resize_bilinear(in[0], 7, 3); }),
+        Function([](In in) { return resize_map(in[0], 7, 3); }),
+        Function([](In in) { return resize_map(in[0], 7, 3, Corners::aligned); })}) {
     expect_correct_gradients(f, map);
     expect_float_agrees(f, map, 36);
   }

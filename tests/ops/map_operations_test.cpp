@@ -95,6 +95,25 @@ TEST(ResizeBilinear, HasHalfPixelCentres) {
   testing::error_of([] { resize_bilinear(counting({2, 2}), 0, 5); });
 }
 
+// torch.nn.functional.interpolate(x, (3, 5), mode="bilinear", align_corners=True)
+TEST(ResizeMap, AlignedCornersKeepTheirValues) {
+  const Tensor got = resize_map(counting({1, 2, 2, 1}), 3, 5, Corners::aligned).view({3, 5});
+  EXPECT_TRUE(testing::close(
+      got, Tensor::from<float>({3, 5}, {1, 1.25f, 1.5f, 1.75f, 2, 2, 2.25f, 2.5f, 2.75f, 3, 3, 3.25f, 3.5f, 3.75f, 4}),
+      1e-6));
+  const Tensor one = resize_map(counting({1, 2, 2, 1}), 1, 1, Corners::aligned);
+  EXPECT_EQ(one.item<float>(), 1) << "a map of one cell has the first one's value";
+}
+
+TEST(ResizeMap, ResizesEachChannelAsAPlane) {
+  const Tensor x = Tensor::randn({2, 3, 4, 5}, 1), planes = contiguous(x.permute({0, 3, 1, 2}));
+  for (const auto& [height, width] : {std::array<int64_t, 2>{7, 9}, {2, 3}, {3, 4}}) {
+    const Tensor want = contiguous(resize_bilinear(planes, height, width).permute({0, 2, 3, 1}));
+    EXPECT_TRUE(testing::close(resize_map(x, height, width), want, 0)) << height << "×" << width;
+  }
+  testing::error_of([] { resize_map(counting({2, 2}), 3, 5); });
+}
+
 TEST(RelativeSelfAttention, InFloatEqualsTheFormulaInDouble) {
   for (const auto& [rows, columns, dim] : {std::array<int64_t, 3>{3, 5, 7}, {14, 14, 14}, {1, 1, 4}, {17, 33, 16}}) {
     const Tensor qkv = Tensor::randn({2, rows * columns, 3 * 2 * dim}, 1, DType::f64);

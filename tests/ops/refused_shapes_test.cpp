@@ -149,6 +149,20 @@ TEST(RefusedShapes, OfConvolutionsMapsAndWindows) {
                                           resize_bilinear(f({1, 4, 4}), 2, 0);
                                         },
                                     });
+  expect_refused("resize_map", {
+                                   [&] {
+                                     resize_map(f({4, 4, 3}), 2, 2);
+                                   },
+                                   [&] {
+                                     resize_map(f({1, 0, 4, 3}), 2, 2);
+                                   },
+                                   [&] {
+                                     resize_map(f({1, 4, 4, 3}), 0, 2);
+                                   },
+                                   [&] {
+                                     resize_map(f({1, 4, 4, 3}), 2, 0);
+                                   },
+                               });
   expect_refused("window_partition", {
                                          [&] {
                                            window_partition(f({4, 4, 8}), 2);

@@ -29,29 +29,39 @@ Tensor patches_of(const Tensor& x, int64_t kernel) {
       .view({x.size(0), x.size(1) / kernel, x.size(2) / kernel, x.size(3) * kernel * kernel});
 }
 
-std::string kernel_text(const Tensor& weight, int64_t in, int64_t out, bool strided) {
-  const std::string size = str("(", weight.size(2), ", ", weight.size(3), ")");
-  return str(in, ", ", out, ", kernel_size=", size, ", stride=", strided ? size : "(1, 1)");
+std::string kernel_text(const Tensor& weight, int64_t in, int64_t out, int64_t stride) {
+  const int64_t size = weight.size(2);
+  return str(in, ", ", out, ", kernel_size=(", size, ", ", size, "), stride=(", stride, ", ", stride, ")");
+}
+
+// The stride of every other kernel than 3 is the kernel.
+int64_t stride_of(const Conv2dConfig& config) {
+  if (config.kernel != 3) return config.kernel;
+  if (config.stride < 1) throw Error("Conv2d", "a stride of 1 or more", str(config.stride));
+  return config.stride;
 }
 
 }  // namespace
 
-Conv2d::Conv2d(const Conv2dConfig& config, const ParamSource& params) : Module(params.path()) {
+Conv2d::Conv2d(const Conv2dConfig& config, const ParamSource& params)
+    : Module(params.path()), stride_(stride_of(config)) {
   const Initializer init = init::torch_default(config.in_chans * config.kernel * config.kernel);
   weight_ = params.get("weight", {config.out_chans, config.in_chans, config.kernel, config.kernel}, init);
   if (config.bias) bias_ = params.get("bias", {config.out_chans}, init);
 }
 
-Tensor Conv2d::forward(const Tensor& x) const {
+Tensor Conv2d::forward(const Tensor& x, kernels::Activation activation) const {
   check_map(*this, x, weight_.size(1));
   const int64_t kernel = weight_.size(2);
-  const Tensor patches = kernel == 1 ? x : kernel == 3 ? ops::unfold_3x3(x) : patches_of(x, kernel);
-  return traced(*this, ops::linear(patches, weight_.view({weight_.size(0), -1}), bias_));
+  const Tensor patches = kernel == 1 ? x : kernel == 3 ? ops::unfold_3x3(x, stride_) : patches_of(x, kernel);
+  const Tensor weight = weight_.view({weight_.size(0), -1});
+  if (!tracing()) return ops::linear(patches, weight, bias_, activation);
+  return ops::activation(traced(*this, ops::linear(patches, weight, bias_)), activation);
 }
 
 std::string Conv2d::extra() const {
   const bool padded = weight_.size(2) == 3;
-  return str(kernel_text(weight_, weight_.size(1), weight_.size(0), !padded), padded ? ", padding=(1, 1)" : "",
+  return str(kernel_text(weight_, weight_.size(1), weight_.size(0), stride_), padded ? ", padding=(1, 1)" : "",
              bias_.defined() ? "" : ", bias=False");
 }
 
@@ -76,7 +86,9 @@ Tensor ConvTranspose2d::forward(const Tensor& x, kernels::Activation activation)
   return ops::activation(traced(*this, ops::pixel_shuffle(ops::linear(x, weight, bias), factor)), activation);
 }
 
-std::string ConvTranspose2d::extra() const { return kernel_text(weight_, weight_.size(0), weight_.size(1), true); }
+std::string ConvTranspose2d::extra() const {
+  return kernel_text(weight_, weight_.size(0), weight_.size(1), weight_.size(2));
+}
 
 void ConvTranspose2d::visit(Visitor& visitor) {
   visitor.parameter("weight", weight_);

@@ -10,19 +10,21 @@ struct Conv2dConfig {
   int64_t in_chans = 0, out_chans = 0;
   int64_t kernel = 1;  // 1; 3: padding 1; any other: stride = kernel, which must divide the map's sides
   bool bias = true;
+  int64_t stride = 1;  // for a kernel of 3
 };
 
-// x [B, h, w, in] → [B, h/s, w/s, out] with stride s.  Parameters: weight [out, in, kernel, kernel], bias [out].
-// Source: torch.nn.Conv2d.
+// A convolution and an activation: x [B, h, w, in] → [B, ⌈h/s⌉, ⌈w/s⌉, out] with stride s.  Parameters: weight [out,
+// in, kernel, kernel], bias [out]. Source: torch.nn.Conv2d.
 class Conv2d : public Module {
  public:
   Conv2d(const Conv2dConfig& config, const ParamSource& params);
-  Tensor forward(const Tensor& x) const;
+  Tensor forward(const Tensor& x, kernels::Activation activation = kernels::Activation::none) const;
   std::string type() const override { return "Conv2d"; }
   std::string extra() const override;
   void visit(Visitor& visitor) override;
 
  private:
+  int64_t stride_;
   Tensor weight_, bias_;
 };
 

@@ -9,8 +9,11 @@
 namespace vitrail::ops {
 namespace {
 
+// Maps [planes, h, w, channels].
 struct ResizeSizes {
   int64_t planes, from_height, from_width, height, width;
+  int64_t channels = 1;
+  Corners corners = Corners::half_pixel;
 };
 
 // A target position is low·(1 − part) + high·part.
@@ -19,10 +22,14 @@ struct Taps {
   std::vector<int64_t> low, high;
   std::vector<T> part;
 
-  Taps(int64_t from, int64_t to) {
-    const T scale = static_cast<T>(from) / static_cast<T>(to);  // in T, as torch
+  Taps(int64_t from, int64_t to, Corners corners) {  // in T, as torch
+    const bool aligned = corners == Corners::aligned;
+    const T scale = !aligned ? static_cast<T>(from) / static_cast<T>(to)
+                    : to > 1 ? static_cast<T>(from - 1) / static_cast<T>(to - 1)
+                             : T(0);
     for (int64_t i = 0; i < to; ++i) {
-      const T at = std::max(T(0), scale * (static_cast<T>(i) + T(0.5)) - T(0.5));
+      const auto index = static_cast<T>(i);
+      const T at = aligned ? scale * index : std::max(T(0), scale * (index + T(0.5)) - T(0.5));
       low.push_back(std::min(static_cast<int64_t>(at), from - 1));
       high.push_back(std::min(low.back() + 1, from - 1));
       part.push_back(std::clamp(at - static_cast<T>(low.back()), T(0), T(1)));
@@ -34,8 +41,8 @@ struct Taps {
 template <class T>
 class InterpolatedRows {
  public:
-  explicit InterpolatedRows(const Taps<T>& columns) : columns_(columns) {
-    for (Row& row : rows_) row.values.resize(columns.part.size());
+  InterpolatedRows(const Taps<T>& columns, int64_t channels) : columns_(columns), channels_(channels) {
+    for (Row& row : rows_) row.values.resize(columns.part.size() * static_cast<size_t>(channels));
   }
 
   void set(const T* top, const T* below) {
@@ -55,51 +62,70 @@ class InterpolatedRows {
   void interpolate(const T* from, Row& row) {
     if (row.source == from) return;
     row.source = from;
-    for (size_t c = 0; c < row.values.size(); ++c) {
-      const T across = columns_.part[c];
-      row.values[c] = (1 - across) * from[columns_.low[c]] + across * from[columns_.high[c]];
+    T* to = row.values.data();
+    for (size_t column = 0; column < columns_.part.size(); ++column, to += channels_) {
+      const T *const low = from + columns_.low[column] * channels_, *const high =
+                                                                        from + columns_.high[column] * channels_;
+      const T across = columns_.part[column];
+      for (int64_t c = 0; c < channels_; ++c) to[c] = (1 - across) * low[c] + across * high[c];
     }
   }
 
   const Taps<T>& columns_;
+  int64_t channels_;
   Row rows_[2];
 };
 
 template <class T>
 void resize_forward(const T* x, T* y, const ResizeSizes& n) {
-  const Taps<T> rows(n.from_height, n.height), columns(n.from_width, n.width);
-  parallel_for(0, n.planes * n.height, 1 + 65536 / n.width, [&](int64_t first, int64_t last) {
-    InterpolatedRows<T> interpolated(columns);
+  const Taps<T> rows(n.from_height, n.height, n.corners), columns(n.from_width, n.width, n.corners);
+  const int64_t from_row = n.from_width * n.channels, to_row = n.width * n.channels;
+  parallel_for(0, n.planes * n.height, 1 + 65536 / to_row, [&](int64_t first, int64_t last) {
+    InterpolatedRows<T> interpolated(columns, n.channels);
     for (int64_t at = first; at < last; ++at) {
       const int64_t row = at % n.height;
-      const T* const plane = x + at / n.height * n.from_height * n.from_width;
-      interpolated.set(plane + rows.low[row] * n.from_width, plane + rows.high[row] * n.from_width);
+      const T* const plane = x + at / n.height * n.from_height * from_row;
+      interpolated.set(plane + rows.low[row] * from_row, plane + rows.high[row] * from_row);
       const T *const top = interpolated.top(), *const below = interpolated.below(), down = rows.part[row];
-      T* const to = y + at * n.width;
-      for (int64_t c = 0; c < n.width; ++c) to[c] = (1 - down) * top[c] + down * below[c];
+      T* const to = y + at * to_row;
+      for (int64_t c = 0; c < to_row; ++c) to[c] = (1 - down) * top[c] + down * below[c];
     }
   });
 }
 
 template <class T>
 void resize_backward(const T* grad, T* grad_x, const ResizeSizes& n) {
-  const Taps<T> rows(n.from_height, n.height), columns(n.from_width, n.width);
-  const int64_t plane_size = n.from_height * n.from_width;
+  const Taps<T> rows(n.from_height, n.height, n.corners), columns(n.from_width, n.width, n.corners);
+  const int64_t from_row = n.from_width * n.channels, plane_size = n.from_height * from_row;
   parallel_for(0, n.planes, 1, [&](int64_t first, int64_t last) {
     std::fill(grad_x + first * plane_size, grad_x + last * plane_size, T(0));
     for (int64_t at = first * n.height; at < last * n.height; ++at) {
       const int64_t row = at % n.height;
       T* const plane = grad_x + at / n.height * plane_size;
-      T *const top = plane + rows.low[row] * n.from_width, *const below = plane + rows.high[row] * n.from_width;
-      for (int64_t c = 0; c < n.width; ++c) {
-        const T g = grad[at * n.width + c], down = rows.part[row], across = columns.part[c];
-        top[columns.low[c]] += (1 - down) * (1 - across) * g;
-        top[columns.high[c]] += (1 - down) * across * g;
-        below[columns.low[c]] += down * (1 - across) * g;
-        below[columns.high[c]] += down * across * g;
+      T *const top = plane + rows.low[row] * from_row, *const below = plane + rows.high[row] * from_row;
+      for (int64_t i = 0; i < n.width * n.channels; ++i) {
+        const int64_t column = i / n.channels, c = i % n.channels;
+        const int64_t low = columns.low[column] * n.channels + c, high = columns.high[column] * n.channels + c;
+        const T g = grad[at * n.width * n.channels + i], down = rows.part[row], across = columns.part[column];
+        top[low] += (1 - down) * (1 - across) * g;
+        top[high] += (1 - down) * across * g;
+        below[low] += down * (1 - across) * g;
+        below[high] += down * across * g;
       }
     }
   });
+}
+
+Tensor resize(const char* name, const Tensor& x, const Shape& shape, const ResizeSizes& n) {
+  return apply({.name = name,
+                .shape = shape,
+                .kernel = [n](auto in, auto out) { resize_forward(in[0].data, out[0].data, n); },
+                .gradient =
+                    [n](const auto& in, const auto&) {
+                      return backward_kernel(
+                          in, {}, [n](auto from, auto grads) { resize_backward(from[0].data, grads[0].data, n); });
+                    }},
+               {x});
 }
 
 }  // namespace
@@ -112,16 +138,17 @@ Tensor resize_bilinear(const Tensor& x, int64_t height, int64_t width) {
   Shape shape = x.shape();
   shape[x.rank() - 2] = height;
   shape[x.rank() - 1] = width;
-  const ResizeSizes n{x.numel() / (x.size(-1) * x.size(-2)), x.size(-2), x.size(-1), height, width};
-  return apply({.name = "resize_bilinear",
-                .shape = shape,
-                .kernel = [n](auto in, auto out) { resize_forward(in[0].data, out[0].data, n); },
-                .gradient =
-                    [n](const auto& in, const auto&) {
-                      return backward_kernel(
-                          in, {}, [n](auto from, auto grads) { resize_backward(from[0].data, grads[0].data, n); });
-                    }},
-               {x});
+  return resize("resize_bilinear", x, shape,
+                {x.numel() / (x.size(-1) * x.size(-2)), x.size(-2), x.size(-1), height, width});
+}
+
+Tensor resize_map(const Tensor& x, int64_t height, int64_t width, Corners corners) {
+  if (x.rank() != 4 || x.numel() == 0 || height < 1 || width < 1) {
+    throw Error("resize_map", "a map [B, h, w, C] and a target, all sizes at least 1",
+                str(x.shape(), " to ", height, "×", width));
+  }
+  return resize("resize_map", x, {x.size(0), height, width, x.size(3)},
+                {x.size(0), x.size(1), x.size(2), height, width, x.size(3), corners});
 }
 
 }  // namespace vitrail::ops
