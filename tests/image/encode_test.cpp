@@ -48,6 +48,16 @@ TEST(EncodePng, WritesEightBitsOfGreyOrColour) {
   }
 }
 
+// The decoder clamps 16-bit grey at 255, as Pillow.
+TEST(EncodePng, WritesSixteenBitsOfGrey) {
+  const std::vector<uint8_t> file = encode_png(Gray16{3, 2, {0, 1, 254, 255, 256, 65535}});
+  const std::vector<uint8_t> header(file.begin() + 16, file.begin() + 29), want{0, 0, 0, 3, 0, 0, 0, 2, 16, 0, 0, 0, 0};
+  EXPECT_EQ(header, want);
+  const Image clamped = decode(std::as_bytes(std::span(file)), {.mode = ColorMode::grey}, "file");
+  EXPECT_EQ(clamped.pixels, (std::vector<uint8_t>{0, 1, 254, 255, 255, 255}));
+  EXPECT_ERROR(testing::error_of([] { encode_png(Gray16{4, 4, std::vector<uint16_t>(5)}); }), "encode_png", "5");
+}
+
 TEST(EncodePng, RefusalsNameTheFunctionOrThePath) {
   EXPECT_ERROR(testing::error_of([] { encode_png(Image{4, 4, 3, std::vector<uint8_t>(5)}); }), "encode_png", "5");
   EXPECT_ERROR(testing::error_of([] {

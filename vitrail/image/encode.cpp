@@ -47,7 +47,15 @@ void write_bytes(png_structp png, png_bytep data, size_t count) {
 
 void flush_nothing(png_structp) {}
 
-bool write(Writer& writer, const Image& image) {
+// What a PNG stores, in its byte order.
+struct Raster {
+  int64_t width, height;
+  int bits, color_type;
+  const uint8_t* bytes;
+  int64_t row_bytes;
+};
+
+bool write(Writer& writer, const Raster& image) {
   if (setjmp(writer.failed) != 0) return false;
   writer.png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &writer, on_write_error, ignore_warning);
   if (writer.png != nullptr) writer.info = png_create_info_struct(writer.png);
@@ -55,24 +63,41 @@ bool write(Writer& writer, const Image& image) {
   png_set_write_fn(writer.png, &writer, write_bytes, flush_nothing);
   png_set_user_limits(writer.png, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
   png_set_IHDR(writer.png, writer.info, static_cast<png_uint_32>(image.width), static_cast<png_uint_32>(image.height),
-               8, image.channels == 3 ? PNG_COLOR_TYPE_RGB : PNG_COLOR_TYPE_GRAY, PNG_INTERLACE_NONE,
-               PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+               image.bits, image.color_type, PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
   png_write_info(writer.png, writer.info);
-  for (int64_t y = 0; y < image.height; ++y) png_write_row(writer.png, image.row(y));
+  for (int64_t y = 0; y < image.height; ++y) png_write_row(writer.png, image.bytes + y * image.row_bytes);
   png_write_end(writer.png, nullptr);
   return true;
 }
 
-}  // namespace
-
-std::vector<uint8_t> encode_png(const Image& image) {
-  check_image(image, "encode_png");
+std::vector<uint8_t> encoded(const Raster& image) {
   if (image.width > PNG_UINT_31_MAX || image.height > PNG_UINT_31_MAX) {
     throw Error("encode_png", "at most 2147483647 pixels a side", str(image.width, "×", image.height));
   }
   Writer writer;
   if (!write(writer, image)) throw Error("encode_png", "an image that PNG can represent", writer.message);
   return std::move(writer.out);
+}
+
+}  // namespace
+
+std::vector<uint8_t> encode_png(const Image& image) {
+  check_image(image, "encode_png");
+  return encoded({image.width, image.height, 8, image.channels == 3 ? PNG_COLOR_TYPE_RGB : PNG_COLOR_TYPE_GRAY,
+                  image.pixels.data(), image.row_bytes()});
+}
+
+std::vector<uint8_t> encode_png(const Gray16& image) {
+  const auto pixels = static_cast<int64_t>(image.values.size());
+  if (image.width < 1 || image.height < 1 || pixels % image.width != 0 || pixels / image.width != image.height)
+    throw Error("encode_png", str(image.width, "×", image.height, " values"), str(pixels));
+  std::vector<uint8_t> bytes;  // big-endian
+  bytes.reserve(2 * image.values.size());
+  for (const uint16_t value : image.values) {
+    bytes.push_back(static_cast<uint8_t>(value >> 8));
+    bytes.push_back(static_cast<uint8_t>(value & 255));
+  }
+  return encoded({image.width, image.height, 16, PNG_COLOR_TYPE_GRAY, bytes.data(), 2 * image.width});
 }
 
 void write_png(const std::filesystem::path& path, const Image& image) {
