@@ -23,6 +23,22 @@ TEST(KeyMap, TheRulesOfABaseFollowItsOwn) {
   EXPECT_NE(map_error(R"({"name": "test", "base": "mine", "rules": []})").find("expected one of "), std::string::npos);
 }
 
+TEST(KeyMap, TheRulesOfABaseMayBeBehindAPrefix) {
+  const auto map_of = [](const std::string& prefix) {
+    return R"~({"name": "test", "base": "dinov2_hub", "base_prefix": )~" + prefix +
+           R"~(, "rules": [{"from": "head\\.(.*)", "to": "own.$1"}]})~";
+  };
+  const KeyMap map = KeyMap::parse(map_of(R"(["net\\.", "backbone."])"), "map.json");
+  EXPECT_EQ(map.match("net.blocks.4.mlp.w3.weight").native, "backbone.blocks.4.mlp.fc2.weight");
+  EXPECT_EQ(map.match("net.cls_token").native, "backbone.cls_token") << "a name without a rule";
+  EXPECT_TRUE(map.match("net.mask_token").dropped());
+  EXPECT_FALSE(map.match("mask_token").dropped()) << "without the prefix";
+  EXPECT_EQ(map.match("blocks.4.mlp.w3.weight").rule, nullptr);
+  EXPECT_EQ(map.match("head.bias").native, "own.bias");
+  for (const char* wrong : {R"("net")", R"(["net"])", R"(["net", 1])"})
+    EXPECT_NE(map_error(map_of(wrong)).find("\"base_prefix\" as [\"old\", \"new\"]"), std::string::npos) << wrong;
+}
+
 TEST(KeyMap, ItsOwnModelArgsReplaceThoseOfItsBase) {
   ASSERT_NE(KeyMap::builtin("dinov2_hub").model_args(), "");
   const auto args = [](const std::string& own) {

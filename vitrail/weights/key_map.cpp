@@ -27,10 +27,24 @@ std::string joined(const std::vector<std::string>& words, size_t max_count) {
   return join(listed, ", ", [](const std::string& word) { return word.substr(0, 80); });
 }
 
+// The rules of a base for names with the prefixes in front.  Without a rule a name keeps what follows the prefix.
+std::vector<KeyRule> behind_prefix(std::vector<KeyRule> rules, const KeyPrefix& prefix) {
+  if (prefix.from.empty() && prefix.to.empty()) return rules;
+  for (KeyRule& rule : rules) {
+    rule.from = prefix.from + "(?:" + rule.from + ")";
+    if (!rule.to.empty()) rule.to = prefix.to + rule.to;
+  }
+  KeyRule& others = rules.emplace_back();
+  others.from = prefix.from + "(.*)";
+  others.to = prefix.to + "$1";
+  others.label = "base_prefix";
+  return rules;
+}
+
 // Adds what a map has from its base: rules behind its own, and model_args unless it has some.
 void inherit(const ParsedKeyMap& base, ParsedKeyMap& map) {
-  map.rules.insert(map.rules.end(), base.rules.begin(), base.rules.end());
-  map.modules.insert(map.modules.end(), base.modules.begin(), base.modules.end());
+  std::ranges::copy(behind_prefix(base.rules, map.base_prefix), std::back_inserter(map.rules));
+  std::ranges::copy(behind_prefix(base.modules, map.base_prefix), std::back_inserter(map.modules));
   if (map.model_args.empty()) map.model_args = base.model_args;
 }
 

@@ -171,14 +171,22 @@ std::vector<std::vector<std::string>> read_detect(const json& map, const std::st
   return detect;
 }
 
+KeyPrefix read_prefix(const json& pair, const std::string& where) {
+  const auto text = [](const json& value) { return value.is_string(); };
+  if (!pair.is_array() || pair.size() != 2 || !std::ranges::all_of(pair, text))
+    throw Error(where, "\"base_prefix\" as [\"old\", \"new\"]", pair.dump().substr(0, 80));
+  return {pair[0].get<std::string>(), pair[1].get<std::string>()};
+}
+
 }  // namespace
 
 ParsedKeyMap parse_key_map(const std::string& text, const std::string& where, bool only_detect) {
   const json map = parse_json(text, where);
-  check_keys(map, {"name", "base", "about", "detect", "rules", "modules", "model_args"}, where);
+  check_keys(map, {"name", "base", "base_prefix", "about", "detect", "rules", "modules", "model_args"}, where);
   ParsedKeyMap result;
   result.name = text_of(map, "name", where);
   if (map.contains("base")) result.base = text_of(map, "base", where);
+  if (map.contains("base_prefix")) result.base_prefix = read_prefix(map["base_prefix"], where);
   if (map.contains("about")) result.about = text_of(map, "about", where);
   if (map.contains("model_args")) result.model_args = map["model_args"].dump();
   result.detect = read_detect(map, where);

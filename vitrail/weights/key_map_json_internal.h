@@ -8,8 +8,14 @@
 
 namespace vitrail::weights {
 
+// What is in front of the names that the rules of a base are for: `from` in an expression, `to` in the new name.
+struct KeyPrefix {
+  std::string from, to;
+};
+
 struct ParsedKeyMap {
   std::string name, base, about, model_args;
+  KeyPrefix base_prefix;
   std::vector<std::vector<std::string>> detect;  // one of each list must be present
   std::vector<KeyRule> rules, modules;
 };
