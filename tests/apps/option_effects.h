@@ -30,6 +30,7 @@ OptionEffects search_option_effects();     // index, search, duplicates
 OptionEffects audit_option_effects();      // audit
 OptionEffects serve_option_effects();      // serve
 OptionEffects segment_option_effects();    // segment
+OptionEffects depth_option_effects();      // depth
 OptionEffects output_option_effects();     // --force of all commands
 OptionEffects tool_option_effects();       // the program, inspect, bench, convert, train
 

@@ -138,8 +138,7 @@ TEST(UnsupportedFamilies, EachNameHasItsFamily) {
       {"eomt", "an EoMT"},
       {"upernet", "an UPerNet"},
       {"seggpt", "a SegGPT"},
-      {"depth_anything", "a Depth Anything depth estimator"},
-      {"prompt_depth_anything", "a Depth Anything depth estimator"},
+      {"prompt_depth_anything", "a Prompt Depth Anything depth estimator"},
       {"depth_pro", "a Depth Pro depth estimator"},
       {"zoedepth", "a ZoeDepth depth estimator"},
       {"glpn", "a GLPN depth estimator"},
@@ -159,6 +158,8 @@ TEST(UnsupportedFamilies, EachNameHasItsFamily) {
               "a Segment Anything Model, which `vitrail segment` and sam::Predictor run")
         << name;
   }
+  EXPECT_EQ(describe_unsupported_family("depth_anything"),
+            "a Depth Anything depth estimator, which `vitrail depth` and the task depth run");
 }
 
 // Supported models, other words with a short name's letters, and names that contain one.

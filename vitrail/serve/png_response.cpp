@@ -2,14 +2,12 @@
 #include "vitrail/serve/png_response_internal.h"
 
 #include "vitrail/base/error.h"
-#include "vitrail/image/encode.h"
 #include "vitrail/serve/request_images_internal.h"
 
 namespace vitrail::serve {
 
-HttpResponse png_response(const image::Image& image) {
-  const std::vector<uint8_t> bytes = image::encode_png(image);
-  return {.content_type = "image/png", .body = {bytes.begin(), bytes.end()}};
+HttpResponse png_response(const std::vector<uint8_t>& file) {
+  return {.content_type = "image/png", .body = {file.begin(), file.end()}};
 }
 
 bool wants_png(Call& call, bool single) {

@@ -10,7 +10,7 @@ namespace {
 
 HttpResponse render_response(const tasks::Request& request, const ImageOutcome& outcome) {
   require_result(outcome);
-  return png_response(request.render(outcome.item));
+  return png_response(request.render_png(outcome.item));
 }
 
 }  // namespace

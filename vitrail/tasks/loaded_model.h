@@ -43,6 +43,9 @@ struct OpenOptions {
   std::string images_alone = {};
 };
 
+// The options, if they are threads and precision alone.  Throws Error naming `family` ("Segment Anything") for others.
+const OpenOptions& require_no_others(const OpenOptions& options, const char* family);
+
 // A family of models: how its files are recognised and opened.
 struct Family {
   std::string_view name;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "vitrail/base/error.h"
+#include "vitrail/tasks/depth/depth_model.h"
 #include "vitrail/tasks/images/image_model.h"
 #include "vitrail/tasks/loaded_model.h"
 #include "vitrail/tasks/segment/segment_model.h"
@@ -20,7 +21,7 @@ std::vector<Task>& table() {
 
 // The last one takes what no other recognises, and says what is wrong with it.
 const std::vector<Family>& families() {
-  static const std::vector<Family> rows{segment_family(), image_family()};
+  static const std::vector<Family> rows{segment_family(), depth_family(), image_family()};
   return rows;
 }
 
@@ -41,6 +42,13 @@ void add_task(Task task) {
 }
 
 std::shared_ptr<const ImageEncoding> LoadedModel::encode(const image::ImageView& /*photo*/) const { return nullptr; }
+
+// Images are prepared in one way.
+const OpenOptions& require_no_others(const OpenOptions& options, const char* family) {
+  if (!options.model.labels.empty() || !options.tokenizer.empty() || options.model.load != models::LoadOptions{})
+    throw Error("options of the model", str("threads and precision alone, for ", family), "others");
+  return options;
+}
 
 std::unique_ptr<LoadedModel> open_model(const models::ModelFiles& files, const OpenOptions& options) {
   return family_of(files).load(files, options);

@@ -10,7 +10,8 @@
   TASK(zeroshot)            \
   TASK(attention)           \
   TASK(pca)                 \
-  TASK(segment)
+  TASK(segment)           \
+  TASK(depth)
 // clang-format on
 
 namespace vitrail::tasks {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <span>
 
+#include "vitrail/image/encode.h"
 #include "vitrail/pipeline/prediction_json_internal.h"
 
 namespace vitrail::tasks {
@@ -23,5 +24,7 @@ void require_finite(const std::string& where, const Tensor& values) {
 std::string Request::failure_json(const std::string& name, const std::string& error) const {
   return pipeline::json_line(pipeline::failure_json(name, error));
 }
+
+std::vector<uint8_t> Request::render_png(const Item& item) const { return image::encode_png(render(item)); }
 
 }  // namespace vitrail::tasks

@@ -97,6 +97,7 @@ class Request {
   virtual std::vector<Output> outputs() const { return {}; }
   virtual Tensor array(const Item& /*item*/, size_t /*output*/) const { return {}; }
   virtual image::Image render(const Item& /*item*/) const { return {}; }
+  virtual std::vector<uint8_t> render_png(const Item& item) const;  // the file of render(), or of 16-bit values
 };
 
 struct Task {
@@ -106,6 +107,7 @@ struct Task {
   // The options with their defaults, as request() reads them, for a task without a command of its own.
   void (*describe)(Fields& fields) = nullptr;
   bool can_render = false;
+  bool model_options = true;  // the command has the options of a model's configuration and preprocessing
   bool (*fits)(const LoadedModel& model) = nullptr;
   // Takes the options of the request.  Throws Error for values out of range.
   std::unique_ptr<Request> (*request)(const LoadedModel& model, RequestOptions& options,

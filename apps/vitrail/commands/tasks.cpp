@@ -11,9 +11,9 @@
 #include "apps/vitrail/output/output_checks.h"
 #include "apps/vitrail/output/output_folder.h"
 #include "apps/vitrail/shell/field_options.h"
+#include "vitrail/base/atomic_file.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/npy.h"
-#include "vitrail/image/encode.h"
 #include "vitrail/tasks/loaded_model.h"
 
 namespace vitrail::app {
@@ -147,8 +147,11 @@ void TaskRun::write_files(const tasks::Item& item) {
     write_npy(file("--arrays", options_.arrays, extension, Kind::array),
               std::span(shape.begin(), static_cast<size_t>(shape.rank())), array.data<float>());
   }
-  if (!options_.render.empty())
-    image::write_png(file("--render", options_.render, ".png", Kind::png), request_->render(item));
+  if (options_.render.empty()) return;
+  AtomicFile image(file("--render", options_.render, ".png", Kind::png));
+  const std::vector<uint8_t> bytes = request_->render_png(item);
+  image.write(bytes.data(), bytes.size());
+  image.commit();
 }
 
 // Adds the options that the task describes.  A text that is not as described is an error of usage.
@@ -169,7 +172,11 @@ void add_task(CLI::App& program, const tasks::Task& task, const GlobalOptions& g
   CLI::App* command = program.add_subcommand(task.name, task.help);
   command->footer("Example: vitrail " + task.name + " -m MODEL photo.jpg > results.jsonl");
   options->images.add_inputs_to(*command)->required();
-  options->model.add_to(*command);
+  if (task.model_options) {
+    options->model.add_to(*command);
+  } else {
+    command->add_option("-m,--model", options->model.model, "Model: " + task.model);
+  }
   add_described(*command, options);
   command->add_option("--arrays", options->arrays,
                       "Folder for NAME.npy of each image, or for NAME.OUTPUT.npy if the task has several outputs");

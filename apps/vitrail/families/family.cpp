@@ -6,6 +6,8 @@
 
 #include "apps/vitrail/inspect/inspect_images.h"
 #include "apps/vitrail/segment/segment_family.h"
+#include "vitrail/base/error.h"
+#include "vitrail/base/text.h"
 #include "vitrail/tasks/loaded_model.h"
 
 namespace vitrail::app {
@@ -34,7 +36,11 @@ const ModelFamily& family_of(const NamedModel& model) {
   const tasks::Family* const family =
       model.files ? &tasks::family_of(*model.files) : tasks::family_of_architecture(model.name);
   const std::string_view name = family ? family->name : "vit";  // a config.json alone
-  return *std::ranges::find(kFamilies, name, &ModelFamily::name);
+  const auto* const row = std::ranges::find(kFamilies, name, &ModelFamily::name);
+  if (row == std::end(kFamilies))
+    throw Error(model.name, "a model of another family for this command: " + join(kFamilies, ", ", &ModelFamily::name),
+                "a model that runs by its task: vitrail " + std::string(name));
+  return *row;
 }
 
 }  // namespace vitrail::app

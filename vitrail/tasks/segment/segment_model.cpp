@@ -28,13 +28,6 @@ class EmbeddingTensor : public Request {
   const SegmentModel& model_;
 };
 
-// Images are prepared in one way.
-const OpenOptions& checked(const OpenOptions& options) {
-  if (!options.model.labels.empty() || !options.tokenizer.empty() || options.model.load != models::LoadOptions{})
-    throw Error("options of the model", "threads and precision alone, for Segment Anything", "others");
-  return options;
-}
-
 }  // namespace
 
 SegmentEncoding::SegmentEncoding(sam::ImageEmbedding of_image) : embedding(std::move(of_image)) {
@@ -48,11 +41,11 @@ size_t SegmentEncoding::bytes() const {
 }
 
 SegmentModel::SegmentModel(const models::ModelFiles& files, const OpenOptions& options)
-    : precision_(checked(options).model.precision.value_or(kernels::Precision::fp32)),
+    : precision_(require_no_others(options, "Segment Anything").model.precision.value_or(kernels::Precision::fp32)),
       predictor_(files, {.threads = options.model.threads, .precision = precision_}) {}
 
 SegmentModel::SegmentModel(const models::ModelBytes& bytes, const OpenOptions& options)
-    : precision_(checked(options).model.precision.value_or(kernels::Precision::fp32)),
+    : precision_(require_no_others(options, "Segment Anything").model.precision.value_or(kernels::Precision::fp32)),
       predictor_(models::load_sam(bytes), {.threads = options.model.threads, .precision = precision_},
                  bytes.weights.where) {}
 

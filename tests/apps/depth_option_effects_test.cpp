@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// The options of `vitrail depth`, and what other commands say to its model.
+#include "tests/apps/cli_fixture.h"
+#include "tests/apps/option_effects.h"
+#include "vitrail/base/npy.h"
+#include "vitrail/image/decode.h"
+
+namespace vitrail::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+std::string depth_model_folder(const std::string& name = "relative") {
+  return fixture("depth/" + name + "/config.json").parent_path();
+}
+
+// Runs on two images; the results that the option changes are in `out`.
+std::vector<json> depth_of(const Arguments& more, const std::string& model = "relative") {
+  return json_lines(run(Arguments{"depth", "-m", depth_model_folder(model), noise_folder()} + more).out);
+}
+
+fs::path rendered(const Arguments& more, const std::string& model = "relative") {
+  const fs::path folder = scratch_folder();
+  depth_of(Arguments{"--render", folder} + more, model);
+  return folder;
+}
+
+void check_depth_model() {
+  EXPECT_EQ(depth_of({}).at(0)["unit"], "relative");
+  EXPECT_EQ(depth_of({}, "metric").at(0)["unit"], "m");
+  const std::string other = refusal({"depth", "-m", small_model(), noise_folder()});
+  EXPECT_TRUE(contains(other, "--model: expected a depth estimator (Depth Anything), got a Vision Transformer"))
+      << other;
+}
+
+void check_depth_arrays() {
+  const fs::path folder = scratch_folder();
+  const json line = depth_of({"--arrays", folder, "--raw"}).at(0);
+  const NpyArray array = read_npy(folder / "a.npy");
+  EXPECT_EQ(json(array.shape), line["shape"]);
+  EXPECT_EQ(json(array.f32), line["depth"]);
+}
+
+void check_depth_render() {
+  const fs::path folder = rendered({});
+  const image::Image photo = image::read_image(noise_folder() / "a.png"), map = image::read_image(folder / "a.png");
+  EXPECT_EQ(map.width, photo.width);
+  EXPECT_EQ(map.height, photo.height);
+}
+
+void check_depth_colors() {
+  const std::string heat = content_of(rendered({}) / "a.png"),
+                    gray = content_of(rendered({"--colors", "gray"}) / "a.png");
+  EXPECT_EQ(heat, content_of(rendered({"--colors", "heat"}) / "a.png"));
+  EXPECT_NE(heat, gray);
+  EXPECT_EQ(gray.at(24), 8);
+  EXPECT_EQ(content_of(rendered({"--colors", "gray16"}) / "a.png").at(24), 16);
+}
+
+void check_depth_common_scale() {
+  const fs::path own = rendered({}), common = rendered({"--common-scale"});
+  EXPECT_TRUE(content_of(own / "a.png") != content_of(common / "a.png") ||
+              content_of(own / "b.png") != content_of(common / "b.png"));
+}
+
+void check_depth_opacity() {
+  const image::Image photo = image::read_image(noise_folder() / "a.png");
+  EXPECT_EQ(image::read_image(rendered({"--opacity", "0"}) / "a.png").pixels, photo.pixels);
+  EXPECT_NE(image::read_image(rendered({}) / "a.png").pixels, photo.pixels);
+}
+
+void check_depth_raw() {
+  EXPECT_FALSE(depth_of({}).at(0).contains("depth"));
+  const json line = depth_of({"--raw"}).at(0);
+  EXPECT_EQ(line["depth"].size(), line["shape"][0].get<size_t>() * line["shape"][1].get<size_t>());
+}
+
+void check_depth_exif() {
+  const fs::path turned = fixture("image/decode/exif_6.png");
+  const auto shape = [&](const Arguments& more) {
+    return json_lines(run(Arguments{"depth", "-m", depth_model_folder("metric"), turned} + more).out).at(0)["shape"];
+  };
+  const json lying = shape({}), upright = shape({"--exif"});
+  EXPECT_EQ(lying, (json{upright[1], upright[0]}));
+}
+
+void check_depth_batch() { EXPECT_EQ(depth_of({"--batch", "1"}), depth_of({})); }
+
+void check_depth_force() {
+  const fs::path folder = scratch_folder();
+  std::ofstream(folder / "a.npy") << "notes";
+  const Arguments arguments{"depth", "-m", depth_model_folder(), noise_folder(), "--arrays", folder};
+  const ProgramResult refused = run_program(arguments);
+  EXPECT_NE(refused.status, 0);
+  EXPECT_EQ(content_of(folder / "a.npy"), "notes");
+  run(arguments + Arguments{"--force"});
+  EXPECT_NE(content_of(folder / "a.npy"), "notes");
+}
+
+TEST(DepthCommand, OtherCommandsNameItsModel) {
+  for (const Arguments& command : {Arguments{"bench", depth_model_folder()}, {"inspect", "-m", depth_model_folder()}}) {
+    const std::string message = refusal(command);
+    EXPECT_TRUE(contains(message, "vitrail depth")) << message;
+  }
+  const std::string message = refusal({"classify", "-m", depth_model_folder(), noise_folder()});
+  EXPECT_TRUE(contains(message, "a Depth Anything depth estimator, which `vitrail depth`")) << message;
+}
+
+}  // namespace
+
+OptionEffects depth_option_effects() {
+  return {{"depth", "-m,--model", check_depth_model},
+          {"depth", "--arrays", check_depth_arrays},
+          {"depth", "--render", check_depth_render},
+          {"depth", "--colors", check_depth_colors},
+          {"depth", "--common-scale", check_depth_common_scale},
+          {"depth", "--opacity", check_depth_opacity},
+          {"depth", "--raw", check_depth_raw},
+          {"depth", "--exif", check_depth_exif},
+          {"depth", "--batch", check_depth_batch},
+          {"depth", "--force", check_depth_force}};
+}
+
+}  // namespace vitrail::testing

@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fixtures of Depth Anything: small random models of transformers with their outputs.
+
+    tools/golden/depth.py                        writes the fixtures
+    tools/golden/depth.py --check build/release/vitrail [NAME...]   runs the program on larger random models too
+
+tests/fixtures/depth has images.safetensors, image_N [H, W, 3] u8, and for each model a folder with
+  model.safetensors   the weights as f16, config.json, preprocessor_config.json, as save_pretrained writes them,
+  golden.safetensors  every third row and column of predicted_N, the model's output, and of depth_N, the map at the
+                      image's size.
+Outputs are computed in float64 from the stored weights and the pixels of the Pillow processor.
+"""
+
+import argparse
+import copy
+import json
+import pathlib
+import re
+import subprocess
+import tempfile
+import zlib
+
+import numpy
+import safetensors.torch
+import torch
+import transformers
+from PIL import Image
+from transformers.models.dpt.image_processing_pil_dpt import DPTImageProcessorPil
+
+ROOT = pathlib.Path(__file__).resolve().parents[2] / "tests" / "fixtures" / "depth"
+SIZES = ((203, 131), (97, 163))  # height and width of the images
+STEP = 3
+IMAGENET = dict(image_mean=[0.485, 0.456, 0.406], image_std=[0.229, 0.224, 0.225])
+PROCESSOR = dict(keep_aspect_ratio=True, ensure_multiple_of=14, **IMAGENET)
+
+
+def anything(backbone, neck, processor, **config):
+    return dict(backbone=backbone, config=dict(neck, **config), processor=dict(PROCESSOR, **processor))
+
+
+SMALL = dict(hidden_size=24, num_hidden_layers=5, num_attention_heads=3, image_size=70, patch_size=14)
+SMALL_NECK = dict(
+    reassemble_hidden_size=24, neck_hidden_sizes=[8, 10, 12, 16], fusion_hidden_size=12, head_hidden_size=6
+)
+MODELS = {
+    "relative": anything(
+        dict(SMALL, out_indices=[2, 3, -2, 5]), SMALL_NECK, dict(size={"height": 98, "width": 98}), max_depth=1
+    ),
+    "metric": anything(
+        dict(
+            SMALL,
+            patch_size=8,
+            image_size=40,
+            use_swiglu_ffn=True,
+            apply_layernorm=False,
+            out_features=["stage1", "stage2", "stage4"],
+        ),
+        dict(SMALL_NECK, neck_hidden_sizes=[10, 12, 16], reassemble_factors=[2, 1, 0.25]),
+        dict(size={"height": 60, "width": 88}, keep_aspect_ratio=False, ensure_multiple_of=8, resample=2),
+        patch_size=8,
+        depth_estimation_type="metric",
+        max_depth=20,
+    ),
+}
+# Published configurations, for --check.
+BACKBONES = {
+    "small": (dict(hidden_size=384, num_attention_heads=6, num_hidden_layers=12), [48, 96, 192, 384], 64),
+    "base": (dict(hidden_size=768, num_attention_heads=12, num_hidden_layers=12), [96, 192, 384, 768], 128),
+    "large": (dict(hidden_size=1024, num_attention_heads=16, num_hidden_layers=24), [256, 512, 1024, 1024], 256),
+}
+LAYERS = {
+    "v1": {"small": [9, 10, 11, 12], "base": [9, 10, 11, 12], "large": [21, 22, 23, 24]},
+    "v2": {"small": [3, 6, 9, 12], "base": [3, 6, 9, 12], "large": [5, 12, 18, 24]},
+}
+PUBLISHED = {
+    f"{version}_{size}": anything(
+        dict(backbone, image_size=518, patch_size=14, out_indices=LAYERS[version][size]),
+        dict(reassemble_hidden_size=backbone["hidden_size"], neck_hidden_sizes=neck, fusion_hidden_size=fusion),
+        dict(size={"height": 518, "width": 518}),
+    )
+    for version in LAYERS
+    for size, (backbone, neck, fusion) in BACKBONES.items()
+}
+PUBLISHED["v2_metric_small"] = copy.deepcopy(PUBLISHED["v2_small"])
+PUBLISHED["v2_metric_small"]["config"] |= dict(depth_estimation_type="metric", max_depth=80)
+# The names of the authors' code, for --check.
+AUTHORS_BACKBONE = (
+    (r"^backbone\.embeddings\.patch_embeddings\.projection", "pretrained.patch_embed.proj"),
+    (r"^backbone\.embeddings\.position_embeddings", "pretrained.pos_embed"),
+    (r"^backbone\.embeddings\.", "pretrained."),
+    (r"^backbone\.layernorm", "pretrained.norm"),
+    (r"attention\.(attention\.)?(query|key|value)", r"attn.\2"),
+    (r"attention\.([qkv])_proj", lambda match: "attn." + {"q": "query", "k": "key", "v": "value"}[match[1]]),
+    (r"attention\.(output\.dense|o_proj)", "attn.proj"),
+    (r"layer_scale(\d)\.lambda1", r"ls\1.gamma"),
+)
+AUTHORS_HEAD = (
+    (r"^neck\.reassemble_stage\.layers\.(\d)\.projection", r"depth_head.projects.\1"),
+    (r"^neck\.reassemble_stage\.layers\.(\d)\.resize", r"depth_head.resize_layers.\1"),
+    (r"residual_layer(\d)\.convolution(\d)", r"resConfUnit\1.conv\2"),
+    (r"^(neck\.fusion_stage\.layers\.\d)\.projection", r"\1.out_conv"),
+    (r"^head\.conv1", "depth_head.scratch.output_conv1"),
+    (r"^head\.conv2", "depth_head.scratch.output_conv2.0"),
+    (r"^head\.conv3", "depth_head.scratch.output_conv2.2"),
+)
+
+
+def images():
+    draw = numpy.random.default_rng(0)
+    result = []
+    for height, width in SIZES:
+        y, x = numpy.mgrid[:height, :width] / 20
+        waves = [numpy.sin(a * x + b * y + c) for a, b, c in draw.uniform(-3, 3, (3, 3))]
+        noise = draw.uniform(-40, 40, (height, width, 3))
+        result.append((numpy.stack(waves, 2) * 80 + 128 + noise).clip(0, 255).astype(numpy.uint8))
+    return result
+
+
+def draw_parameters(model, name):
+    """Matrices with gain 1, norms and LayerScale near 1, everything else, biases and positions as well, not 0."""
+    draw = torch.Generator().manual_seed(zlib.crc32(name.encode()))
+    with torch.no_grad():
+        for key, parameter in model.named_parameters():
+            values = torch.randn(parameter.shape, generator=draw)
+            if "norm" in key or "lambda" in key:
+                values = (1 if key.endswith(("weight", "lambda1")) else 0) + 0.3 * values
+            elif parameter.dim() >= 2 and key.endswith("weight"):
+                values /= (parameter.numel() / parameter.shape[1 if "resize" in key else 0]) ** 0.5
+            else:
+                values *= 0.3
+            parameter.copy_(values.half().float())
+    return model.eval()
+
+
+def processor_of(spec):
+    return DPTImageProcessorPil(**spec["processor"])
+
+
+def model_of(name, spec):
+    backbone = transformers.Dinov2Config(**spec["backbone"], reshape_hidden_states=False)
+    config = transformers.DepthAnythingConfig(backbone_config=backbone, **spec["config"])
+    model = draw_parameters(transformers.DepthAnythingForDepthEstimation(config), name)
+    with torch.no_grad():  # the largest part of the map is above 0, where relu passes it
+        last = model.head.conv3
+        hidden = []
+        last.register_forward_hook(lambda module, args, out: hidden.append(out))
+        model(**processor_of(spec)(images()[0], return_tensors="pt"))
+        last._forward_hooks.clear()
+        last.bias -= hidden[0].quantile(0.1) if model.config.depth_estimation_type == "relative" else hidden[0].mean()
+        last.bias.copy_(last.bias.half())
+    return model
+
+
+def outputs_of(model, processor, image):
+    """The model's output in float64, and the map at the image's size."""
+    pixels = processor(image, return_tensors="pt").pixel_values
+    with torch.no_grad():
+        out = model.double()(pixels.double())
+    depth = processor.post_process_depth_estimation(out, [image.shape[:2]])[0]["predicted_depth"]
+    return out.predicted_depth[0], depth
+
+
+def save(folder, model, processor):
+    model.half().save_pretrained(folder)
+    model.float()
+    processor.save_pretrained(folder)
+
+
+def write_fixtures():
+    ROOT.mkdir(parents=True, exist_ok=True)
+    samples = images()
+    safetensors.torch.save_file(
+        {f"image_{i}": torch.tensor(image) for i, image in enumerate(samples)}, ROOT / "images.safetensors"
+    )
+    for name, spec in MODELS.items():
+        model, processor = model_of(name, spec), processor_of(spec)
+        save(ROOT / name, model, processor)
+        golden = {}
+        for i, image in enumerate(samples):
+            predicted, depth = outputs_of(copy.deepcopy(model), processor, image)
+            single = copy.deepcopy(model)(processor(image, return_tensors="pt").pixel_values).predicted_depth[0]
+            error = (single - predicted).abs().max() / predicted.abs().max()
+            print(
+                f"{name} {i}: {tuple(predicted.shape)}, {(predicted > 0).double().mean():.2f} above 0, "
+                f"{predicted.min():.3g} to {predicted.max():.3g}, float32 differs by {error:.1e} of the largest"
+            )
+            for key, values in (("predicted", predicted), ("depth", depth)):
+                golden[f"{key}_{i}"] = values[::STEP, ::STEP].float().contiguous()
+        about = json.dumps({"reference": f"transformers {transformers.__version__} DepthAnythingForDepthEstimation"})
+        safetensors.torch.save_file(golden, ROOT / name / "golden.safetensors", metadata={"config": about})
+
+
+def authors_names(state):
+    """A state dict of transformers under the names of the authors' code."""
+    result = {}
+    for key, value in state.items():
+        if key.startswith("backbone."):
+            key = re.sub(r"^backbone\.(encoder\.layer|layers)\.", "pretrained.blocks.", key)
+            for old, new in AUTHORS_BACKBONE:
+                key = re.sub(old, new, key)
+        for old, new in AUTHORS_HEAD:
+            key = re.sub(old, new, key)
+        for j in range(4):
+            key = key.replace(f"neck.fusion_stage.layers.{j}.", f"depth_head.scratch.refinenet{4 - j}.")
+            key = key.replace(f"neck.convs.{j}.", f"depth_head.scratch.layer{j + 1}_rn.")
+        result[key] = value
+    for block in {key.rsplit(".", 3)[0] for key in result if ".attn.query." in key}:
+        for kind in ("weight", "bias"):
+            parts = [result.pop(f"{block}.attn.{part}.{kind}") for part in ("query", "key", "value")]
+            result[f"{block}.attn.qkv.{kind}"] = torch.cat(parts)
+    return result
+
+
+def authors_file(name):
+    version, *rest = name.split("_")
+    size = rest[-1][0]
+    if version == "v1":
+        return f"depth_anything_vit{size}14.pth"
+    return f"depth_anything_v2_{'metric_vkitti_' if 'metric' in rest else ''}vit{size}.pth"
+
+
+def check(program, names, arguments=()):
+    """Compares the program's maps with those of transformers."""
+    for name, spec in (MODELS | PUBLISHED).items():
+        if names and name not in names:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            model, processor = model_of(name, spec), processor_of(spec)
+            save(root / "model", model, processor)
+            for i, image in enumerate(images()):
+                Image.fromarray(image).save(root / f"{i}.png")
+            files = [root / "model"]
+            if name in PUBLISHED:
+                files.append(root / authors_file(name))
+                torch.save(authors_names(model.state_dict()), files[1])
+            wanted = [outputs_of(copy.deepcopy(model), processor, image)[1].numpy() for image in images()]
+            for file in files:
+                command = [program, "depth", "-m", file, "--arrays", root / "out", root / "0.png", root / "1.png"]
+                subprocess.run([*map(str, command), *arguments], check=True, stdout=subprocess.DEVNULL)
+                for i, want in enumerate(wanted):
+                    got = numpy.load(root / "out" / f"{i}.npy")
+                    error = abs(got - want).max() / (want.max() - want.min())
+                    print(f"{name} {file.name} {i}: {got.shape}, differs by {error:.1e} of the range", flush=True)
+                    assert got.shape == want.shape and error < 1e-3
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--check", metavar="VITRAIL")
+    parser.add_argument("names", nargs="*")
+    options = parser.parse_args()
+    transformers.logging.set_verbosity_error()
+    if options.check:
+        check(options.check, options.names)
+    else:
+        write_fixtures()

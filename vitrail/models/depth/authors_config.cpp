@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// The authors' checkpoints of Depth Anything, which have no configuration.
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "vitrail/base/error.h"
+#include "vitrail/models/depth/config.h"
+
+namespace vitrail::models {
+namespace {
+
+// The blocks whose outputs the head reads, in versions 1 and 2.
+struct PublishedLayers {
+  int64_t depth;
+  std::vector<int64_t> first, second;
+};
+const std::vector<PublishedLayers>& published_layers() {
+  static const std::vector<PublishedLayers> rows{{12, {8, 9, 10, 11}, {2, 5, 8, 11}},
+                                                 {24, {20, 21, 22, 23}, {4, 11, 17, 23}},
+                                                 {40, {36, 37, 38, 39}, {9, 19, 29, 39}}};
+  return rows;
+}
+
+struct Release {
+  bool second = false;   // version 2
+  double max_depth = 0;  // 0: relative depth
+};
+
+Release release_of(const std::string& path) {
+  const std::string name = std::filesystem::path(path).filename().string();
+  const auto has = [&](const char* part) { return name.find(part) != name.npos; };
+  const bool metric = has("metric"), known = has("depth_anything_v2_") || (has("depth_anything_vit") && !metric);
+  if (!known || (metric && !has("hypersim") && !has("vkitti"))) {
+    throw Error(path,
+                "a name of the authors, which tells what the tensors do not: depth_anything_vitl14.pth (version 1), "
+                "depth_anything_v2_vitl.pth, depth_anything_v2_metric_hypersim_vitl.pth (20 m) or "
+                "depth_anything_v2_metric_vkitti_vitl.pth (80 m); or a config.json of transformers beside the file",
+                name);
+  }
+  return {has("depth_anything_v2_"), !metric ? 0.0 : has("hypersim") ? 20.0 : 80.0};
+}
+
+// An extent of a tensor; 0 without one.
+int64_t extent(const weights::Checkpoint& checkpoint, const std::string& name, int axis) {
+  if (!checkpoint.has(name)) return 0;
+  const Shape& shape = checkpoint.info(name).shape;
+  return axis < shape.rank() ? shape[axis] : 0;
+}
+
+// Positions have the offset 0, as in transformers; the authors' code has 0.1.
+VisionTransformerConfig backbone_of(const weights::Checkpoint& checkpoint) {
+  const auto of = [&](const std::string& name, int axis) { return extent(checkpoint, "pretrained." + name, axis); };
+  constexpr int64_t kHeadDim = 64;
+  VisionTransformerConfig vit;
+  vit.patch_size = {14, 14};
+  const auto side = static_cast<int64_t>(std::sqrt(static_cast<double>(std::max<int64_t>(of("pos_embed", 1) - 1, 1))));
+  vit.img_size = {14 * side, 14 * side};
+  vit.embed_dim = of("cls_token", 2);
+  vit.num_heads = vit.embed_dim / kHeadDim;
+  vit.depth = 0;
+  while (of(str("blocks.", vit.depth, ".norm1.weight"), 0) > 0) ++vit.depth;
+  if (of("blocks.0.mlp.w12.weight", 0) > 0) vit.mlp_layer = MlpLayer::swiglu;
+  vit.init_values = 1.0;
+  vit.num_classes = 0;
+  vit.dynamic_img_size = vit.allow_remainder = true;
+  vit.pos_interp = {.antialias = false};
+  return vit;
+}
+
+}  // namespace
+
+DepthConfig depth_config_of_file(const weights::Checkpoint& checkpoint, const std::string& path) {
+  const Release release = release_of(path);
+  DepthConfig config;
+  config.backbone = backbone_of(checkpoint);
+  for (const PublishedLayers& row : published_layers()) {
+    if (row.depth == config.backbone.depth) config.layers = release.second ? row.second : row.first;
+  }
+  if (config.layers.empty() || config.backbone.num_heads < 1) {
+    throw Error(path, "12, 24 or 40 blocks of a multiple of 64 features",
+                str(config.backbone.depth, " of ", config.backbone.embed_dim));
+  }
+  DptNeckConfig& neck = config.neck;
+  neck.dim = config.backbone.embed_dim;
+  for (size_t i = 0; i < neck.hidden_dims.size(); ++i)
+    neck.hidden_dims[i] = extent(checkpoint, str("depth_head.scratch.layer", i + 1, "_rn.weight"), 1);
+  neck.fusion_dim = extent(checkpoint, "depth_head.scratch.layer1_rn.weight", 0);
+  config.head_dim = extent(checkpoint, "depth_head.scratch.output_conv2.0.weight", 0);
+  config.metric = release.max_depth > 0;
+  if (config.metric) config.max_depth = release.max_depth;
+  config.resize = {.size = {518, 518}, .keep_aspect_ratio = true, .multiple = 14};
+  Preprocessing& pixels = config.preprocessing;
+  pixels.rule = ResizeRule::huggingface;
+  pixels.input_size = pixels.resize_to = config.resize.size;
+  pixels.interpolation = "bicubic";
+  pixels.mean = {0.485, 0.456, 0.406};
+  pixels.std = {0.229, 0.224, 0.225};
+  return config;
+}
+
+}  // namespace vitrail::models

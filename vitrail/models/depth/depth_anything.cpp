@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/models/depth/depth_anything.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "vitrail/base/error.h"
+#include "vitrail/base/file_lookup_internal.h"
+#include "vitrail/base/parallel.h"
+#include "vitrail/base/read_file.h"
+#include "vitrail/models/config_formats_internal.h"
+#include "vitrail/nn/trace.h"
+#include "vitrail/ops/layout.h"
+#include "vitrail/ops/resize.h"
+#include "vitrail/weights/checkpoint_params_internal.h"
+
+namespace vitrail::models {
+namespace {
+
+using kernels::Activation;
+
+// The names of transformers.  The file has a residual layer that the model does not use.
+constexpr const char* kTransformersKeys = R"({
+  "name": "huggingface_depth_anything",
+  "base": "huggingface_dinov2_registers",
+  "base_prefix": ["backbone\\.", "backbone."],
+  "rules": [{"from": "neck\\.fusion_stage\\.layers\\.0\\.residual_layer1\\..*", "drop": true}]})";
+
+// The names of the authors' code, whose refinenet4 is the first layer of the fusion.
+constexpr const char* kAuthorsKeys = R"~({
+  "name": "depth_anything",
+  "base": "dinov2_hub_registers",
+  "base_prefix": ["pretrained\\.", "backbone."],
+  "rules": [
+    {"from": "depth_head\\.projects\\.(\\d)\\.(.*)", "to": "neck.reassemble_stage.layers.$1.projection.$2"},
+    {"from": "depth_head\\.resize_layers\\.(\\d)\\.(.*)", "to": "neck.reassemble_stage.layers.$1.resize.$2"},
+    {"from": "depth_head\\.scratch\\.layer1_rn\\.(.*)", "to": "neck.convs.0.$1"},
+    {"from": "depth_head\\.scratch\\.layer2_rn\\.(.*)", "to": "neck.convs.1.$1"},
+    {"from": "depth_head\\.scratch\\.layer3_rn\\.(.*)", "to": "neck.convs.2.$1"},
+    {"from": "depth_head\\.scratch\\.layer4_rn\\.(.*)", "to": "neck.convs.3.$1"},
+    {"from": "depth_head\\.scratch\\.refinenet4\\.resConfUnit1\\..*", "drop": true},
+    {"from": "depth_head\\.scratch\\.refinenet4\\.resConfUnit(\\d)\\.conv(\\d)\\.(.*)",
+     "to": "neck.fusion_stage.layers.0.residual_layer$1.convolution$2.$3"},
+    {"from": "depth_head\\.scratch\\.refinenet4\\.out_conv\\.(.*)", "to": "neck.fusion_stage.layers.0.projection.$1"},
+    {"from": "depth_head\\.scratch\\.refinenet3\\.resConfUnit(\\d)\\.conv(\\d)\\.(.*)",
+     "to": "neck.fusion_stage.layers.1.residual_layer$1.convolution$2.$3"},
+    {"from": "depth_head\\.scratch\\.refinenet3\\.out_conv\\.(.*)", "to": "neck.fusion_stage.layers.1.projection.$1"},
+    {"from": "depth_head\\.scratch\\.refinenet2\\.resConfUnit(\\d)\\.conv(\\d)\\.(.*)",
+     "to": "neck.fusion_stage.layers.2.residual_layer$1.convolution$2.$3"},
+    {"from": "depth_head\\.scratch\\.refinenet2\\.out_conv\\.(.*)", "to": "neck.fusion_stage.layers.2.projection.$1"},
+    {"from": "depth_head\\.scratch\\.refinenet1\\.resConfUnit(\\d)\\.conv(\\d)\\.(.*)",
+     "to": "neck.fusion_stage.layers.3.residual_layer$1.convolution$2.$3"},
+    {"from": "depth_head\\.scratch\\.refinenet1\\.out_conv\\.(.*)", "to": "neck.fusion_stage.layers.3.projection.$1"},
+    {"from": "depth_head\\.scratch\\.output_conv1\\.(.*)", "to": "head.conv1.$1"},
+    {"from": "depth_head\\.scratch\\.output_conv2\\.0\\.(.*)", "to": "head.conv2.$1"},
+    {"from": "depth_head\\.scratch\\.output_conv2\\.2\\.(.*)", "to": "head.conv3.$1"}]})~";
+
+bool has_authors_names(const weights::Checkpoint& checkpoint) {
+  return checkpoint.has("depth_head.scratch.refinenet4.out_conv.weight") &&
+         checkpoint.has("depth_head.scratch.output_conv2.2.weight");
+}
+
+DepthConfig config_of(const ModelFiles& files, const weights::Checkpoint& checkpoint) {
+  if (is_present(files.config)) {
+    const PreprocessorFile preprocessor = preprocessor_file(files.config.parent_path());
+    return read_depth_config(read_regular_text_file(files.config), files.config.string(), preprocessor.text,
+                             preprocessor.path);
+  }
+  if (has_authors_names(checkpoint)) return depth_config_of_file(checkpoint, files.weights.front().string());
+  throw Error(files.weights.front().string(), "a config.json of transformers beside it", "none");
+}
+
+}  // namespace
+
+DepthHead::DepthHead(int64_t in, int64_t hidden, const ParamSource& params)
+    : Module(params.path()),
+      conv1_({.in_chans = in, .out_chans = in / 2, .kernel = 3}, params.child("conv1")),
+      conv2_({.in_chans = in / 2, .out_chans = hidden, .kernel = 3}, params.child("conv2")),
+      conv3_({.in_chans = hidden, .out_chans = 1}, params.child("conv3")) {}
+
+Tensor DepthHead::forward(const Tensor& x, std::array<int64_t, 2> size) const {
+  const Tensor large = ops::resize_map(conv1_.forward(x), size[0], size[1], ops::Corners::aligned);
+  return nn::traced(*this, conv3_.forward(conv2_.forward(large, Activation::relu)).squeeze(3));
+}
+
+void DepthHead::visit(nn::Visitor& visitor) {
+  visitor.child("conv1", static_cast<nn::Module&>(conv1_));
+  visitor.child("conv2", static_cast<nn::Module&>(conv2_));
+  visitor.child("conv3", static_cast<nn::Module&>(conv3_));
+}
+
+DepthAnything::DepthAnything(const DepthConfig& config, const ParamSource& params)
+    : Module(params.path()),
+      config_(config),
+      backbone_(config.backbone, params.child("backbone")),
+      neck_(config.neck, params.child("neck")),
+      head_(config.neck.fusion_dim, config.head_dim, params.child("head")) {}
+
+Tensor DepthAnything::forward(const Tensor& images) const {
+  const auto [rows, columns] = backbone_.grid_of(images.size(2), images.size(3));
+  const int64_t prefix = backbone_.num_prefix_tokens();
+  std::vector<Tensor> maps;
+  for (const Tensor& tokens : backbone_.intermediates(images, config_.layers, config_.final_norm)) {
+    const Tensor patches = ops::contiguous(tokens.narrow(1, prefix, rows * columns));
+    maps.push_back(patches.view({images.size(0), rows, columns, tokens.size(2)}));
+  }
+  const auto& patch = config_.backbone.patch_size;
+  return head_.forward(neck_.forward(maps), {rows * patch[0], columns * patch[1]});
+}
+
+void DepthAnything::activate(Tensor& output) const {
+  const auto scale = static_cast<float>(config_.max_depth);
+  float* const values = output.data<float>();
+  parallel_for(0, output.numel(), 1 << 14, [&](int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; ++i)
+      values[i] = scale * (config_.metric ? 1 / (1 + std::exp(-values[i])) : std::max(values[i], 0.0F));
+  });
+}
+
+void DepthAnything::visit(nn::Visitor& visitor) {
+  visitor.child("backbone", static_cast<nn::Module&>(backbone_));
+  visitor.child("neck", static_cast<nn::Module&>(neck_));
+  visitor.child("head", static_cast<nn::Module&>(head_));
+}
+
+bool is_depth_anything(const ModelFiles& files) {
+  const weights::Checkpoint& first = files.first;
+  return has_authors_names(first) ||
+         (first.has("neck.fusion_stage.layers.0.projection.weight") && first.has("head.conv3.weight"));
+}
+
+DepthAnything load_depth_anything(const ModelFiles& files) {
+  const auto checkpoint = files.checkpoint();
+  const char* const keys = has_authors_names(*checkpoint) ? kAuthorsKeys : kTransformersKeys;
+  weights::CheckpointParams params(checkpoint, weights::KeyMap::parse(keys, "key map"));
+  DepthAnything model(config_of(files, *checkpoint), ParamSource(params));
+  params.finish();
+  return model;
+}
+
+}  // namespace vitrail::models

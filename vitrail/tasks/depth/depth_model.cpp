@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/tasks/depth/depth_model.h"
+
+#include <nlohmann/json.hpp>
+
+#include "vitrail/base/error.h"
+#include "vitrail/image/resize_plane.h"
+#include "vitrail/infer/preprocess.h"
+#include "vitrail/pipeline/prediction_json_internal.h"
+
+namespace vitrail::tasks {
+namespace {
+
+// The map alone, at the nominal size of the input, so that those of several images have one shape.
+class DepthTensor : public Request {
+ public:
+  explicit DepthTensor(const DepthModel& model) : model_(model) {}
+
+  void compute(Item& item, const ImageEncoding* encoding, const ProgressCallback& /*progress*/) const override {
+    const auto [height, width] = model_.depth_config().resize.size;
+    item.results = {{model_.depth(*encoding, height, width)}};
+  }
+  std::vector<Output> outputs() const override {
+    const auto [height, width] = model_.depth_config().resize.size;
+    return {{"depth", {height, width}}};
+  }
+  Tensor array(const Item& item, size_t /*output*/) const override { return item.results[0][0]; }
+  std::string json(const Item& item) const override { return failure_json(item.name, "a depth map is an array"); }
+
+ private:
+  const DepthModel& model_;
+};
+
+// The layers outside the backbone's blocks, which are few and see the values of the result.
+std::vector<std::string> outer_layers(const models::DepthAnything& model) {
+  constexpr std::string_view suffix = ".weight";
+  std::vector<std::string> layers;
+  for (const nn::NamedTensor& parameter : model.named_parameters()) {
+    const std::string& name = parameter.name;
+    if (name.ends_with(suffix) && parameter.tensor.rank() == 4)
+      layers.push_back(name.substr(0, name.size() - suffix.size()));
+  }
+  return layers;
+}
+
+}  // namespace
+
+DepthModel::DepthModel(const models::ModelFiles& files, const OpenOptions& options)
+    : precision_(require_no_others(options, "a depth estimator").model.precision.value_or(kernels::Precision::fp32)),
+      model_(models::load_depth_anything(files)),
+      transform_(infer::transform_of(model_.config().preprocessing, files.path.string())) {
+  session_ = std::make_unique<infer::FunctionSession>(
+      model_,
+      [this](const infer::NamedTensors& in) -> infer::NamedTensors {
+        return {{"depth", model_.forward(in[0].tensor)}};
+      },
+      infer::FunctionOptions{
+          .threads = options.model.threads, .precision = precision_, .excluded_layers = outer_layers(model_)});
+}
+
+std::string DepthModel::config() const {
+  const models::DepthConfig& model = model_.config();
+  return pipeline::json_line(
+      {{"architecture", "depth_anything"}, {"image_size", model.resize.size}, {"metric", model.metric}});
+}
+
+std::string DepthModel::facts() const {
+  const models::VisionTransformerConfig& vit = model_.config().backbone;
+  return pipeline::json_line({{"architecture", "depth_anything"},
+                              {"image_size", model_.config().resize.size},
+                              {"depth", vit.depth},
+                              {"heads", vit.num_heads},
+                              {"dim", vit.embed_dim},
+                              {"classes", 0},
+                              {"texts", false},
+                              {"segments", false},
+                              {"precision", kernels::name_of(precision_)}});
+}
+
+std::unique_ptr<Request> DepthModel::tensors() const { return std::make_unique<DepthTensor>(*this); }
+
+void DepthModel::warm_up() const {
+  const auto [height, width] = model_.config().resize.size;
+  encode(image::make_image(width, height, 3));
+}
+
+Tensor DepthModel::input_of(const image::Image& /*photo*/) const {
+  throw Error("model", "a model with passes", family());
+}
+
+std::vector<Tensor> DepthModel::run(const Tensor& /*inputs*/, const infer::Request& /*pass*/) const {
+  throw Error("model", "a model with passes", family());
+}
+
+std::shared_ptr<const ImageEncoding> DepthModel::encode(const image::ImageView& photo) const {
+  image::EvalTransform transform = transform_;
+  transform.processor->size = models::resized_for_depth(model_.config(), photo.height(), photo.width());
+  auto encoding = std::make_shared<DepthEncoding>();
+  encoding->width = photo.width();
+  encoding->height = photo.height();
+  const Tensor input = image::apply(photo, transform).unsqueeze(0);
+  encoding->map = session_->run({{"images", input}})[0].tensor.squeeze(0);
+  model_.activate(encoding->map);
+  return encoding;
+}
+
+Tensor DepthModel::depth(const ImageEncoding& encoding, int64_t height, int64_t width) const {
+  return image::resize_plane(static_cast<const DepthEncoding&>(encoding).map, height, width);
+}
+
+Family depth_family() {
+  return {.name = "depth",
+          .has_architecture = [](const std::string& /*name*/) { return false; },
+          .recognises = models::is_depth_anything,
+          .load = [](const models::ModelFiles& files, const OpenOptions& options) -> std::unique_ptr<LoadedModel> {
+            return std::make_unique<DepthModel>(files, options);
+          }};
+}
+
+bool is_depth_model(const LoadedModel& model) { return dynamic_cast<const DepthModel*>(&model) != nullptr; }
+
+const DepthModel& depth_model(const LoadedModel& model) { return dynamic_cast<const DepthModel&>(model); }
+
+}  // namespace vitrail::tasks
