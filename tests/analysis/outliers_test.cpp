@@ -19,7 +19,6 @@ TEST(NeighborDistances, AreMeansOverTheNearestOtherRows) {
   EXPECT_NEAR(distances[2].mean, 0.2, 1e-6);
   EXPECT_NEAR(distances[3].mean, (0.4 + 1) / 2, 1e-6);
   EXPECT_EQ(distances[3].nearest, 2);
-  EXPECT_NEAR(distances[3].similarity, 0.6, 1e-6);
 }
 
 // A row is never its own neighbour, though the lower index of equal rows is found first.

@@ -173,6 +173,8 @@ TEST(Index, WithoutARecordItWarnsAndHasNone) {
   EXPECT_FALSE(fs::exists(index.string() + ".json"));
   EXPECT_EQ(run({"search", "-m", small_model(), index, noise_folder() / "a.png"}).err,
             "vitrail: warning: " + index.string() + ": does not tell its model, which may be another one\n");
+  EXPECT_EQ(run({"--quiet", "index", folder, "-o", folder / "y.index"}).err, "");
+  EXPECT_EQ(run({"--quiet", "search", "-m", small_model(), index, noise_folder() / "a.png"}).err, "");
 }
 
 void write_array(const fs::path& file, const std::vector<int64_t>& shape, const std::vector<float>& values) {

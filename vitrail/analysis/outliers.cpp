@@ -17,7 +17,7 @@ std::vector<NeighborDistance> neighbor_distances(const Tensor& rows, int64_t k) 
     int64_t count = 0;
     for (const Neighbor& neighbor : neighbors[i]) {
       if (neighbor.row == static_cast<int64_t>(i) || count == k) continue;
-      if (count++ == 0) distance.nearest = neighbor.row, distance.similarity = neighbor.score;
+      if (count++ == 0) distance.nearest = neighbor.row;
       distance.mean += 1 - static_cast<double>(neighbor.score);
     }
     if (count > 0) distance.mean /= static_cast<double>(count);

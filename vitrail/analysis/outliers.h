@@ -10,9 +10,8 @@
 namespace vitrail::analysis {
 
 struct NeighborDistance {
-  double mean = 0;        // 1 − cosine similarity, over the k nearest other rows
-  int64_t nearest = -1;   // the nearest other row; −1: there is none
-  double similarity = 0;  // its cosine similarity
+  double mean = 0;       // 1 − cosine similarity, over the k nearest other rows
+  int64_t nearest = -1;  // the nearest other row; −1: there is none
 };
 
 // For each of the unit rows [n, D], its distance to the k nearest others, or to all if there are fewer.  Throws Error

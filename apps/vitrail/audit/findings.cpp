@@ -100,8 +100,6 @@ void set_predictions(Audit& audit, const Labelled& labelled, const Tensor& proba
   }
 }
 
-}  // namespace
-
 void find_unreadable(Audit& audit) {
   for (size_t i = 0; i < audit.images.size(); ++i) {
     if (!audit.images[i].error.empty()) audit.findings.push_back({FindingKind::unreadable, {i}, audit.images[i].error});
@@ -143,10 +141,8 @@ void find_duplicates(Audit& audit, double threshold) {
   audit.findings.insert(audit.findings.end(), leaks.begin(), leaks.end());
 }
 
-void find_label_errors(Audit& audit) {
-  const Labelled labelled = labelled_of(audit);
+void find_label_errors(Audit& audit, const Labelled& labelled, const analysis::StrengthSearch& search) {
   const auto classes = std::ssize(audit.classes);
-  const analysis::StrengthSearch search = analysis::search_strength(labelled.features, labelled.labels, classes);
   audit.folds = search.folds;
   if (search.folds == 0) {
     warn("labels are not checked: a class has a single readable image, so that there is no cross-validation");
@@ -192,14 +188,11 @@ void find_outliers(Audit& audit) {
 
 // Margin sampling (Scheffer, Decomain & Wrobel 2001): the images whose two most probable classes are nearest to each
 // other.  An image that is near-identical to one that has a label, or is named already, would tell nothing more.
-void find_next_to_label(Audit& audit, const AuditSettings& settings) {
-  const Labelled labelled = labelled_of(audit);
+void find_next_to_label(Audit& audit, const AuditSettings& settings, const Labelled& labelled, double strength) {
   if (labelled.images.size() == audit.rows.size()) return;
   const auto classes = std::ssize(audit.classes);
-  const analysis::StrengthSearch search = analysis::search_strength(labelled.features, labelled.labels, classes);
   Tensor probabilities = analysis::logits(
-      analysis::fit_logistic_regression(labelled.features, labelled.labels, classes, {.c = search.best}),
-      audit.features);
+      analysis::fit_logistic_regression(labelled.features, labelled.labels, classes, {.c = strength}), audit.features);
   softmax_rows(probabilities);
   struct Candidate {
     size_t row;
@@ -243,14 +236,19 @@ void find_next_to_label(Audit& audit, const AuditSettings& settings) {
   }
 }
 
+}  // namespace
+
 void find_all(Audit& audit, const AuditSettings& settings) {
   find_unreadable(audit);
   find_odd(audit);
   if (audit.rows.empty()) return;
   find_duplicates(audit, settings.duplicates);
-  find_label_errors(audit);
+  const Labelled labelled = labelled_of(audit);
+  const analysis::StrengthSearch search =
+      analysis::search_strength(labelled.features, labelled.labels, std::ssize(audit.classes));
+  find_label_errors(audit, labelled, search);
   find_outliers(audit);
-  find_next_to_label(audit, settings);
+  find_next_to_label(audit, settings, labelled, search.best);
   std::ranges::stable_sort(audit.findings, {}, &Finding::kind);
 }
 

@@ -10,6 +10,7 @@
 #include "apps/vitrail/shell/field_options.h"
 #include "vitrail/analysis/flat_index.h"
 #include "vitrail/analysis/nearest.h"
+#include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
 
@@ -47,7 +48,7 @@ std::optional<EmbeddingInfo> common_info(const EmbeddingRows& rows) {
     auto info = read_embedding_info(info_path(file));
     if (!info) info = read_embedding_info(info_path(file.parent_path().empty() ? "." : file.parent_path()));
     if (!info) {
-      print_warning(file.string() + ": no record of its model is beside it: searches cannot check theirs");
+      warn(file.string() + ": no record of its model is beside it: searches cannot check theirs");
       return std::nullopt;
     }
     if (common) {

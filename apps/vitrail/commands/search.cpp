@@ -16,6 +16,7 @@
 #include "apps/vitrail/shell/usage_errors.h"
 #include "vitrail/analysis/flat_index.h"
 #include "vitrail/analysis/nearest.h"
+#include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
 #include "vitrail/base/warning_pause_internal.h"
@@ -100,7 +101,7 @@ void tell_scores(const OpenIndex& index, const std::string& path) {
     max = std::max(max, length);
   }
   if (min > 1 - kTolerance && max < 1 + kTolerance) return;
-  print_warning(
+  warn(
       fmt::format("{}: vectors of length {:.4g} to {:.4g}, not 1: scores are inner products, not cosine "
                   "similarities",
                   path, min, max));
@@ -109,7 +110,7 @@ void tell_scores(const OpenIndex& index, const std::string& path) {
 void check_model(const Model& model, const OpenIndex& index, const SearchCommandOptions& options) {
   if (!index.info) {
     tell_scores(index, options.index);
-    return print_warning(options.index + ": does not tell its model, which may be another one");
+    return warn(options.index + ": does not tell its model, which may be another one");
   }
   EmbeddingInfo query = embedding_info(model, options.model.path(), index.info->features);
   query.exif = options.images.exif;

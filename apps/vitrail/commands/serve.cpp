@@ -9,6 +9,7 @@
 #include "apps/vitrail/output/output.h"
 #include "apps/vitrail/shell/field_options.h"
 #include "apps/vitrail/shell/usage_errors.h"
+#include "vitrail/base/callbacks.h"
 #include "vitrail/base/env_internal.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/memory_limit.h"
@@ -97,7 +98,7 @@ void wait_for_end(const sigset_t& signals, serve::Server& server) {
 void fit_to_open_files(size_t& connections) {
   const size_t fitting = fit_connections(connections);
   if (fitting < connections) {
-    print_warning(fmt::format(
+    warn(fmt::format(
         "the limit of open files (ulimit -Hn) permits {} connections, not {}: raise it, or give --limit connections={}",
         fitting, connections, fitting));
   }

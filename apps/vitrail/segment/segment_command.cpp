@@ -10,6 +10,7 @@
 #include "apps/vitrail/segment/prompt_results.h"
 #include "apps/vitrail/segment/segment_folder.h"
 #include "apps/vitrail/segment/segment_inputs.h"
+#include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/file_guard.h"
 
@@ -85,7 +86,7 @@ int Segmentation::run() {
     flush_output();
     if (progress_ && !prompts) progress_->step();
   }
-  if (count == 0) print_warning("no images");
+  if (count == 0) warn("no images");
   if (results_) results_->finish();
   if (folder_) folder_->finish();
   if (embeddings_) embeddings_->finish([this] { return predictor_.embedding_shape(); });
