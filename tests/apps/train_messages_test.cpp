@@ -169,7 +169,8 @@ TEST(TrainStop, TellsTheStepTheEpochAndHowToContinue) {
 TEST(TrainFolds, TellTheMeanOverTheFolds) {
   const fs::path images = train::make_images(6, 2), folder = scratch_folder() / "run";
   const ProgramResult result =
-      run({"train", images, "-o", folder, "-m", small_model(), "--threads", "1", "--epochs", "1", "--folds", "3"});
+      run({"train", images, "-o", folder, "-m", small_model(), "--threads", "1", "--epochs", "1", "--folds", "3",
+           "--set", "model.head=drawn"});  // a head that errs in some folds
   const json object = json_lines(result.out).at(0),
              validation = json::parse(content_of(folder / "cross_validation.json"));
   EXPECT_EQ(object["folds"], 3);

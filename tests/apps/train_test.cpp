@@ -206,7 +206,10 @@ TEST(Train, AFolderNeedsNoRecipe) {
       << result.err;
   EXPECT_TRUE(contains(result.err, "next: vitrail classify -m " + (run / "model").string())) << result.err;
   EXPECT_TRUE(contains(result.err, "% of 20 images (95 % interval ")) << result.err;
-  EXPECT_EQ(json_lines(result.out)[0]["epochs"], 2);
+  const auto json = json_lines(result.out)[0];
+  EXPECT_EQ(json["epochs"], 2);
+  EXPECT_EQ(json["retrained"], (nlohmann::json{{"epochs", json["best_epoch"]}, {"images", 60}}));
+  EXPECT_TRUE(contains(result.err, " images; the figures above are of the training without the held-out ones\n"));
 
   // The recipe that was chosen can be used itself, and gives the same.
   const fs::path second = scratch_folder() / "second";

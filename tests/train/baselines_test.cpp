@@ -22,7 +22,7 @@ TEST(Baselines, AreAccuraciesOfClassifiersOfTheTrainingImages) {
   }
   const HeadFeatures training{Tensor::from<float>({20, 2}, rows), labels};
   const HeadFeatures validation{Tensor::from<float>({4, 2}, {1, 0, 1, 0.1f, -1, 0, -1, 0.1f}), {0, 0, 1, 0}};
-  const std::vector<Score> scores = baselines_of(training, validation, 2);
+  const std::vector<Score> scores = baselines_of(training, validation, 2, probe_of(training, 2));
   ASSERT_EQ(scores.size(), 2u);
   EXPECT_EQ(scores[0].name, "knn");
   EXPECT_EQ(scores[1].name, "probe");
@@ -55,7 +55,7 @@ TEST(NearDuplicates, OfTrainingImagesAreCountedAndTheNearestIsNamed) {
 // A regression of 1,000 classes on these features would take minutes.
 TEST(Baselines, ALongRegressionIsLeftOut) {
   const HeadFeatures many{Tensor::zeros({200, 51}), std::vector<int64_t>(200)};
-  const std::vector<Score> scores = baselines_of(many, many, 1000);
+  const std::vector<Score> scores = baselines_of(many, many, 1000, probe_of(many, 1000));
   ASSERT_EQ(scores.size(), 1u);
   EXPECT_EQ(scores[0].name, "knn");
 }

@@ -315,8 +315,27 @@ TEST(DefaultRecipe, TellsEachReason) {
   chosen = default_recipe({.data = path, .model = model, .epochs = 3});
   EXPECT_EQ(chosen.validation_images, 15);
   EXPECT_EQ(chosen.reasons[1],
-            "15 of 46 images are held out to choose the weights; with --folds 5 the model is trained on all, and "
+            "15 of 46 images are held out to choose the number of epochs; then the model is trained on all, because "
+            "there are fewer than 50 images a class (--set data.retrain=false: not)");
+  chosen = default_recipe({.data = make_images(50).string(), .model = model, .epochs = 3});
+  EXPECT_EQ(chosen.reasons[1],
+            "50 of 150 images are held out to choose the weights; with --folds 5 the model is trained on all, and "
             "cross-validation measures it");
+}
+
+TEST(DefaultRecipe, FewHeldOutImagesAreTrainedOnInTheEnd) {
+  const std::string model = small_model();
+  const auto retrains = [&](DefaultRecipeOptions options) {
+    options.model = model;
+    return default_recipe(options).recipe.data.retrain;
+  };
+  const fs::path few = make_images(49);
+  EXPECT_TRUE(retrains({.data = few.string()}));
+  EXPECT_FALSE(retrains({.data = make_images(50).string()}));
+  EXPECT_FALSE(retrains({.data = few.string(), .cross_validated = true}));
+  EXPECT_FALSE(retrains({.data = few.string(), .preset = Preset::probe}));
+  fs::copy(few / "test", few / "val", fs::copy_options::recursive);
+  EXPECT_FALSE(retrains({.data = few.string()})) << "the split val stays for validation";
 }
 
 TEST(DefaultRecipe, BatchesArePowersOfTwoFromATenthOfTheImages) {
@@ -337,6 +356,7 @@ TEST(DefaultRecipe, WithNothingHeldOutPromisesNoEarlyEnd) {
   EXPECT_EQ(chosen.validation_images, 0);
   EXPECT_TRUE(any_reason(chosen, "2 epochs, all of them: no images are held out"));
   EXPECT_FALSE(any_reason(chosen, "held-out"));
+  EXPECT_FALSE(chosen.recipe.data.retrain);
 }
 
 // Images of a format that is not read.

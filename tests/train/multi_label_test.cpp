@@ -164,6 +164,7 @@ TEST(MultiLabel, EachSettingForOneLabelIsAProblemOfItsOwn) {
   recipe.loss.distillation.emplace();
   recipe.mix.cutmix_alpha = 1;
   recipe.data.balance = true;
+  recipe.model.head = "probe";
   EXPECT_EQ(error_of([&] { check_multi_label(recipe, 3); }),
             "photos: its images have several labels:\n"
             "  objective: expected \"classify\", got \"probe\"\n"
@@ -171,6 +172,7 @@ TEST(MultiLabel, EachSettingForOneLabelIsAProblemOfItsOwn) {
             "  loss.label_smoothing: expected 0, got 0.25\n"
             "  loss.bce_threshold: expected null, got a number\n"
             "  loss.distillation: expected null, got a teacher\n"
+            "  model.head: expected \"drawn\", got \"probe\"\n"
             "  augment: expected neither mixup nor cutmix, got one\n"
             "  data.balance: expected false, got true\n"
             "  expected one process, got 3");

@@ -16,7 +16,8 @@ TEST(OpenedOnce, ARunWithADefaultRecipe) {
   fs::copy(testing::fixture("models/timm_token"), model);
   const auto opens = testing::count_opens(root, [&] {
     const DefaultRecipe chosen = default_recipe({.data = images.string(), .model = model.string(), .epochs = 2});
-    train(with_overrides(chosen.recipe, "r.json", {"seed=1"}), {.folder = testing::scratch_folder(), .threads = 1});
+    const Recipe recipe = with_overrides(chosen.recipe, "r.json", {"seed=1", "data.retrain=false"});
+    train(recipe, {.folder = testing::scratch_folder(), .threads = 1});
   });
   for (const char* file : {"model.safetensors", "config.json"}) EXPECT_EQ(opens.at(model / file), 1) << file;
   for (const char* split : {"train", "test"}) {

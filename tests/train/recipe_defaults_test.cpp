@@ -15,12 +15,13 @@ std::string indented(const std::string& json) { return nlohmann::ordered_json::p
 // The fields of data, epochs and those behind them, which all objectives have.
 const char* const kDataDefaults = R"({
   "train": "x", "val": "", "test": "", "train_split": "", "val_split": "", "test_split": "", "columns": "", "holdout": null,
-  "folds": 0, "fold": 0, "holdout_seed": 0, "preset": "", "mean": [], "std": [], "interpolation": "",
-  "crop_pct": null, "unreadable": "error", "balance": false, "exif": false, "keep_decoded_mb": 1024, "workers": 0,
+  "folds": 0, "fold": 0, "holdout_seed": 0, "retrain": false, "preset": "", "mean": [], "std": [],
+  "interpolation": "", "crop_pct": null, "unreadable": "error", "balance": false, "exif": false, "keep_decoded_mb": 1024, "workers": 0,
   "in_flight": 3})";
 
 const char* const kModelDefaults = R"({
-  "architecture": "", "init": "", "config": "", "key_map": "", "positions": "drawn", "mimetic": null, "freeze": [],
+  "architecture": "", "init": "", "config": "", "key_map": "", "positions": "drawn", "mimetic": null,
+  "head": "drawn", "freeze": [],
   "linear_probe": false, "activation_checkpointing": false, "model_args": {}})";
 
 const char* const kOtherDefaults = R"(
@@ -216,6 +217,8 @@ TEST(RecipeConsistency, IsCheckedForEachPairOfSettings) {
       {{"model.linear_probe=true"},
        "model.linear_probe: expected a model to start from in model.init or after -m, got none"},
       {{"model.linear_probe=true", "model.init=m"}, ""},
+      {{"model.head=probe"}, "model.head: expected a model to start from in model.init or after -m, got none"},
+      {{"model.head=probe", "model.init=m"}, ""},
       {{"model.init=m", "model.positions=sincos2d"}, scratch},
       {{"model.init=m", "model.mimetic={}"}, scratch},
       {{"model.mimetic={}", "model.positions=sincos2d"}, ""},

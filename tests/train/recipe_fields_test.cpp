@@ -29,6 +29,7 @@ std::vector<RecipeField> recipe_fields() {
       {R"(model.mimetic={"vo_noise": 0.1})", [](auto& r) { return r.model.mimetic->vo_noise == 0.1; }},
       {R"(model.mimetic={"vo_identity": 0.1})", [](auto& r) { return r.model.mimetic->vo_identity == 0.1; }},
       {R"(model.freeze=["a*"])", [](auto& r) { return r.model.freeze == std::vector<std::string>{"a*"}; }},
+      {R"(model={"init": "m", "head": "probe"})", [](auto& r) { return r.model.head == "probe"; }},
       {"model.activation_checkpointing=true", [](auto& r) { return r.model.activation_checkpointing; }},
       {"model.config=c", [](auto& r) { return r.model.config == "c"; }},
       {"model.key_map=k", [](auto& r) { return r.model.key_map == "k"; }},
@@ -49,6 +50,7 @@ std::vector<RecipeField> recipe_fields() {
       {"data.crop_pct=0.5", [](auto& r) { return r.data.crop_pct == 0.5; }},
       {"data.unreadable=skip", [](auto& r) { return r.data.unreadable == data::Unreadable::replace; }},
       {"data.balance=true", [](auto& r) { return r.data.balance; }},
+      {"data.retrain=true", [](auto& r) { return r.data.retrain; }},
       {"data.exif=true", [](auto& r) { return r.data.exif; }},
       {"data.keep_decoded_mb=7", [](auto& r) { return r.data.keep_decoded_mb == 7; }},
       {"data.workers=8", [](auto& r) { return r.data.workers == 8; }},
@@ -377,8 +379,10 @@ TEST(RecipeFields, OfClassificationAreRefusedForMasks) {
         {"data.interpolation=box", "data: expected no preprocessing"},
         {"data.crop_pct=0.5", "data: expected no preprocessing"},
         {"data.unreadable=leave_out", "data.unreadable: "},
-        {"data.balance=true", "data: expected neither balance nor folds"},
-        {R"(data={"train": "x", "folds": 2, "fold": 1})", "data: expected neither balance nor folds"},
+        {"data.balance=true", "data: expected neither balance, folds nor retrain"},
+        {R"(data={"train": "x", "folds": 2, "fold": 1})", "data: expected neither balance, folds nor retrain"},
+        {"data.retrain=true", "data: expected neither balance, folds nor retrain"},
+        {"model.head=probe", "model: expected neither positions, head"},
         {"model.init=x", "model: expected only init"}}) {
     const std::string got = error_of([&, setting = setting] { recipe_of_setting(setting, true); });
     EXPECT_TRUE(contains(got, std::string("\n  ") + message)) << setting << "\n" << got;

@@ -152,7 +152,7 @@ TEST(SegmentRecipe, ListsAllSettingsOfClassification) {
       "model.linear_probe: expected false for the objective \"segment\", got true",
       "data: expected no preprocessing for the objective \"segment\", which resizes the long side, got some",
       "data.unreadable: expected \"error\" or \"skip\" for the objective \"segment\", got \"leave_out\"",
-      "data: expected neither balance nor folds for the objective \"segment\", got one",
+      "data: expected neither balance, folds nor retrain for the objective \"segment\", got one",
       "model: expected only init, freeze, config and key_map together with init, got an architecture",
       "segment.focal_gamma: expected 0 or at least 1, got 0.5",
       "segment.decoder_dim: expected a multiple of 16, which the decoder's 8 heads divide, got 24"};

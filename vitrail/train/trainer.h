@@ -38,7 +38,7 @@ struct EpochResult {
 // Rank 0 calls all callbacks; the other processes call only `stop`.
 struct TrainerCallbacks {
   std::function<void(const Progress&)> progress{};
-  std::function<void(const EpochResult&)> epoch{};    // after each epoch
+  std::function<void(const EpochResult&)> epoch{};    // after each epoch, also of a second training: data.retrain
   std::function<void(const std::string&)> message{};  // lines for a log
   // Called after each step and each evaluation batch.  True in any process makes all processes save and return.
   std::function<bool()> stop{};
@@ -64,20 +64,26 @@ struct CommunicationTimes {
   double waited = 0;      // waiting for all-reduces after backward passes
 };
 
+// A second training of the run's model, on all images: Recipe::data.retrain.
+struct Retraining {
+  int64_t epochs = 0, images = 0;
+};
+
 struct TrainingResult {
   bool stopped = false;            // callbacks.stop ended the run early
   int64_t epoch = 0, step = 0;     // epochs and optimiser steps so far
   std::vector<Metric> metrics{};   // those of the objective
   std::optional<Score> best{};     // first score of the kept weights on the validation images; empty without any
-  std::vector<Score> baselines{};  // what simpler methods reach on the same images: Objective::baselines()
+  std::vector<Score> baselines{};  // what simpler methods reach on the same images: Objective::begin()
   std::optional<Score> last{};     // that of the weights of the last epoch, if validated
   int64_t validation_images = 0;
   std::optional<Score> cross_validated{};  // a probe's on the images that each fold left out
-  int64_t best_epoch = 0;            // epoch of the kept weights: the last one if nothing was validated; 0 for a probe
-  std::optional<Evaluation> test{};  // if there are test images and the run is finished
-  int64_t skipped_images = 0;        // unreadable
-  int64_t skipped_steps = 0;         // non-finite
-  double seconds = 0;                // training time, including previous resumptions
+  int64_t best_epoch = 0;  // epoch of the kept weights: the last one if nothing was validated; 0 for a probe
+  std::optional<Retraining> retrained{};  // the saved model's, if there was one; no score above is of it
+  std::optional<Evaluation> test{};       // if there are test images and the run is finished
+  int64_t skipped_images = 0;             // unreadable
+  int64_t skipped_steps = 0;              // non-finite
+  double seconds = 0;                     // training time, including previous resumptions
   int processes = 1;
   CommunicationTimes communication = {};
   std::string usage{};  // a command for the model, {} for its folder: "classify -m {} IMAGE"
@@ -89,7 +95,8 @@ struct TrainingResult {
 //   metrics.csv, tensorboard/events.out.tfevents…  losses, scores and timings
 //   checkpoints/{last,previous,best,ema}.safetensors
 //   model/                                         the best weights, in the layout of the Hugging Face hub: those of
-//                                                  the lowest validation loss; without validation images the last ones
+//                                                  the lowest validation loss; without validation images the last
+//                                                  ones; with data.retrain those of a second training on all images
 //   last/                                          the weights of the last epoch, likewise
 //   report.html, summary.json
 // Throws Error for invalid input (if possible before anything is written), for a folder that has any file of a run if

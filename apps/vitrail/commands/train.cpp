@@ -186,8 +186,10 @@ int64_t epochs_within(double seconds, const train::DefaultRecipe& chosen, int th
       time_training(model, {.batch = batch, .threads = threads, .precision = DType::f32}, kMeasuredSeconds);
   const double total = std::accumulate(times.milliseconds.begin(), times.milliseconds.end(), 0.0);
   const double image = total / static_cast<double>(times.milliseconds.size()) / 1000 / static_cast<double>(batch);
-  const double epoch = image * (static_cast<double>(chosen.training_images) +
-                                kForwardShare * static_cast<double>(chosen.validation_images));
+  const auto training = static_cast<double>(chosen.training_images),
+             validation = static_cast<double>(chosen.validation_images);
+  const double epoch =
+      image * (training + kForwardShare * validation + (chosen.recipe.data.retrain ? training + validation : 0));
   return static_cast<int64_t>(std::clamp(seconds / epoch, 1.0, static_cast<double>(train::kMaxEpochs)));
 }
 
@@ -260,6 +262,11 @@ void print_end(const TrainCommandOptions& options, const train::TrainingResult& 
     print(weights + "held-out " + text_of(*result.best));
   }
   if (result.best && !result.baselines.empty()) print("on the same images: " + comparison_of(result));
+  if (result.retrained)
+    print(
+        fmt::format("the saved model was trained again for {}, on all {} images; the figures above are of the "
+                    "training without the held-out ones",
+                    counted(result.retrained->epochs, "epoch"), result.retrained->images));
   if (result.cross_validated) print("cross-validated " + text_of(*result.cross_validated));
   if (result.test) print("test " + text_of(result.test->scores.front()));
   print("model: " + in_folder("model"));

@@ -79,8 +79,9 @@ class Objective {
 
   // The data.  size(): images of a split, 0 if there is none.
   virtual int64_t size(Split split) const = 0;
-  virtual std::string name(Split split) const = 0;          // for messages: "5,000 images held out of …"
-  virtual std::vector<ImageSet> image_sets() const = 0;     // those of the three splits
+  virtual std::string name(Split split) const = 0;       // for messages: "5,000 images held out of …"
+  virtual bool holds_out() const { return false; }       // whether the validation images are held-out training images
+  virtual std::vector<ImageSet> image_sets() const = 0;  // those of the three splits
   virtual std::string preprocessing() const { return {}; }  // how images become inputs, to tell a change
   virtual std::vector<std::string> classes() const { return {}; }
   virtual std::vector<std::string> introduction() const = 0;  // lines about the model and the training images
@@ -94,9 +95,10 @@ class Objective {
   virtual void end_epoch() {}                          // throws Error if the epoch has shown that training is in vain
 
   using SolveProgress = std::function<void(Progress::Phase, int64_t done, int64_t total)>;
-  // What simpler methods reach on the validation images with the weights that training starts from: scores of the first
-  // metric, each with the method's name and title.  Called before the first step of a run of one process.
-  virtual std::vector<Score> baselines(const SolveProgress&) { return {}; }
+  // Before the first step.  Sets weights that follow from the training images, equally in all processes, and returns
+  // what simpler methods reach on the validation images with the weights that training starts from: scores of the first
+  // metric, each with the method's name and title.
+  virtual std::vector<Score> begin(const SolveProgress&) { return {}; }
 
   // Sets the weights, if ObjectiveRow::solves.
   virtual Solution solve(const SolveProgress&) { return {}; }

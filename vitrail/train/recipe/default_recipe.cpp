@@ -18,8 +18,9 @@ namespace vitrail::train {
 namespace {
 
 constexpr int64_t kMinStepsPerEpoch = 10;
-constexpr int64_t kProbeBatch = 64;  // images in a forward pass
-constexpr int64_t kSmallInput = 96;  // pixels; below, random resized crops remove too much
+constexpr int64_t kFewPerClass = 50;  // images of a class, held-out ones included
+constexpr int64_t kProbeBatch = 64;   // images in a forward pass
+constexpr int64_t kSmallInput = 96;   // pixels; below, random resized crops remove too much
 
 struct Counts {
   int64_t train, validation;
@@ -72,12 +73,19 @@ int64_t finetune_epochs_for(int64_t images) {
 }
 
 // Held-out images are missed in training where there are few.
-void tell_large_holdout(const DefaultRecipeOptions& options, const Counts& counts, DefaultRecipe& result) {
+void set_retraining(const DefaultRecipeOptions& options, const Counts& counts, DefaultRecipe& result) {
   const int64_t images = counts.train + counts.validation;
-  if (options.cross_validated || !result.recipe.data.val.empty() || 4 * counts.validation <= images) return;
-  result.reasons.push_back(str(counts.validation, " of ", images,
-                               " images are held out to choose the weights; with --folds 5 the model is trained on "
-                               "all, and cross-validation measures it"));
+  if (options.cross_validated || !result.recipe.data.val.empty() || counts.validation == 0) return;
+  const std::string held_out = str(counts.validation, " of ", images, " images are held out to choose the ");
+  if (images < kFewPerClass * counts.classes) {
+    result.recipe.data.retrain = true;
+    result.reasons.push_back(str(held_out,
+                                 "number of epochs; then the model is trained on all, because there are fewer ",
+                                 "than ", kFewPerClass, " images a class (--set data.retrain=false: not)"));
+  } else if (4 * counts.validation > images) {
+    result.reasons.push_back(held_out +
+                             "weights; with --folds 5 the model is trained on all, and cross-validation measures it");
+  }
 }
 
 // Without balance, a model hardly learns classes that are much smaller than others.
@@ -113,6 +121,7 @@ void set_start(const DefaultRecipeOptions& options, DefaultRecipe& result) {
 
 void set_finetuning(DefaultRecipe& result) {
   Recipe& recipe = result.recipe;
+  recipe.model.head = "probe";
   recipe.groups.layer_decay = 0.75;
   recipe.loss.label_smoothing = 0.1;
   recipe.clip = 1;
@@ -131,6 +140,7 @@ void set_probe(DefaultRecipe& result) {
 
 // Each class has its own probability; smoothing and balance are of single labels.
 void set_multi_label(DefaultRecipe& result) {
+  result.recipe.model.head = "drawn";
   result.recipe.loss.name = "bce";
   result.recipe.loss.label_smoothing = 0;
   result.reasons.push_back(
@@ -220,7 +230,7 @@ DefaultRecipe default_recipe(const DefaultRecipeOptions& options) {
   result.training_images = counts.train, result.validation_images = counts.validation;
   if (options.preset == Preset::probe) return result;
   if (counts.multi_label) set_multi_label(result);
-  tell_large_holdout(options, counts, result);
+  set_retraining(options, counts, result);
   set_duration(options, result);
   if (!counts.multi_label) set_balance(counts, result);
   set_augmentation(result.architecture.img_size[0], result);

@@ -38,9 +38,9 @@ struct DefaultRecipeOptions {
 // Chooses the recipe for a dataset.  Its splits val and test are used where it has them; otherwise images are held out
 // (data::default_holdout).  Throws Error as data::open_dataset and models::open_model do.
 //
-// Fine-tuning: AdamW with layer-wise rate decay (Bao et al. 2022, BEiT), cosine schedule after a warm-up, label
-// smoothing, random resized crops and flips (padded crops for small inputs), and early stopping.
-// Linear probe: logistic regression on all training images.
+// Fine-tuning: a head from a linear probe (Kumar et al. 2022, LP-FT), AdamW with layer-wise rate decay (Bao et al.
+// 2022, BEiT), cosine schedule after a warm-up, label smoothing, random resized crops and flips (padded crops for small
+// inputs), and early stopping. Linear probe: logistic regression on all training images.
 DefaultRecipe default_recipe(const DefaultRecipeOptions& options);
 
 }  // namespace vitrail::train

@@ -38,6 +38,7 @@ void describe_model(Fields& fields, ModelRecipe& model) {
   fields.text("key_map", model.key_map);
   fields.choice("positions", model.positions, {"drawn", "sincos2d"});
   fields.object("mimetic", model.mimetic, describe_mimetic);
+  fields.choice("head", model.head, {"drawn", "probe"});
   fields.texts("freeze", model.freeze);
   fields.boolean("linear_probe", model.linear_probe);
   fields.boolean("activation_checkpointing", model.activation_checkpointing);
@@ -55,6 +56,7 @@ void describe_data(Fields& fields, DataRecipe& data) {
   fields.integer("folds", data.folds, 0, 1000);
   fields.integer("fold", data.fold, 0, 1000);
   fields.integer("holdout_seed", data.holdout_seed, 0);
+  fields.boolean("retrain", data.retrain);
   fields.choice("preset", data.preset, {"", "imagenet", "inception", "cifar10", "mnist"});
   fields.numbers("mean", data.mean, kAny);
   fields.numbers("std", data.std, {1e-9, kMax});
@@ -248,9 +250,17 @@ void read_model(const Json& json, ModelRecipe& model, std::vector<std::string>& 
     problems.push_back("model: expected a registered name or an object, got " + json.dump());
     return;
   }
-  static const std::vector<std::string> kRecipeFields{
-      "architecture", "init",   "config",       "key_map",    "positions",
-      "mimetic",      "freeze", "linear_probe", "model_args", "activation_checkpointing"};
+  static const std::vector<std::string> kRecipeFields{"architecture",
+                                                      "init",
+                                                      "config",
+                                                      "key_map",
+                                                      "positions",
+                                                      "head",
+                                                      "mimetic",
+                                                      "freeze",
+                                                      "linear_probe",
+                                                      "model_args",
+                                                      "activation_checkpointing"};
   Json own = Json::object(), args = Json::object();
   for (const auto& item : json.items()) {
     const bool is_own = std::find(kRecipeFields.begin(), kRecipeFields.end(), item.key()) != kRecipeFields.end();

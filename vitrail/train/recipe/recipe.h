@@ -38,9 +38,11 @@ struct ModelRecipe {
   // These two replace a part of the random initialisation, so they exclude `init`:
   std::string positions = "drawn";              // random, or "sincos2d": pos_embed from nn::sincos_positions_2d
   std::optional<nn::MimeticOptions> mimetic{};  // attention weights from nn::mimetic_attention
-  std::vector<std::string> freeze{};            // name patterns of parameters that are not trained (optim::matches)
-  bool linear_probe = false;                    // train only the head
-  bool activation_checkpointing = false;        // recompute activations in the backward pass
+  // New rows of the head: "drawn", or all rows "probe": a linear probe's (LP-FT, Kumar et al. 2022).
+  std::string head = "drawn";
+  std::vector<std::string> freeze{};      // name patterns of parameters that are not trained (optim::matches)
+  bool linear_probe = false;              // train only the head
+  bool activation_checkpointing = false;  // recompute activations in the backward pass
   // No setting: what was opened already, for whoever gets the recipe, until the model is prepared.
   std::shared_ptr<OpenedModels> opened = std::make_shared<OpenedModels>();
 };
@@ -55,6 +57,7 @@ struct DataRecipe {
   std::optional<int64_t> holdout{};                      // number of training images that are held out for validation
   int64_t folds = 0, fold = 0;  // hold out fold `fold`, from 1, of `folds` instead (data::fold_split); 0: off
   uint64_t holdout_seed = 0;    // independent of `seed`: runs of several seeds hold out the same
+  bool retrain = false;         // whether held-out images choose the epochs of a second training, on all images
   std::string preset{};         // preprocessing defaults (models::apply_preset)
   std::vector<double> mean{}, std{};
   std::string interpolation{};

@@ -49,6 +49,8 @@ std::string result_json(const TrainingResult& result) {
     add("held_out_", *result.best);
     json["held_out_images"] = result.best->images;
   }
+  if (result.retrained)
+    json["retrained"] = {{"epochs", result.retrained->epochs}, {"images", result.retrained->images}};
   for (const Score& score : result.baselines) json["baselines"][score.name] = score.value;
   if (result.cross_validated) {
     add("cross_validated_", *result.cross_validated);

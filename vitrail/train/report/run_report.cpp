@@ -51,6 +51,8 @@ std::vector<std::pair<std::string, std::string>> run_facts(const ReportInput& in
   facts.push_back({"training images", with_thousands_separators(input.images.training)});
   if (input.images.validation > 0)
     facts.push_back({"validation images", with_thousands_separators(input.images.validation)});
+  if (counters.retrained)
+    facts.push_back({"saved model: trained again on all images, epochs", str(counters.retrained->epochs)});
   if (input.images.test > 0) facts.push_back({"test images", with_thousands_separators(input.images.test)});
   if (counters.skipped_images > 0)
     facts.push_back({"unreadable images skipped", with_thousands_separators(counters.skipped_images)});
@@ -84,6 +86,8 @@ void write_summary(const std::filesystem::path& path, const ReportInput& input, 
       json["held_out"]["averaged_weights"] = counters.best_is_average;
     }
   }
+  if (counters.retrained)
+    json["retrained"] = {{"epochs", counters.retrained->epochs}, {"images", counters.retrained->images}};
   for (const Score& score : counters.baselines) json["baselines"][score.name] = score.value;
   if (is_tested(input)) {
     const Evaluation test = tested(counters, input.images.test);

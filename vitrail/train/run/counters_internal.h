@@ -2,6 +2,7 @@
 #pragma once
 // Running sums and results of a run, which its checkpoints keep.
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,7 +35,8 @@ struct Counters {
   std::string event_name;                       // file name of the TensorBoard event file
   bool tested = false;
   Evaluation test;
-  std::vector<Score> baselines;  // Objective::baselines()
+  std::vector<Score> baselines;         // Objective::begin()
+  std::optional<Retraining> retrained;  // the second training, if the kept weights have one
 
   // A checkpoint names the scores "top1", "top5", "score3", …, whatever the objective calls them.
   std::string to_json() const;

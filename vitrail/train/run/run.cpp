@@ -17,7 +17,9 @@ namespace vitrail::train {
 
 Run::Run(const ObjectiveRow& objective, const Recipe& recipe, const TrainerOptions& options,
          const TrainerCallbacks& callbacks, int threads)
-    : group_(options.communicator),
+    : row_(objective),
+      options_(options),
+      group_(options.communicator),
       recipe_(recipe),
       callbacks_(callbacks),
       threads_(threads),
@@ -64,6 +66,8 @@ void Run::log_setup() const {
     log(validates() ? "validating on " + objective_->name(Split::validation)
                     : "no validation images: the last weights are kept");
   }
+  if (recipe_.data.retrain && !solves_ && !retrains())
+    log("data.retrain: no training images are held out, so there is no second training");
   if (objective_->size(Split::test) > 0) log("testing at the end on " + objective_->name(Split::test));
   if (solves_) return;
   if (recipe_.precision == "bf16" && !ops::has_bf16_gemm()) {
@@ -126,7 +130,7 @@ void Run::restore() {
     if (update_->ema()) group_.broadcast_tensors(update_->ema()->average());
   }
   position_ = resume_position(position_, recipe_.batch_size * group_.size(), batches_, recipe_.accumulate);
-  if (goes_on()) counters_.tested = false;  // more epochs than before follow
+  if (goes_on()) counters_.tested = false, counters_.retrained.reset();  // more epochs than before follow
   if (counters_.tested) end_seconds_ = counters_.seconds;
   saved_step_ = position_.step;
 }
@@ -176,6 +180,7 @@ TrainingResult Run::result(bool stopped) const {
   if (!counters_.history.empty() && counters_.history.back().validation)
     result.last = counters_.history.back().validation->scores.front();
   result.best_epoch = counters_.best_epoch;
+  result.retrained = counters_.retrained;
   result.baselines = counters_.baselines;
   if (const int64_t images = objective_->size(Split::test); counters_.tested && images > 0)
     result.test = tested(counters_, images);
@@ -192,25 +197,28 @@ TrainingResult Run::result(bool stopped) const {
 TrainingResult Run::run() {
   try {
     if (solves_) return solve();
-    compute_baselines();
+    if (goes_on()) remove_retraining();
+    begin();
     while (goes_on()) {
       if (!train_epoch()) return result(true);
       finish_epoch();
       keep_time_limit();
     }
     if (counters_.tested) return result(false);
+    if (position_.epoch < recipe_.epochs)
+      log(str("ended after epoch ", position_.epoch, ": no better validation loss in ",
+              counted(recipe_.patience, "epoch")));
+    if (retrains()) retrain();
     const autograd::NoGrad no_grad;
     // The final evaluation loads the best weights into the model; the checkpoint needs the last ones.
     const std::vector<nn::NamedTensor> parameters = objective_->model().named_parameters();
     std::vector<nn::NamedTensor> last;
     for (const nn::NamedTensor& tensor : parameters) last.push_back({tensor.name, tensor.tensor.clone()});
     write_model("last", last);
-    if (position_.epoch < recipe_.epochs)
-      log(str("ended after epoch ", position_.epoch, ": no better validation loss in ",
-              counted(recipe_.patience, "epoch")));
     final_evaluation();
     copy_weights(last, parameters, "weights");
     save();
+    remove_retraining();
   } catch (const StopRequested&) {
     if (solves_) return {.stopped = true};
     if (goes_on()) save();  // the position is the end of the epoch, before its validation

@@ -77,22 +77,24 @@ void Run::keep_best(int64_t epoch, const Candidate& candidate) {
   counters_.best_is_average = candidate.is_average;
 }
 
-// Loads the best weights into the models of all processes.
-void Run::load_best() {
+// Loads weights that rank 0 reads into the models of all processes.
+void Run::load(const std::filesystem::path& weights) {
   const autograd::NoGrad no_grad;
-  if (group_.is_rank_zero()) load_weights(folder_->checkpoint("best"), objective_->model().named_parameters());
+  if (group_.is_rank_zero()) load_weights(weights, objective_->model().named_parameters());
   group_.broadcast_tensors(objective_->model().named_parameters());
 }
 
-// Evaluates the best weights on the test images, or for the report's details on the validation images if there is no
-// test set.
+// Evaluates the kept weights on the test images, or without a test set the best ones on the validation images for the
+// report's details.
 void Run::final_evaluation() {
   if (counters_.tested) return;
-  load_best();
   const bool test = objective_->size(Split::test) > 0;
   const Split split = test ? Split::test : Split::validation;
   Measurement measurement;
-  if (test || (validates() && objective_->reports_details())) measurement = measure(split);
+  if (!test || !counters_.retrained) load(options_.folder / "checkpoints/best.safetensors");
+  if (!test && validates() && objective_->reports_details()) measurement = measure(split);
+  if (counters_.retrained) keep_retrained();
+  if (test) measurement = measure(split);
   end_seconds_ = seconds();
   counters_.tested = true;
   if (test) {

@@ -45,7 +45,7 @@ void require_plain(const fs::path& path) {
 // would let it wait for ever.
 void require_plain_files(const fs::path& run) {
   for (const char* name : {"recipe.json", "metrics.csv", "report.html", "summary.json"}) require_plain(run / name);
-  for (const char* name : {"checkpoints", "tensorboard", "model", "last", "embeddings"}) {
+  for (const char* name : {"checkpoints", "tensorboard", "model", "last", "retrain", "embeddings"}) {
     require_plain(run / name);
     for_each_entry(run / name, require_plain);
   }

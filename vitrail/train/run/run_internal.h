@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The state and the steps of a training run: run.cpp sets it up, saves and resumes it; run_steps.cpp trains an epoch;
-// run_evaluation.cpp evaluates and keeps the best weights; run_solution.cpp is the run without steps.  All processes
+// run_evaluation.cpp evaluates and keeps the best weights; run_solution.cpp is the run without steps;
+// run_retraining.cpp trains on all images.  All processes
 // execute the same sequence of collective operations.  Decisions that depend on one process (a signal, a clock, an
 // unreadable image) are therefore all-reduced first.  Only rank 0 accesses the folder and calls progress callbacks.
 #include <memory>
@@ -56,11 +57,23 @@ class Run {
 
   // run_solution.cpp
   Objective::SolveProgress solve_progress();
-  void compute_baselines();
+  void begin();
   TrainingResult solve();
 
+  // run_retraining.cpp
+  bool retrains() const { return recipe_.data.retrain && objective_->holds_out(); }
+  std::filesystem::path retraining_folder() const { return options_.folder / "retrain"; }
+  void remove_retraining() const;
+  Recipe recipe_of_all_images() const;
+  void retrain();
+  void keep_retrained();
+
   // run_time.cpp
+  double epoch_seconds() const;
+  double end_seconds() const;
+  double retraining_share() const;
   int64_t epochs_that_fit() const;
+  bool has_time_to_retrain() const;
   void keep_time_limit();
 
   // run_evaluation.cpp
@@ -70,12 +83,14 @@ class Run {
   bool out_of_patience() const;
   void write_model(const char* folder, const std::vector<nn::NamedTensor>& weights) const;
   void keep_best(int64_t epoch, const Candidate& candidate);
-  void load_best();
+  void load(const std::filesystem::path& weights);
   void final_evaluation();
   void update_report(const Measurement& measurement, Split split, bool finished);
   int64_t epochs() const { return solves_ ? 1 : recipe_.epochs; }
 
   CachingAllocatorScope memory_;  // recycles tensor memory from step to step
+  const ObjectiveRow& row_;
+  const TrainerOptions& options_;
   ProcessGroup group_;
   Recipe recipe_;
   const TrainerCallbacks& callbacks_;

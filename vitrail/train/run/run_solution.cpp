@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run whose objective computes its weights at once and writes nothing before its end; the baselines of other runs.
+// A run whose objective computes its weights at once and writes nothing before its end; the beginning of other runs.
 #include "vitrail/base/error.h"
 #include "vitrail/data/metrics/metrics.h"
 #include "vitrail/train/run/run_internal.h"
@@ -20,16 +20,16 @@ Objective::SolveProgress Run::solve_progress() {
   return [this, start = Clock::now()](Progress::Phase phase, int64_t done, int64_t total) mutable {
     Progress progress{.phase = phase, .epoch = 1, .epochs = epochs(), .step = done, .steps = total};
     fill(progress, start, phase == Progress::Phase::features ? objective_->size(Split::training) : 0);
-    if (callbacks_.progress) callbacks_.progress(progress);
+    if (callbacks_.progress && group_.is_rank_zero()) callbacks_.progress(progress);
     if (stop_requested()) throw StopRequested{};
     if (done == total) start = Clock::now();  // the next phase begins
   };
 }
 
 // Before the first step.
-void Run::compute_baselines() {
-  if (position_.step > 0 || position_.epoch > 0 || !validates() || group_.size() > 1) return;
-  counters_.baselines = objective_->baselines(solve_progress());
+void Run::begin() {
+  if (position_.step > 0 || position_.epoch > 0) return;
+  counters_.baselines = objective_->begin(solve_progress());
   for (const Score& score : counters_.baselines)
     log(str("before training, ", score.title, " on the features: ", data::accuracy_text(score.value, score.images)));
 }

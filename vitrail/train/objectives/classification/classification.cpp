@@ -121,21 +121,35 @@ std::string Classification::model_card(const ReportInput& input) const {
 }
 
 // A model without pretraining has no baselines, and many images would take long.
-std::vector<Score> Classification::baselines(const SolveProgress& progress) {
+std::vector<Score> Classification::begin(const SolveProgress& progress) {
   constexpr int64_t kMaxImages = 20'000;
   if (context_.recipe.model.init.empty() || data_.multi_label || data_.train.size() > kMaxImages) return {};
+  const bool starts = context_.recipe.model.head == "probe" && prepared_.new_classes,
+             compares = data_.validation.dataset && context_.group.size() == 1;
+  if (!starts && !compares) return {};
   const infer::Session session = headless_session(prepared_, context_.threads, kernels::Precision::fp32);
+  data::LoaderOptions complete = options_;  // each process reads all images
+  complete.rank = 0, complete.ranks = 1;
   const auto features_of = [&](const Subset& subset) {
-    data::Loader loader = evaluation_loader(subset, options_);
+    data::Loader loader = evaluation_loader(subset, complete);
     return head_features(session, loader, [&](const data::Batch&, int64_t step) {
       progress(Progress::Phase::features, step, loader.steps_per_epoch());
     });
   };
-  const HeadFeatures training = features_of(data_.train), validation = features_of(data_.validation);
+  const auto classes = std::ssize(data_.classes);
+  const HeadFeatures training = features_of(data_.train);
+  const std::optional<analysis::LinearClassifier> probe = probe_of(training, classes);
+  if (starts && probe) {
+    set_head(prepared_, *probe);
+    context_.group.broadcast_tensors(prepared_.model.named_parameters());
+    context_.log("head: from a linear probe of the training images");
+  }
+  if (!compares) return {};
+  const HeadFeatures validation = features_of(data_.validation);
   warn_of_near_duplicates(training, data_.train, validation, data_.validation, "validation");
   if (data_.test.dataset && data_.test.size() <= kMaxImages)
     warn_of_near_duplicates(training, data_.train, features_of(data_.test), data_.test, "test");
-  return baselines_of(training, validation, std::ssize(data_.classes));
+  return baselines_of(training, validation, classes, probe);
 }
 
 BatchResult Classification::train_batch(const BatchPosition& position, const Backward& backward) {

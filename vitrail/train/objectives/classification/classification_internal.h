@@ -27,6 +27,7 @@ class Classifier : public Objective {
   std::string config_json() const override { return models::write_model_config(prepared_.config); }
   int64_t size(Split split) const override { return subset(split).size(); }
   std::string name(Split split) const override { return subset(split).name; }
+  bool holds_out() const override { return data_.validation.dataset == data_.train.dataset; }
   std::vector<ImageSet> image_sets() const override;
   std::string preprocessing() const override;
   std::vector<std::string> classes() const override { return data_.classes; }
@@ -67,7 +68,7 @@ class Classification : public Classifier {
   BatchResult train_batch(const BatchPosition& position, const Backward& backward) override;
   std::string model_card(const ReportInput& input) const override;
   double waited_seconds() const override { return loader_.waited_seconds(); }
-  std::vector<Score> baselines(const SolveProgress& progress) override;
+  std::vector<Score> begin(const SolveProgress& progress) override;
   void end_epoch() override { unreadable_.require_classes(data_, context_.recipe.data); }
 
  private:

@@ -43,6 +43,8 @@ void check_classifier_recipe(const Recipe& recipe, std::vector<std::string>& pro
           "augment: expected one of padded_crop and random_resized_crop, got both");
   require(!recipe.model.linear_probe || !recipe.model.init.empty(),
           "model.linear_probe: expected a model to start from in model.init or after -m, got none");
+  require(recipe.model.head == "drawn" || !recipe.model.init.empty(),
+          "model.head: expected a model to start from in model.init or after -m, got none");
   if (recipe.loss.distillation) check_distillation(recipe, *recipe.loss.distillation, require);
   check_class_weights(recipe, problems);
 }

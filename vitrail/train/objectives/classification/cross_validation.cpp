@@ -41,6 +41,7 @@ void check(const Recipe& recipe, int64_t folds) {
 Recipe without_selection(Recipe recipe) {
   recipe.patience = 0;
   recipe.data.holdout.reset();
+  recipe.data.retrain = false;
   return recipe;
 }
 

@@ -6,6 +6,7 @@
 #include "vitrail/analysis/knn.h"
 #include "vitrail/analysis/nearest.h"
 #include "vitrail/analysis/strength_search.h"
+#include "vitrail/autograd/variable.h"
 #include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
 #include "vitrail/nn/copied_params.h"
@@ -62,17 +63,30 @@ HeadFeatures head_features(const infer::Session& session, data::Loader& loader,
   return features;
 }
 
-std::vector<Score> baselines_of(const HeadFeatures& training, const HeadFeatures& validation, int64_t classes) {
+std::optional<analysis::LinearClassifier> probe_of(const HeadFeatures& training, int64_t classes) {
+  if (training.labels.empty() || training.rows.numel() * classes > kMaxRegression) return std::nullopt;
+  const analysis::StrengthSearch search = analysis::search_strength(training.rows, training.labels, classes);
+  return analysis::fit_logistic_regression(training.rows, training.labels, classes, {.c = search.best});
+}
+
+void set_head(PreparedModel& prepared, const analysis::LinearClassifier& classifier) {
+  const autograd::NoGrad no_grad;
+  for (const auto& [name, values] : {std::pair{"weight", classifier.weight}, {"bias", classifier.bias}}) {
+    const Tensor rounded = values.to(DType::f32);
+    prepared.model.parameter(str("head.", name)).copy_(rounded);
+    if (prepared.config.vit.dist_token) prepared.model.parameter(str("head_dist.", name)).copy_(rounded);
+  }
+}
+
+std::vector<Score> baselines_of(const HeadFeatures& training, const HeadFeatures& validation, int64_t classes,
+                                const std::optional<analysis::LinearClassifier>& probe) {
   const auto images = std::ssize(validation.labels);
   if (training.labels.empty() || images == 0) return {};
   const Tensor votes = analysis::knn_votes(analysis::normalized_rows(training.rows), training.labels,
                                            analysis::normalized_rows(validation.rows), classes);
   std::vector<Score> scores{share_of("knn", "k-NN", accuracy_of_votes(votes, validation.labels), images)};
-  if (training.rows.numel() * classes > kMaxRegression) return scores;
-  const analysis::StrengthSearch search = analysis::search_strength(training.rows, training.labels, classes);
-  const analysis::LinearClassifier classifier =
-      analysis::fit_logistic_regression(training.rows, training.labels, classes, {.c = search.best});
-  const analysis::Fit fit = analysis::fit_of(analysis::logits(classifier, validation.rows), validation.labels);
+  if (!probe) return scores;
+  const analysis::Fit fit = analysis::fit_of(analysis::logits(*probe, validation.rows), validation.labels);
   scores.push_back(share_of("probe", "linear probe", fit.top1, images));
   return scores;
 }

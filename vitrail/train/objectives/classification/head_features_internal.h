@@ -3,8 +3,10 @@
 // The inputs of a classifier's head, and what simpler methods than training reach with them.
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
+#include "vitrail/analysis/logistic_regression.h"
 #include "vitrail/infer/session.h"
 #include "vitrail/train/objectives/classification/model_setup_internal.h"
 #include "vitrail/train/objectives/scores.h"
@@ -26,9 +28,17 @@ struct HeadFeatures {
 HeadFeatures head_features(const infer::Session& session, data::Loader& loader,
                            const std::function<void(const data::Batch&, int64_t)>& on_batch);
 
-// Accuracies on the validation images of classifiers that are fitted to the features of the training images: k nearest
-// neighbours, and logistic regression, unless that would take long.
-std::vector<Score> baselines_of(const HeadFeatures& training, const HeadFeatures& validation, int64_t classes);
+// A logistic regression with the penalty that cross-validation chooses; null if it would take more than about a minute.
+std::optional<analysis::LinearClassifier> probe_of(const HeadFeatures& training, int64_t classes);
+
+// Replaces the head by the classifier.  A model with a distillation token averages the logits of two heads, and its
+// features are the mean of their inputs: both heads get it.
+void set_head(PreparedModel& prepared, const analysis::LinearClassifier& classifier);
+
+// Accuracies on the validation images of k nearest neighbours among the training images, and of `probe` if there is
+// one.
+std::vector<Score> baselines_of(const HeadFeatures& training, const HeadFeatures& validation, int64_t classes,
+                                const std::optional<analysis::LinearClassifier>& probe);
 
 // Warns of images of the set `name` ("test") that are near-identical to training images (analysis::kNearIdentical), and
 // names the nearest two.  Silent where most are, because such features tell few images apart.

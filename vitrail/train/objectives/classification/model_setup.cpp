@@ -113,6 +113,8 @@ class WeightTransfer {
     to.copy_(from);
   }
 
+  bool has_new_classes() const { return new_classes_; }  // once the head is initialised
+
   // Returns the notes.  Throws one Error that lists all problems.
   std::vector<std::string> finish(const std::string& where) {
     for (const auto& [name, tensor] : available_) {
@@ -167,6 +169,7 @@ class WeightTransfer {
     if (!name.ends_with(".weight")) return;
     const std::string part = name.substr(0, name.size() - 7);
     const auto classes = static_cast<int64_t>(rows_.size());
+    new_classes_ = !fits || kept < classes;
     if (!fits || kept == 0) {
       notes_.push_back(str(part, ": new, ", classes, " classes"));
     } else if (kept < classes) {
@@ -208,6 +211,7 @@ class WeightTransfer {
   std::map<std::string, Tensor> available_;  // the checkpoint's parameters by name
   std::map<std::string, bool> used_;
   std::vector<std::string> notes_, problems_;
+  bool new_classes_ = false;
 };
 
 // The result of a function, whose errors name the part of the recipe that has the model.
@@ -364,7 +368,7 @@ PreparedModel prepare_model(const ModelRecipe& recipe, const std::vector<std::st
   WeightTransfer transfer(opened->config, source, config, classes);
   for (const nn::NamedTensor& parameter : model.named_parameters()) transfer.initialize(parameter);
   std::vector<std::string> notes = transfer.finish(recipe.init);
-  return {std::move(config), std::move(model), std::move(notes)};
+  return {std::move(config), std::move(model), std::move(notes), transfer.has_new_classes()};
 }
 
 }  // namespace vitrail::train

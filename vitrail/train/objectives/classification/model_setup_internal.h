@@ -16,6 +16,7 @@ struct PreparedModel {
   models::ModelConfig config;  // with the class names of the data as labels
   models::VisionTransformer model;
   std::vector<std::string> notes;  // how a checkpoint was adapted, for the user: "head: new, 10 classes"
+  bool new_classes = true;         // whether a row of the head is not the checkpoint's
 };
 
 // Replaces the head by a classifier: also that of a model without one, and the projection of a dual model's image

@@ -15,6 +15,7 @@ void check_multi_label(const Recipe& recipe, int processes) {
   require(loss.label_smoothing == 0, str("loss.label_smoothing: expected 0, got ", loss.label_smoothing));
   require(!loss.bce_threshold, "loss.bce_threshold: expected null, got a number");
   require(!loss.distillation, "loss.distillation: expected null, got a teacher");
+  require(recipe.model.head == "drawn", "model.head: expected \"drawn\", got \"" + recipe.model.head + "\"");
   require(!recipe.mix.any(), "augment: expected neither mixup nor cutmix, got one");
   require(!recipe.data.balance, "data.balance: expected false, got true");
   require(processes == 1, str("expected one process, got ", processes));

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/autograd/variable.h"
 #include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
 #include "vitrail/data/loader/shared_images.h"
@@ -68,17 +67,6 @@ analysis::LinearClassifier Probe::fit(const HeadFeatures& features, const SolveP
   return classifier;
 }
 
-// A model with a distillation token averages the logits of two heads, and its features are the mean of their inputs:
-// both heads get the regression.
-void Probe::set_head(const analysis::LinearClassifier& classifier) {
-  const autograd::NoGrad no_grad;
-  for (const auto& [name, values] : {std::pair{"weight", classifier.weight}, {"bias", classifier.bias}}) {
-    const Tensor rounded = values.to(DType::f32);
-    prepared_.model.parameter(str("head.", name)).copy_(rounded);
-    if (prepared_.config.vit.dist_token) prepared_.model.parameter(str("head_dist.", name)).copy_(rounded);
-  }
-}
-
 Evaluation Probe::evaluation_of(const analysis::Fit& fit, int64_t images) const {
   return {fit.loss, images, scores_of(metrics_.each, {fit.top1}, images)};
 }
@@ -87,7 +75,7 @@ Solution Probe::solve(const SolveProgress& progress) {
   const HeadFeatures features = compute_features(progress);
   const analysis::LinearClassifier classifier = fit(features, progress);
   const analysis::Fit training = analysis::fit_of(analysis::logits(classifier, features.rows), features.labels);
-  set_head(classifier);
+  set_head(prepared_, classifier);
   Solution solution{.iterations = classifier.iterations,
                     .training = evaluation_of(training, std::ssize(features.labels)),
                     .skipped = skipped_};

@@ -38,7 +38,6 @@ class Probe : public Classifier {
  private:
   HeadFeatures compute_features(const SolveProgress& progress);
   analysis::LinearClassifier fit(const HeadFeatures& features, const SolveProgress& progress);
-  void set_head(const analysis::LinearClassifier& classifier);
   Evaluation evaluation_of(const analysis::Fit& fit, int64_t images) const;
 
   analysis::StrengthSearch search_;

@@ -42,8 +42,10 @@ void check_unused(const Recipe& recipe, const std::function<void(bool, const std
   require(recipe.loss == LossRecipe{},
           "loss: expected nothing for the objective \"segment\", whose losses are in \"segment\", got other settings");
   require(!recipe.model.linear_probe, "model.linear_probe: expected false for the objective \"segment\", got true");
-  require(recipe.model.positions == "drawn" && !recipe.model.mimetic && !recipe.model.activation_checkpointing,
-          "model: expected neither positions, mimetic nor activation_checkpointing for the objective \"segment\"");
+  require(
+      recipe.model.positions == "drawn" && recipe.model.head == "drawn" && !recipe.model.mimetic &&
+          !recipe.model.activation_checkpointing,
+      "model: expected neither positions, head, mimetic nor activation_checkpointing for the objective \"segment\"");
 }
 
 void check_data(const DataRecipe& data, const std::function<void(bool, const std::string&)>& require) {
@@ -52,8 +54,8 @@ void check_data(const DataRecipe& data, const std::function<void(bool, const std
   require(data.unreadable != data::Unreadable::leave_out,
           "data.unreadable: expected \"error\" or \"skip\" for the objective \"segment\", got \"leave_out\"");
   require(data.columns.empty(), "data.columns: expected none for the objective \"segment\", got some");
-  require(!data.balance && data.folds == 0,
-          "data: expected neither balance nor folds for the objective \"segment\", got one");
+  require(!data.balance && data.folds == 0 && !data.retrain,
+          "data: expected neither balance, folds nor retrain for the objective \"segment\", got one");
 }
 
 }  // namespace
