@@ -41,9 +41,7 @@ Names commands() {
 // The help of a command and of the commands below it.
 std::string help_of(const std::string& command) {
   std::string help = run({command, "--help"}).out;
-  if (command == "cache") {
-    for (const char* part : {"ls", "verify", "rm", "prune"}) help += run({command, part, "--help"}).out;
-  }
+  if (command == "anomaly") help += run({command, "fit", "--help"}).out;
   return help;
 }
 

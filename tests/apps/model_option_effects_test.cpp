@@ -232,6 +232,23 @@ void check_exif_of_knn() {
   EXPECT_EQ(json_of(arguments + Arguments{"--exif"})["top1"], 1);
 }
 
+void check_exif_of_anomaly() {
+  const TurnedImage images;
+  const std::string bank = scratch_folder() / "bank";
+  const auto fitted = [&](const fs::path& image, const Arguments& more) {
+    run(Arguments{"anomaly", "fit", image, "-m", small_model(), "-o", bank, "--coreset", "1", "--quiet", "--force"} +
+        more);
+    return content_of(bank);
+  };
+  const auto score = [&](const fs::path& image, const Arguments& more) {
+    return json_of(Arguments{"anomaly", "-m", bank, image} + more)["score"].get<double>();
+  };
+  EXPECT_EQ(fitted(images.turned, {"--exif"}), fitted(images.upright, {}));
+  EXPECT_NE(fitted(images.turned, {}), fitted(images.upright, {}));
+  EXPECT_EQ(score(images.turned, {"--exif"}), score(images.upright, {}));
+  EXPECT_NE(score(images.turned, {}), score(images.upright, {}));
+}
+
 // The pixels of both are one image's only with the option.  An index that tells its preprocessing was made with it, or
 // refuses it.
 void check_exif_of_search() {
@@ -400,6 +417,8 @@ OptionEffects model_option_effects() {
   effects.push_back({"search", "--exif", check_exif_of_search});
   effects.push_back({"duplicates", "--exif", check_exif_of_duplicates});
   effects.push_back({"audit", "--exif", check_exif_of_audit});
+  effects.push_back({"anomaly", "--exif", check_exif_of_anomaly});
+  effects.push_back({"anomaly fit", "--exif", check_exif_of_anomaly});
   effects.push_back({"", "--decode-memory", check_decode_memory});
   effects.push_back({"", "--max-memory", check_max_memory});
   return effects;

@@ -28,6 +28,7 @@ OptionEffects inference_option_effects();  // classify, embed, attention, eval, 
 OptionEffects zeroshot_option_effects();   // zeroshot; texts of embed and eval
 OptionEffects search_option_effects();     // index, search, duplicates
 OptionEffects audit_option_effects();      // audit
+OptionEffects anomaly_option_effects();    // anomaly, anomaly fit
 OptionEffects serve_option_effects();      // serve
 OptionEffects segment_option_effects();    // segment
 OptionEffects depth_option_effects();      // depth

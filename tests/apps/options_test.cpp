@@ -4,42 +4,44 @@
 #include <set>
 
 #include "tests/apps/option_effects.h"
+#include "vitrail/base/text.h"
 
 namespace vitrail::testing {
 namespace {
 
 OptionEffects all_effects() {
   OptionEffects all = model_option_effects();
-  for (const OptionEffects& part : {inference_option_effects(), zeroshot_option_effects(), serve_option_effects(),
-                                    search_option_effects(), audit_option_effects(), segment_option_effects(),
-                                    depth_option_effects(), output_option_effects(), tool_option_effects()})
+  for (const OptionEffects& part :
+       {inference_option_effects(), zeroshot_option_effects(), serve_option_effects(), search_option_effects(),
+        audit_option_effects(), segment_option_effects(), depth_option_effects(), anomaly_option_effects(),
+        output_option_effects(), tool_option_effects()})
     all.insert(all.end(), part.begin(), part.end());
   return all;
 }
 
-// The first word of each line that begins with two spaces and `first`, of a help text.
-std::vector<std::string> words_of_help(const Arguments& command, const std::function<bool(char)>& first) {
-  std::vector<std::string> words;
-  for (const std::string& line : lines_of(run(command + Arguments{"--help"}).out)) {
-    if (line.size() > 2 && line.starts_with("  ") && first(line[2]))
-      words.push_back(line.substr(2, line.find(' ', 2) - 2));
+// "" for the program, then its commands and theirs: "anomaly fit".
+std::vector<Arguments> commands() {
+  std::vector<Arguments> all{{}};
+  for (size_t i = 0; i < all.size(); ++i) {
+    const Arguments command = all[i];
+    const std::string help = run(command + Arguments{"--help"}).out;
+    const size_t begin = help.find("Subcommands:");
+    if (begin == help.npos) continue;
+    for (const std::string& line : lines_of(help.substr(begin)))
+      if (line.size() > 2 && line.starts_with("  ") && line[2] != ' ')
+        all.push_back(command + Arguments{line.substr(2, line.find(' ', 2) - 2)});
   }
-  return words;
-}
-
-std::vector<std::string> commands() {
-  std::vector<std::string> names = words_of_help({}, [](char c) { return c >= 'a' && c <= 'z'; });
-  names.emplace_back("");
-  return names;
+  return all;
 }
 
 // "classify --top"; "-h,--help" is the same option in all commands.
 std::multiset<std::string> options_in_help() {
   std::multiset<std::string> options;
-  for (const std::string& command : commands()) {
-    const Arguments arguments = command.empty() ? Arguments{} : Arguments{command};
-    for (const std::string& names : words_of_help(arguments, [](char c) { return c == '-'; })) {
-      if (names != "-h,--help") options.insert(command + " " + names);
+  for (const Arguments& command : commands()) {
+    for (const std::string& line : lines_of(run(command + Arguments{"--help"}).out)) {
+      if (!line.starts_with("  -")) continue;
+      const std::string names = line.substr(2, line.find(' ', 2) - 2);
+      if (names != "-h,--help") options.insert(join(command, " ") + " " + names);
     }
   }
   return options;
@@ -58,10 +60,10 @@ TEST(Options, EachHasACheckOfItsEffect) {
 }
 
 TEST(Options, HelpIsAnOptionOfEveryCommand) {
-  for (const std::string& command : commands()) {
-    const Arguments arguments = command.empty() ? Arguments{} : Arguments{command};
-    EXPECT_EQ(run(arguments + Arguments{"-h"}).out, run(arguments + Arguments{"--help"}).out) << command;
-    EXPECT_TRUE(contains(run(arguments + Arguments{"-h"}).out, "Usage: vitrail " + command)) << command;
+  for (const Arguments& command : commands()) {
+    const std::string name = join(command, " "), help = run(command + Arguments{"-h"}).out;
+    EXPECT_EQ(help, run(command + Arguments{"--help"}).out) << name;
+    EXPECT_TRUE(contains(help, "Usage: vitrail " + name)) << name;
   }
 }
 
@@ -72,7 +74,8 @@ TEST_P(OptionEffectTest, IsAsDocumented) { GetParam().check(); }
 std::string name_of_check(const ::testing::TestParamInfo<OptionEffect>& info) {
   std::string name = (info.param.command.empty() ? "vitrail" : info.param.command) + "_" +
                      info.param.names.substr(info.param.names.rfind("--") + 2);
-  std::replace(name.begin(), name.end(), '-', '_');
+  std::ranges::replace_if(
+      name, [](char c) { return c == '-' || c == ' '; }, '_');
   return name;
 }
 

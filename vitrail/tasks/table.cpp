@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "vitrail/base/error.h"
+#include "vitrail/tasks/anomaly/anomaly_model.h"
 #include "vitrail/tasks/depth/depth_model.h"
 #include "vitrail/tasks/images/image_model.h"
 #include "vitrail/tasks/loaded_model.h"
@@ -21,7 +22,7 @@ std::vector<Task>& table() {
 
 // The last one takes what no other recognises, and says what is wrong with it.
 const std::vector<Family>& families() {
-  static const std::vector<Family> rows{segment_family(), depth_family(), image_family()};
+  static const std::vector<Family> rows{segment_family(), depth_family(), anomaly_family(), image_family()};
   return rows;
 }
 

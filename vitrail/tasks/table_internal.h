@@ -5,13 +5,14 @@
 
 // clang-format off
 #define VITRAIL_TASKS(TASK) \
-  TASK(classify)            \
-  TASK(embed)               \
-  TASK(zeroshot)            \
-  TASK(attention)           \
-  TASK(pca)                 \
-  TASK(segment)           \
-  TASK(depth)
+  TASK(classify) \
+  TASK(embed) \
+  TASK(zeroshot) \
+  TASK(attention) \
+  TASK(pca) \
+  TASK(segment) \
+  TASK(depth) \
+  TASK(anomaly)
 // clang-format on
 
 namespace vitrail::tasks {

@@ -14,6 +14,7 @@ namespace vitrail::app {
   COMMAND(attention)              \
   COMMAND(pca)                    \
   COMMAND(segment)                \
+  COMMAND(anomaly)                \
   COMMAND(tasks)                  \
   COMMAND(eval)                   \
   COMMAND(inspect)                \

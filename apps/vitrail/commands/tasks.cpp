@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "apps/vitrail/commands/commands.h"
+#include "apps/vitrail/commands/task_command.h"
 #include "apps/vitrail/input/image_stream.h"
 #include "apps/vitrail/output/output.h"
 #include "apps/vitrail/output/output_checks.h"
@@ -167,7 +168,9 @@ void add_described(CLI::App& command, const std::shared_ptr<TaskOptions>& option
   if (options->task.describe) add_field_options(command, options->task.describe, set, {}, {});
 }
 
-void add_task(CLI::App& program, const tasks::Task& task, const GlobalOptions& global, Run& run) {
+}  // namespace
+
+CLI::App* add_task_command(CLI::App& program, const tasks::Task& task, const GlobalOptions& global, Run& run) {
   const auto options = std::make_shared<TaskOptions>(TaskOptions{.task = task});
   CLI::App* command = program.add_subcommand(task.name, task.help);
   command->footer("Example: vitrail " + task.name + " -m MODEL photo.jpg > results.jsonl");
@@ -183,15 +186,18 @@ void add_task(CLI::App& program, const tasks::Task& task, const GlobalOptions& g
   if (task.can_render) command->add_option("--render", options->render, "Folder for NAME.png of each image");
   add_force_to(*command, options->force);
   options->images.add_to(*command);
-  command->callback([options, &global, &run] { run = [options, &global] { return TaskRun(*options, global).run(); }; });
+  command->callback([options, command, &global, &run] {
+    if (!command->get_subcommands().empty()) return;
+    if (options->images.inputs.empty()) throw CLI::RequiredError("INPUT");
+    run = [options, &global] { return TaskRun(*options, global).run(); };
+  });
+  return command;
 }
-
-}  // namespace
 
 void add_tasks(CLI::App& program, const GlobalOptions& global, Run& run) {
   for (const tasks::Task& task : tasks::tasks()) {
     const auto has_name = [&](const CLI::App* command) { return command->get_name() == task.name; };
-    if (std::as_const(program).get_subcommands(has_name).empty()) add_task(program, task, global, run);
+    if (std::as_const(program).get_subcommands(has_name).empty()) add_task_command(program, task, global, run);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "apps/vitrail/anomaly/anomaly_family.h"
 #include "apps/vitrail/inspect/inspect_images.h"
 #include "apps/vitrail/segment/segment_family.h"
 #include "vitrail/base/error.h"
@@ -15,6 +16,7 @@ namespace {
 
 constexpr ModelFamily kFamilies[] = {
     {"segment_anything", inspect_segmentation, bench_segmentation, evaluate_segmentation, convert_segmentation},
+    {"anomaly", inspect_bank, bench_bank, evaluate_bank, convert_bank},
     {"vit", inspect_image_model, bench_image_model, evaluate_image_model, convert_image_model},
 };
 

@@ -29,8 +29,8 @@ OptionEntry entry_of(const CLI::Option& option) {
   return entry;
 }
 
-CommandEntry command_of(const CLI::App& command) {
-  CommandEntry entry{command.get_name(), command.get_description(), command.get_footer(), {}};
+CommandEntry command_of(const CLI::App& command, const std::string& parent = "") {
+  CommandEntry entry{parent + command.get_name(), command.get_description(), command.get_footer(), {}};
   for (const CLI::Option* option : command.get_options()) entry.options.push_back(entry_of(*option));
   return entry;
 }
@@ -46,7 +46,10 @@ std::vector<std::string> OptionEntry::names() const {
 CommandTree command_tree(const CLI::App& program) {
   CommandTree tree{command_of(program), {}};
   for (const CLI::App* command : program.get_subcommands(nullptr)) {
-    if (!command->get_group().empty()) tree.commands.push_back(command_of(*command));
+    if (command->get_group().empty()) continue;
+    tree.commands.push_back(command_of(*command));
+    for (const CLI::App* subcommand : command->get_subcommands(nullptr))
+      tree.commands.back().subcommands.push_back(command_of(*subcommand, command->get_name() + " "));
   }
   return tree;
 }

@@ -22,6 +22,7 @@ struct OptionEntry {
 struct CommandEntry {
   std::string name, description, footer;
   std::vector<OptionEntry> options;
+  std::vector<CommandEntry> subcommands = {};  // their names begin with the command's: "anomaly fit"
 };
 
 // The program, with the options that hold for all commands, and its commands.  Hidden ones are left out.

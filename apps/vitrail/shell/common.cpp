@@ -16,12 +16,14 @@ void add_preprocessing_options(CLI::App& command, const std::function<void(Field
 
 }  // namespace
 
+void ModelOptions::add_name_to(CLI::App& command) {
+  command.add_option("-m,--model", model,
+                     "Model: folder with config.json and weights, a weights file (.safetensors, .pth, .npz), or "
+                     "organisation/name[@revision] on the Hugging Face hub");
+}
+
 void ModelOptions::add_to(CLI::App& command, bool with_m) {
-  if (with_m) {
-    command.add_option("-m,--model", model,
-                       "Model: folder with config.json and weights, a weights file (.safetensors, .pth, .npz), or "
-                       "organisation/name[@revision] on the Hugging Face hub");
-  }
+  if (with_m) add_name_to(command);
   add_source_to(command);
   add_preprocessing_to(command);
 }

@@ -34,6 +34,7 @@ struct ModelOptions {
   std::optional<double> crop_pct;
   int64_t tome = 0;  // tokens merged per block
 
+  void add_name_to(CLI::App& command);                 // --model
   void add_to(CLI::App& command, bool with_m = true);  // --model, and both of the following
   void add_source_to(CLI::App& command);               // --config, --key-map, --image-size
   void add_preprocessing_to(CLI::App& command);

@@ -91,7 +91,10 @@ std::string manual_page(const CommandTree& tree) {
   text += ".SH DESCRIPTION\n" + plain(tree.program.description) + "\n";
   text += ".SH OPTIONS OF ALL COMMANDS\n" + options_text(tree.program.options);
   text += ".SH COMMANDS\n";
-  for (const CommandEntry& command : tree.commands) text += command_text(command);
+  for (const CommandEntry& command : tree.commands) {
+    text += command_text(command);
+    for (const CommandEntry& subcommand : command.subcommands) text += command_text(subcommand);
+  }
   text +=
       ".SH EXIT STATUS\n0 for success, 1 if something failed, 2 for wrong usage.\n"
       ".SH ENVIRONMENT\n.TP\nHF_HOME, HF_HUB_CACHE, HF_ENDPOINT, HF_TOKEN, HF_HUB_OFFLINE\n"

@@ -31,6 +31,20 @@ std::string zsh_part(const std::string& text) {
   return part;
 }
 
+// The commands with the options of their subcommands among their own.
+std::vector<CommandEntry> merged_commands(const CommandTree& tree) {
+  std::vector<CommandEntry> commands = tree.commands;
+  for (CommandEntry& command : commands) {
+    for (const CommandEntry& subcommand : command.subcommands) {
+      for (const OptionEntry& option : subcommand.options) {
+        if (std::ranges::find(command.options, option.names(), &OptionEntry::names) == command.options.end())
+          command.options.push_back(option);
+      }
+    }
+  }
+  return commands;
+}
+
 std::string names_of(const CommandEntry& command) {
   std::vector<std::string> names;
   for (const OptionEntry& option : command.options) std::ranges::copy(option.names(), std::back_inserter(names));
@@ -93,7 +107,7 @@ std::string fish_options(const std::string& condition, const CommandEntry& comma
 std::string bash_completion(const CommandTree& tree) {
   const std::string names = join(tree.commands, " ", &CommandEntry::name);
   std::string options, choices = bash_choices("*", tree.program);
-  for (const CommandEntry& command : tree.commands) {
+  for (const CommandEntry& command : merged_commands(tree)) {
     options += fmt::format("    {}) words+={} ;;\n", command.name, single_quoted(" " + names_of(command)));
     choices += bash_choices(command.name, command);
   }
@@ -124,7 +138,7 @@ complete -o default -F _vitrail vitrail
 
 std::string zsh_completion(const CommandTree& tree) {
   std::string names, cases;
-  for (const CommandEntry& command : tree.commands) {
+  for (const CommandEntry& command : merged_commands(tree)) {
     names += fmt::format("        {}\n", single_quoted(replaced(command.name, ":", "\\:") + ":" + command.description));
     cases += fmt::format("        {})\n          _arguments -S{}{} ;;\n", command.name,
                          zsh_options(tree.program, "            "), zsh_options(command, "            "));
@@ -155,7 +169,7 @@ _vitrail "$@"
 std::string fish_completion(const CommandTree& tree) {
   std::string text = "# fish completion for vitrail, written by `vitrail completion fish`.\n";
   text += fish_options("", tree.program);
-  for (const CommandEntry& command : tree.commands) {
+  for (const CommandEntry& command : merged_commands(tree)) {
     text += fmt::format("complete -c vitrail -n __fish_use_subcommand -f -a {} -d {}\n", command.name,
                         quoted_for_fish(command.description));
     text += fish_options(fmt::format(" -n '__fish_seen_subcommand_from {}'", command.name), command);

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// From the patch features of good images to a bank.
+#include <vector>
+
+#include "vitrail/anomaly/bank.h"
+
+namespace vitrail::anomaly {
+
+// Sets the bank's patches, thresholds and number of images; its other fields are the caller's.  images: the
+// patch_features() of each good image, at least one.  The thresholds are those of every fifth image, held out of a bank
+// of the others; with fewer than kMinHeldOut images there are none.  Throws Error for no image and for features of
+// different widths.
+constexpr size_t kMinHeldOut = 5;
+void fit(const std::vector<Tensor>& images, Bank& bank);
+
+}  // namespace vitrail::anomaly

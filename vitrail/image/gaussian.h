@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Gaussian smoothing of maps of one value per pixel.
+#include "vitrail/tensor/tensor.h"
+
+namespace vitrail::image {
+
+// plane [height, width] f32, smoothed as scipy.ndimage.gaussian_filter does by default: the kernel ends at 4 σ, the
+// plane is mirrored at its edges with the edge pixels repeated.  sigma in pixels, above 0.  Throws Error otherwise.
+Tensor gaussian_filter(const Tensor& plane, double sigma);
+
+}  // namespace vitrail::image
