@@ -11,6 +11,7 @@
 #include "tests/support/messages.h"
 #include "vitrail/base/error.h"
 #include "vitrail/ops/activation.h"
+#include "vitrail/ops/layout.h"
 
 namespace vitrail::nn {
 namespace {
@@ -121,6 +122,19 @@ TEST_F(Layers, ConvolutionsTakeAStrideAndAnActivation) {
   EXPECT_TRUE(testing::close(values.at("conv"), got, 1e-6)) << "before the activation";
   strided.stride = 0;
   EXPECT_ERROR(error_of([&] { Conv2d(strided, source("conv")); }), "Conv2d", "0");
+}
+
+// A map whose neighbourhoods are computed in parts has the same values as a small part of it.
+TEST_F(Layers, ConvolutionsOfLargeMapsAreComputedInParts) {
+  const Conv2d layer({.in_chans = 3, .out_chans = 2, .kernel = 3}, source("conv"));
+  const int64_t height = 1300, width = 1000;  // 27 · 1.3 million values
+  const Tensor x = Tensor::randn({1, height, width, 3}, 1), got = layer.forward(x, Activation::relu);
+  ASSERT_EQ(got.shape(), (Shape{1, height, width, 2}));
+  for (const int64_t first : {int64_t{0}, int64_t{1200}, height - 100}) {
+    const Tensor part = layer.forward(ops::contiguous(x.narrow(1, first, 100)), Activation::relu);
+    const int64_t inner = first == 0 ? 0 : 1, count = 100 - (first == 0 || first + 100 == height ? 1 : 2);
+    EXPECT_TRUE(testing::close(got.narrow(1, first + inner, count), part.narrow(1, inner, count), 1e-5)) << first;
+  }
 }
 
 TEST_F(Layers, TransposedConvolutionsActivateTheirResult) {

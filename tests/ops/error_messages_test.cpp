@@ -88,6 +88,10 @@ TEST(Operations, RefuseIntegersByTheirNames) {
        [&] {
          unfold_3x3(i({1, 2, 2, 1}));
        }},
+      {"unfold_3x3_rows",
+       [&] {
+         unfold_3x3_rows(i({1, 2, 2, 1}), 1, 0, 1);
+       }},
       {"depthwise_conv_3x3",
        [&] {
          depthwise_conv_3x3(i({1, 2, 2, 1}), f({1, 3, 3}), f({1}));
@@ -211,6 +215,10 @@ TEST(Operations, ErrorsSayWhatShapesTheyNeed) {
       {"unfold_3x3: expected a map [B, h, w, C], got [2, 2, 1]",
        [&] {
          unfold_3x3(f({2, 2, 1}));
+       }},
+      {"unfold_3x3_rows: expected rows from 0 to 1, got 2 from 1",
+       [&] {
+         unfold_3x3_rows(f({1, 2, 2, 1}), 1, 1, 2);
        }},
       {"unfold_3x3: expected a stride of 1 or more, got 0",
        [&] {

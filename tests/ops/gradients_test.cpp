@@ -267,6 +267,7 @@ TEST(Gradient, OfUnfoldPixelShuffleAndResize) {
   const std::vector<Tensor> map{draw({2, 3, 4, 8}, 1)};
   for (const Function& f :
        {Function([](In in) { return unfold_3x3(in[0]); }), Function([](In in) { return unfold_3x3(in[0], 2); }),
+        Function([](In in) { return unfold_3x3_rows(in[0], 2, 1, 1); }),
         Function([](In in) { return pixel_shuffle(in[0], 2); }),
         Function([](In in) { return resize_bilinear(in[0], 7, 3); }),
         Function([](In in) { return resize_map(in[0], 7, 3); }),

@@ -12,6 +12,7 @@
 #include "vitrail/infer/function_session.h"
 #include "vitrail/nn/linear.h"
 #include "vitrail/ops/convolution.h"
+#include "vitrail/ops/layout.h"
 #include "vitrail/ops/linear.h"
 #include "vitrail/ops/relative_attention.h"
 #include "vitrail/ops/resize.h"
@@ -63,6 +64,19 @@ TEST(Unfold, SkipsCellsByItsStride) {
     }
   }
   testing::error_of([] { unfold_3x3(counting({1, 2, 2, 1}), 0); });
+}
+
+TEST(Unfold3x3, GivesItsRowsInParts) {
+  const Tensor map = Tensor::randn({2, 5, 4, 3}, 1);
+  for (const int64_t stride : {1, 2}) {
+    const Tensor all = unfold_3x3(map, stride);
+    for (int64_t first = 0; first < all.size(1); ++first) {
+      for (int64_t count = 1; count <= all.size(1) - first; ++count)
+        EXPECT_TRUE(testing::close(unfold_3x3_rows(map, stride, first, count), all.narrow(1, first, count), 0));
+    }
+  }
+  for (const auto& [first, count] : {std::array<int64_t, 2>{-1, 1}, {0, 0}, {5, 1}, {3, 3}})
+    EXPECT_THROW(unfold_3x3_rows(map, 1, first, count), Error) << first << ", " << count;
 }
 
 // A linear layer behind unfold_3x3 whose weights of other channels are 0.

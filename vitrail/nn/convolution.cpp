@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/nn/convolution.h"
 
+#include <algorithm>
+
 #include "vitrail/base/error.h"
+#include "vitrail/base/round_up_internal.h"
 #include "vitrail/nn/init.h"
 #include "vitrail/nn/trace.h"
 #include "vitrail/ops/activation.h"
@@ -41,6 +44,14 @@ int64_t stride_of(const Conv2dConfig& config) {
   return config.stride;
 }
 
+// The rows of the result whose neighbourhoods take kMaxUnfolded values: a 3×3 convolution unfolds nine times its map.
+int64_t rows_at_a_time(const Tensor& x, int64_t kernel, int64_t stride) {
+  constexpr int64_t kMaxUnfolded = int64_t{1} << 25;  // 128 MiB
+  if (kernel != 3) return x.size(1);
+  const int64_t row = x.size(0) * ceil_div(x.size(2), stride) * 9 * x.size(3);
+  return row * ceil_div(x.size(1), stride) <= kMaxUnfolded ? x.size(1) : std::max<int64_t>(kMaxUnfolded / row, 1);
+}
+
 }  // namespace
 
 Conv2d::Conv2d(const Conv2dConfig& config, const ParamSource& params)
@@ -50,8 +61,22 @@ Conv2d::Conv2d(const Conv2dConfig& config, const ParamSource& params)
   if (config.bias) bias_ = params.get("bias", {config.out_chans}, init);
 }
 
+// A few rows of the result at a time.
+Tensor Conv2d::forward_in_parts(const Tensor& x, kernels::Activation activation, int64_t rows) const {
+  const Tensor weight = weight_.view({weight_.size(0), -1});
+  std::vector<Tensor> parts;
+  const int64_t all = ceil_div(x.size(1), stride_);
+  for (int64_t first = 0; first < all; first += rows) {
+    const Tensor patches = ops::unfold_3x3_rows(x, stride_, first, std::min(rows, all - first));
+    parts.push_back(ops::linear(patches, weight, bias_, activation));
+  }
+  return ops::cat(parts, 1);
+}
+
 Tensor Conv2d::forward(const Tensor& x, kernels::Activation activation) const {
   check_map(*this, x, weight_.size(1));
+  if (const int64_t rows = rows_at_a_time(x, weight_.size(2), stride_); rows < x.size(1) && !tracing())
+    return forward_in_parts(x, activation, rows);
   const int64_t kernel = weight_.size(2);
   const Tensor patches = kernel == 1 ? x : kernel == 3 ? ops::unfold_3x3(x, stride_) : patches_of(x, kernel);
   const Tensor weight = weight_.view({weight_.size(0), -1});

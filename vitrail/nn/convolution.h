@@ -24,6 +24,8 @@ class Conv2d : public Module {
   void visit(Visitor& visitor) override;
 
  private:
+  Tensor forward_in_parts(const Tensor& x, kernels::Activation activation, int64_t rows) const;
+
   int64_t stride_;
   Tensor weight_, bias_;
 };

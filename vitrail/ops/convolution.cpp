@@ -21,8 +21,9 @@ struct Map {
 struct Neighbourhoods {
   Map map;
   int64_t stride = 1;
+  int64_t first_row = 0, row_count = ceil_div(map.height, stride);  // the part of the result
 
-  int64_t rows() const { return ceil_div(map.height, stride); }
+  int64_t rows() const { return row_count; }
   int64_t columns() const { return ceil_div(map.width, stride); }
   Shape result(int64_t channels) const { return {map.batch, rows(), columns(), channels}; }
 };
@@ -34,7 +35,7 @@ void for_neighbours(const Neighbourhoods& of, const Fn& fn) {
   parallel_for(0, of.map.batch * rows, 1, [&](int64_t first, int64_t last) {
     for (int64_t cell = first * columns; cell < last * columns; ++cell) {
       const int64_t image = cell / (rows * columns);
-      const int64_t y = cell / columns % rows * of.stride, x = cell % columns * of.stride;
+      const int64_t y = (of.first_row + cell / columns % rows) * of.stride, x = cell % columns * of.stride;
       for (int64_t tap = 0; tap < kTaps; ++tap) {
         const int64_t v = y + tap / 3 - 1, u = x + tap % 3 - 1;
         const bool inside = v >= 0 && v < height && u >= 0 && u < width;
@@ -53,9 +54,10 @@ void for_readers(const Neighbourhoods& of, const Fn& fn) {
       const int64_t image = cell / (height * width), y = cell / width % height, x = cell % width;
       for (int64_t tap = 0; tap < kTaps; ++tap) {
         const int64_t v = y + 1 - tap / 3, u = x + 1 - tap % 3;  // times the stride
-        const bool read = v >= 0 && u >= 0 && v % of.stride == 0 && u % of.stride == 0 && v / of.stride < rows &&
+        const int64_t row = v / of.stride - of.first_row;
+        const bool read = v >= 0 && u >= 0 && v % of.stride == 0 && u % of.stride == 0 && row >= 0 && row < rows &&
                           u / of.stride < columns;
-        fn(cell, tap, read ? (image * rows + v / of.stride) * columns + u / of.stride : -1);
+        fn(cell, tap, read ? (image * rows + row) * columns + u / of.stride : -1);
       }
     }
   });
@@ -196,6 +198,23 @@ Tensor unfold_3x3(const Tensor& x, int64_t stride) {
                         return onnx_convolution(onnx, x, weights, stride, 1);
                       });
                       return "";
+                    }},
+               {x});
+}
+
+Tensor unfold_3x3_rows(const Tensor& x, int64_t stride, int64_t first, int64_t count) {
+  Neighbourhoods of = neighbourhoods_of(x, stride, "unfold_3x3_rows");
+  if (first < 0 || count < 1 || first > of.rows() - count)
+    throw Error("unfold_3x3_rows", str("rows from 0 to ", of.rows() - 1), str(count, " from ", first));
+  of.first_row = first;
+  of.row_count = count;
+  return apply({.name = "unfold_3x3_rows",
+                .shape = of.result(kTaps * of.map.channels),
+                .kernel = [of](auto in, auto out) { unfold_forward(in[0].data, out[0].data, of); },
+                .gradient =
+                    [of](const auto& in, const auto&) {
+                      return backward_kernel(
+                          in, {}, [of](auto from, auto grads) { unfold_backward(from[0].data, grads[0].data, of); });
                     }},
                {x});
 }

@@ -10,6 +10,10 @@ namespace vitrail::ops {
 // convolution with padding 1.  Differentiable.  Throws Error for a stride below 1.
 Tensor unfold_3x3(const Tensor& x, int64_t stride = 1);
 
+// Rows [first, first + count) of that result alone, [B, count, ⌈w/s⌉, 9·C], for maps whose neighbourhoods take too much
+// memory at once.  Throws Error for rows that the result does not have.
+Tensor unfold_3x3_rows(const Tensor& x, int64_t stride, int64_t first, int64_t count);
+
 // The convolution of each channel by itself, with padding 1: x [B, h, w, C], weight [C, 3, 3], bias [C] → [B, ⌈h/s⌉,
 // ⌈w/s⌉, C].  Differentiable.  Throws Error for shapes that do not match and a stride below 1.
 Tensor depthwise_conv_3x3(const Tensor& x, const Tensor& weight, const Tensor& bias, int64_t stride = 1);
