@@ -30,7 +30,7 @@ void check_depth_model() {
   EXPECT_EQ(depth_of({}).at(0)["unit"], "relative");
   EXPECT_EQ(depth_of({}, "metric").at(0)["unit"], "m");
   const std::string other = refusal({"depth", "-m", small_model(), noise_folder()});
-  EXPECT_TRUE(contains(other, "--model: expected a depth estimator (Depth Anything), got a Vision Transformer"))
+  EXPECT_TRUE(contains(other, "--model: expected a depth estimator (Depth Anything, DPT), got a Vision Transformer"))
       << other;
 }
 

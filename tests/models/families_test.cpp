@@ -144,7 +144,6 @@ TEST(UnsupportedFamilies, EachNameHasItsFamily) {
       {"glpn", "a GLPN depth estimator"},
       {"imagegpt", "an ImageGPT"},
       {"yolos", "a YOLOS detector"},
-      {"dpt", "a DPT depth estimator"},
       {"videomae", "a VideoMAE"},
       {"vivit", "a ViViT"},
       {"timesformer", "a TimeSformer"},
@@ -160,6 +159,7 @@ TEST(UnsupportedFamilies, EachNameHasItsFamily) {
   }
   EXPECT_EQ(describe_unsupported_family("depth_anything"),
             "a Depth Anything depth estimator, which `vitrail depth` and the task depth run");
+  EXPECT_EQ(describe_unsupported_family("dpt"), "a DPT depth estimator, which `vitrail depth` and the task depth run");
 }
 
 // Supported models, other words with a short name's letters, and names that contain one.

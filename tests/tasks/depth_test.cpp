@@ -86,7 +86,8 @@ TEST_P(DepthParity, MapsEqualTheReference) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Fixtures, DepthParity, ::testing::Values("relative", "metric"),
+INSTANTIATE_TEST_SUITE_P(Fixtures, DepthParity,
+                         ::testing::Values("relative", "metric", "dpt_vit", "dpt_dinov2", "dpt_beit"),
                          [](const auto& name) { return name.param; });
 
 TEST(DepthTask, RunsInTheOtherPrecisions) {
@@ -156,8 +157,8 @@ TEST(DepthTask, WritesMillimetresIn16Bits) {
 }
 
 // A folder with the fixture's weights and another configuration.
-fs::path changed(const std::string& file, const std::function<void(json&)>& change) {
-  const fs::path from = folder_of("metric"), to = testing::scratch_folder();
+fs::path changed(const std::string& file, const std::function<void(json&)>& change, const char* name = "metric") {
+  const fs::path from = folder_of(name), to = testing::scratch_folder();
   for (const char* name : {"config.json", "preprocessor_config.json", "model.safetensors"})
     fs::copy_file(from / name, to / name);
   json object = json::parse(read_text_file(from / file));
@@ -166,8 +167,9 @@ fs::path changed(const std::string& file, const std::function<void(json&)>& chan
   return to;
 }
 
-std::string config_error(const std::function<void(json&)>& change, const std::string& file = "config.json") {
-  const fs::path folder = changed(file, change);
+std::string config_error(const std::function<void(json&)>& change, const std::string& file = "config.json",
+                         const char* name = "metric") {
+  const fs::path folder = changed(file, change, name);
   std::string message = error_of([&] { open_model(folder); });
   if (message.starts_with(folder.string())) message.erase(0, folder.string().size() + 1);
   return message;
@@ -206,6 +208,22 @@ TEST(DepthModel, RefusesOtherConfigurations) {
   EXPECT_NE(shapes.find("neck.convs.0.weight"), shapes.npos) << shapes;
 }
 
+TEST(DepthModel, RefusesOtherConfigurationsOfDpt) {
+  const auto expect = [](const char* name, const char* where, const char* value,
+                         const std::function<void(json&)>& change) {
+    EXPECT_ERROR(config_error(change, "config.json", name), str("config.json: ", where), value);
+  };
+  expect("dpt_vit", "is_hybrid", "true", [](json& c) { c["is_hybrid"] = true; });
+  expect("dpt_vit", "readout_type", "\"none\"", [](json& c) { c["readout_type"] = "none"; });
+  expect("dpt_vit", "backbone_out_indices", "4", [](json& c) { c["backbone_out_indices"] = {0, 1, 2, 4}; });
+  expect("dpt_vit", "backbone_out_indices", "0, 2, 1, 3", [](json& c) { c["backbone_out_indices"] = {0, 2, 1, 3}; });
+  expect("dpt_beit", "backbone_config: model_type", "\"swinv2\"",
+         [](json& c) { c["backbone_config"]["model_type"] = "swinv2"; });
+  expect("dpt_vit", "model_type", "\"vit\"", [](json& c) { c["model_type"] = "vit"; });
+  const std::string zoe = config_error([](json& c) { c["model_type"] = "zoedepth"; }, "config.json", "dpt_vit");
+  EXPECT_NE(zoe.find("a ZoeDepth depth estimator, which is not supported"), zoe.npos) << zoe;
+}
+
 TEST(DepthModel, RefusesImagesThatAreTooNarrow) {
   const auto model = open_model(folder_of("relative"));
   EXPECT_ERROR(error_of([&] { model->encode(image::make_image(5000, 1, 3)); }), "image",
@@ -223,6 +241,18 @@ TEST(DepthModel, OtherTasksAndOptionsAreRefused) {
   // The class for Vision Transformers names the command.
   const std::string refused = error_of([] { vitrail::Model{folder_of("relative").string()}; });
   EXPECT_NE(refused.find("`vitrail depth`"), refused.npos) << refused;
+}
+
+TEST(DepthModel, RefusesTheOtherHeadOfDpt) {
+  const fs::path folder = changed(
+      "config.json", [](json&) {}, "dpt_vit");
+  std::vector<std::pair<std::string, Tensor>> tensors;
+  for (const auto& [name, tensor] : testing::read_golden(folder / "model.safetensors").tensors) {
+    if (!name.starts_with("head.head.2.")) tensors.emplace_back(name, tensor);
+  }
+  weights::write_safetensors(folder / "model.safetensors", tensors);
+  EXPECT_ERROR(error_of([&] { open_model(folder); }), (folder / "model.safetensors").string(),
+               "another, such as DPTForSemanticSegmentation's");
 }
 
 // The processor's sizes, by transformers' get_resize_output_image_size.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixtures of Depth Anything: small random models of transformers with their outputs.
+"""Fixtures of Depth Anything and DPT: small random models of transformers with their outputs.
 
     tools/golden/depth.py                        writes the fixtures
     tools/golden/depth.py --check build/release/vitrail [NAME...]   runs the program on larger random models too
@@ -38,6 +38,13 @@ def anything(backbone, neck, processor, **config):
     return dict(backbone=backbone, config=dict(neck, **config), processor=dict(PROCESSOR, **processor))
 
 
+def dpt(backbone, processor, **config):
+    """DPT on its own ViT, or on the backbone of a class."""
+    return dict(backbone=backbone, config=dict(DPT_NECK, **config), processor=dict(PROCESSOR, **processor), dpt=True)
+
+
+DPT_NECK = dict(neck_hidden_sizes=[8, 10, 12, 16], fusion_hidden_size=8)
+VIT = dict(hidden_size=24, num_hidden_layers=4, num_attention_heads=3, intermediate_size=40)
 SMALL = dict(hidden_size=24, num_hidden_layers=5, num_attention_heads=3, image_size=70, patch_size=14)
 SMALL_NECK = dict(
     reassemble_hidden_size=24, neck_hidden_sizes=[8, 10, 12, 16], fusion_hidden_size=12, head_hidden_size=6
@@ -60,6 +67,31 @@ MODELS = {
         patch_size=8,
         depth_estimation_type="metric",
         max_depth=20,
+    ),
+    "dpt_vit": dpt(
+        None,
+        dict(size={"height": 80, "width": 80}, keep_aspect_ratio=False, ensure_multiple_of=1),
+        **VIT,
+        image_size=64,
+        backbone_out_indices=[0, 1, 2, 3],
+    ),
+    "dpt_dinov2": dpt(
+        dict(SMALL, class_name="Dinov2Config", out_indices=[1, 2, 4, 5]),
+        dict(size={"height": 98, "width": 98}),
+        readout_type="add",
+        use_batch_norm_in_fusion_residual=True,
+    ),
+    "dpt_beit": dpt(
+        dict(
+            VIT,
+            class_name="BeitConfig",
+            image_size=64,
+            use_relative_position_bias=True,
+            layer_scale_init_value=0.5,
+            out_features=["stage1", "stage2", "stage3", "stage4"],
+        ),
+        dict(size={"height": 64, "width": 64}, keep_aspect_ratio=False, ensure_multiple_of=1),
+        hidden_act="relu",
     ),
 }
 # Published configurations, for --check.
@@ -122,13 +154,18 @@ def draw_parameters(model, name):
     with torch.no_grad():
         for key, parameter in model.named_parameters():
             values = torch.randn(parameter.shape, generator=draw)
-            if "norm" in key or "lambda" in key:
+            if "norm" in key or "lambda" in key or "bn" in key:
                 values = (1 if key.endswith(("weight", "lambda1")) else 0) + 0.3 * values
             elif parameter.dim() >= 2 and key.endswith("weight"):
                 values /= (parameter.numel() / parameter.shape[1 if "resize" in key else 0]) ** 0.5
             else:
                 values *= 0.3
             parameter.copy_(values.half().float())
+        for key, buffer in model.named_buffers():
+            if key.endswith("running_mean"):
+                buffer.copy_((0.3 * torch.randn(buffer.shape, generator=draw)).half())
+            elif key.endswith("running_var"):
+                buffer.copy_((0.5 + torch.rand(buffer.shape, generator=draw)).half())
     return model.eval()
 
 
@@ -137,16 +174,24 @@ def processor_of(spec):
 
 
 def model_of(name, spec):
-    backbone = transformers.Dinov2Config(**spec["backbone"], reshape_hidden_states=False)
-    config = transformers.DepthAnythingConfig(backbone_config=backbone, **spec["config"])
-    model = draw_parameters(transformers.DepthAnythingForDepthEstimation(config), name)
-    with torch.no_grad():  # the largest part of the map is above 0, where relu passes it
+    options = dict(spec["backbone"] or {})
+    backbone_class = getattr(transformers, options.pop("class_name", "Dinov2Config"))
+    backbone = backbone_class(**options, reshape_hidden_states=False) if options else None
+    if "dpt" in spec:
+        config = transformers.DPTConfig(backbone_config=backbone, **spec["config"])
+        model = draw_parameters(transformers.DPTForDepthEstimation(config), name)
+        last = model.head.head[4]
+    else:
+        config = transformers.DepthAnythingConfig(backbone_config=backbone, **spec["config"])
+        model = draw_parameters(transformers.DepthAnythingForDepthEstimation(config), name)
         last = model.head.conv3
+    with torch.no_grad():  # the largest part of the map is above 0, where relu passes it
         hidden = []
         last.register_forward_hook(lambda module, args, out: hidden.append(out))
         model(**processor_of(spec)(images()[0], return_tensors="pt"))
         last._forward_hooks.clear()
-        last.bias -= hidden[0].quantile(0.1) if model.config.depth_estimation_type == "relative" else hidden[0].mean()
+        metric = spec["config"].get("depth_estimation_type") == "metric"
+        last.bias -= hidden[0].mean() if metric else hidden[0].quantile(0.1)
         last.bias.copy_(last.bias.half())
     return model
 
@@ -186,7 +231,7 @@ def write_fixtures():
             )
             for key, values in (("predicted", predicted), ("depth", depth)):
                 golden[f"{key}_{i}"] = values[::STEP, ::STEP].float().contiguous()
-        about = json.dumps({"reference": f"transformers {transformers.__version__} DepthAnythingForDepthEstimation"})
+        about = json.dumps({"reference": f"transformers {transformers.__version__} {type(model).__name__}"})
         safetensors.torch.save_file(golden, ROOT / name / "golden.safetensors", metadata={"config": about})
 
 

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// transformers' config.json of Depth Anything.  Absent fields have the defaults of its configuration classes.
+// transformers' config.json of Depth Anything and DPT.  Absent fields have the defaults of its configuration classes.
 #include "vitrail/models/depth/config.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "vitrail/base/error.h"
+#include "vitrail/base/text.h"
 #include "vitrail/models/config_formats_internal.h"
+#include "vitrail/models/huggingface_config_internal.h"
 #include "vitrail/models/json_fields_internal.h"
 #include "vitrail/models/model_config.h"
+#include "vitrail/models/unsupported_families_internal.h"
 
 namespace vitrail::models {
 namespace {
@@ -45,15 +48,32 @@ std::vector<int64_t> feature_depths(const JsonFields& backbone, int64_t depth) {
   return depths;
 }
 
-void read_backbone(const Json& json, const std::string& where, DepthConfig& config) {
+// The Vision Transformer without what is behind its blocks.
+void read_blocks(const Json& json, const std::string& where, DepthConfig& config) {
+  VisionTransformerConfig& vit = config.backbone = read_huggingface_config(json, Json(), where, "").vit;
+  vit.dynamic_img_size = vit.allow_remainder = true;
+  vit.num_classes = 0;
+  vit.global_pool = GlobalPool::token;
+  vit.fc_norm = false;
+}
+
+void read_backbone(const Json& json, const std::string& where, bool beit, DepthConfig& config) {
   const JsonFields backbone(json, where);
   const std::string type = backbone.text("model_type").value_or("");
-  if (type != "dinov2" && type != "dinov2_with_registers")
-    throw Error(backbone.path("model_type"), "dinov2 or dinov2_with_registers", "\"" + type.substr(0, 80) + "\"");
-  config.backbone = read_huggingface_config(json, Json(), where, "").vit;
-  config.backbone.allow_remainder = true;
-  config.backbone.num_classes = 0;
-  config.final_norm = backbone.boolean("apply_layernorm").value_or(true);
+  const bool is_beit = beit && type == "beit", dinov2 = type == "dinov2" || type == "dinov2_with_registers";
+  if (!is_beit && !dinov2) {
+    throw Error(backbone.path("model_type"),
+                beit ? "beit, dinov2 or dinov2_with_registers" : "dinov2 or dinov2_with_registers",
+                "\"" + type.substr(0, 80) + "\"");
+  }
+  read_blocks(json, where, config);
+  if (is_beit) {
+    require_defaults(backbone, {{"add_fpn", false}});
+    config.backbone_key_map = "huggingface_beit";
+    config.backbone.final_norm = config.final_norm = false;
+  } else {
+    config.final_norm = backbone.boolean("apply_layernorm").value_or(true);
+  }
   require_defaults(backbone, {{"reshape_hidden_states", false}});
   const int64_t depth = config.backbone.depth;
   for (const int64_t after : feature_depths(backbone, depth)) {
@@ -73,7 +93,6 @@ int64_t positive(const JsonFields& file, const char* key, int64_t preset) {
 
 void read_neck(const JsonFields& file, DepthConfig& config) {
   DptNeckConfig& neck = config.neck;
-  neck.dim = positive(file, "reassemble_hidden_size", neck.dim);
   JsonFields::assign(neck.hidden_dims, file.integers("neck_hidden_sizes"));
   JsonFields::assign(neck.factors, file.numbers("reassemble_factors"));
   neck.fusion_dim = positive(file, "fusion_hidden_size", neck.fusion_dim);
@@ -96,9 +115,8 @@ void read_neck(const JsonFields& file, DepthConfig& config) {
   }
 }
 
-void read_head(const JsonFields& file, DepthConfig& config) {
-  require_defaults(file, {{"head_in_index", -1}});
-  config.head_dim = positive(file, "head_hidden_size", config.head_dim);
+// Relative or metric.
+void read_range(const JsonFields& file, DepthConfig& config) {
   const std::string kind = file.text("depth_estimation_type").value_or("relative");
   if (kind != "relative" && kind != "metric")
     throw Error(file.path("depth_estimation_type"), "relative or metric", "\"" + kind.substr(0, 80) + "\"");
@@ -136,6 +154,63 @@ void read_processor(const std::string& text, const std::string& where, const Jso
   if (config.preprocessing.resize_to) config.resize.size = *config.preprocessing.resize_to;
 }
 
+// The model's own ViT, without a backbone_config.
+void read_own_vit(const JsonFields& file, DepthConfig& config) {
+  Json vit = file.object();
+  vit["model_type"] = "vit";
+  if (!file.has("image_size")) vit["image_size"] = 384;
+  read_blocks(vit, file.where(), config);
+  config.backbone.pos_interp = {.antialias = false, .bilinear = true};
+  config.backbone.final_norm = config.final_norm = false;
+  config.backbone_key_map = "huggingface_vit";
+  config.backbone_name = "dpt";
+  config.layers = file.integers("backbone_out_indices").value_or(std::vector<int64_t>{2, 5, 8, 11});
+  for (const int64_t layer : config.layers) {
+    if (layer < 0 || layer >= config.backbone.depth)
+      throw Error(file.path("backbone_out_indices"), str("blocks from 0 to ", config.backbone.depth - 1), str(layer));
+  }
+  if (!std::ranges::is_sorted(config.layers) || std::ranges::adjacent_find(config.layers) != config.layers.end())
+    throw Error(file.path("backbone_out_indices"), "different blocks in ascending order", join(config.layers));
+}
+
+DptReadout read_readout(const JsonFields& file) {
+  const std::string name = file.text("readout_type").value_or("project");
+  if (name == "ignore") return DptReadout::ignore;
+  if (name == "add") return DptReadout::add;
+  if (name == "project") return DptReadout::project;
+  throw Error(file.path("readout_type"), "ignore, add or project", "\"" + name.substr(0, 80) + "\"");
+}
+
+void read_depth_anything(const JsonFields& file, DepthConfig& config) {
+  const Json& backbone = file.has("backbone_config") ? file.at("backbone_config") : default_backbone();
+  read_backbone(backbone, file.path("backbone_config"), false, config);
+  const int64_t patch = positive(file, "patch_size", 14);
+  if (config.backbone.patch_size != std::array{patch, patch})
+    throw Error(file.path("patch_size"), str("the backbone's ", config.backbone.patch_size[0]), str(patch));
+  config.neck.dim = positive(file, "reassemble_hidden_size", config.neck.dim);
+  config.head_dim = positive(file, "head_hidden_size", config.head_dim);
+  read_range(file, config);
+}
+
+void read_dpt(const JsonFields& file, DepthConfig& config) {
+  require_defaults(file, {{"is_hybrid", false}});
+  if (file.has("backbone_config")) {
+    read_backbone(file.at("backbone_config"), file.path("backbone_config"), true, config);
+  } else {
+    read_own_vit(file, config);
+  }
+  DptNeckConfig& neck = config.neck;
+  neck.dim = config.backbone.embed_dim;
+  neck.hidden_dims = {96, 192, 384, 768};
+  neck.fusion_dim = 256;
+  neck.readout = read_readout(file);
+  neck.readout_act = read_hidden_act(file, "gelu");
+  neck.doubles = config.head_doubles = true;
+  neck.batch_norm = file.boolean("use_batch_norm_in_fusion_residual").value_or(false);
+  neck.residual_bias = file.boolean("use_bias_in_fusion_residual").value_or(!neck.batch_norm);
+  config.head_projection = file.boolean("add_projection").value_or(false);
+}
+
 // Python's round(): halves to the even integer.
 int64_t rounded(double side, int64_t multiple) {
   return static_cast<int64_t>(std::nearbyint(side / static_cast<double>(multiple))) * multiple;
@@ -168,13 +243,14 @@ DepthConfig read_depth_config(const std::string& text, const std::string& path, 
   const Json json = parse_json(text, path);
   const JsonFields file(json, path);
   DepthConfig config;
-  const Json& backbone = file.has("backbone_config") ? file.at("backbone_config") : default_backbone();
-  read_backbone(backbone, file.path("backbone_config"), config);
-  const int64_t patch = positive(file, "patch_size", 14);
-  if (config.backbone.patch_size != std::array{patch, patch})
-    throw Error(file.path("patch_size"), str("the backbone's ", config.backbone.patch_size[0]), str(patch));
+  const std::string type = config.architecture = file.text("model_type").value_or("");
+  if (type != "depth_anything" && type != "dpt") {
+    refuse_unsupported_family(type, file.path("model_type"));
+    throw Error(file.path("model_type"), "depth_anything or dpt", "\"" + type.substr(0, 80) + "\"");
+  }
+  require_defaults(file, {{"head_in_index", -1}});
+  type == "dpt" ? read_dpt(file, config) : read_depth_anything(file, config);
   read_neck(file, config);
-  read_head(file, config);
   read_processor(preprocessor, preprocessor_path, file, config);
   return config;
 }

@@ -136,7 +136,7 @@ class Depth : public Request {
 
 Task depth_task() {
   return {.name = "depth",
-          .model = "a depth estimator (Depth Anything)",
+          .model = "a depth estimator (Depth Anything, DPT)",
           .help = "Estimate the depth of each pixel",
           .describe = describe_defaults<DepthOptions, describe_depth>,
           .can_render = true,

@@ -32,7 +32,7 @@ class DepthTensor : public Request {
 };
 
 // The layers outside the backbone's blocks, which are few and see the values of the result.
-std::vector<std::string> outer_layers(const models::DepthAnything& model) {
+std::vector<std::string> outer_layers(const models::DepthEstimator& model) {
   constexpr std::string_view suffix = ".weight";
   std::vector<std::string> layers;
   for (const nn::NamedTensor& parameter : model.named_parameters()) {
@@ -47,7 +47,7 @@ std::vector<std::string> outer_layers(const models::DepthAnything& model) {
 
 DepthModel::DepthModel(const models::ModelFiles& files, const OpenOptions& options)
     : precision_(require_no_others(options, "a depth estimator").model.precision.value_or(kernels::Precision::fp32)),
-      model_(models::load_depth_anything(files)),
+      model_(models::load_depth_estimator(files)),
       transform_(infer::transform_of(model_.config().preprocessing, files.path.string())) {
   session_ = std::make_unique<infer::FunctionSession>(
       model_,
@@ -61,12 +61,12 @@ DepthModel::DepthModel(const models::ModelFiles& files, const OpenOptions& optio
 std::string DepthModel::config() const {
   const models::DepthConfig& model = model_.config();
   return pipeline::json_line(
-      {{"architecture", "depth_anything"}, {"image_size", model.resize.size}, {"metric", model.metric}});
+      {{"architecture", model.architecture}, {"image_size", model.resize.size}, {"metric", model.metric}});
 }
 
 std::string DepthModel::facts() const {
   const models::VisionTransformerConfig& vit = model_.config().backbone;
-  return pipeline::json_line({{"architecture", "depth_anything"},
+  return pipeline::json_line({{"architecture", model_.config().architecture},
                               {"image_size", model_.config().resize.size},
                               {"depth", vit.depth},
                               {"heads", vit.num_heads},
@@ -111,7 +111,7 @@ Tensor DepthModel::depth(const ImageEncoding& encoding, int64_t height, int64_t 
 Family depth_family() {
   return {.name = "depth",
           .has_architecture = [](const std::string& /*name*/) { return false; },
-          .recognises = models::is_depth_anything,
+          .recognises = models::is_depth_estimator,
           .load = [](const models::ModelFiles& files, const OpenOptions& options) -> std::unique_ptr<LoadedModel> {
             return std::make_unique<DepthModel>(files, options);
           }};

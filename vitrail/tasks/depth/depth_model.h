@@ -3,7 +3,7 @@
 // A depth estimator: a map of an image's size, whose values are depths or inverse depths.
 #include "vitrail/image/transform.h"
 #include "vitrail/infer/function_session.h"
-#include "vitrail/models/depth/depth_anything.h"
+#include "vitrail/models/depth/depth_estimator.h"
 #include "vitrail/tasks/loaded_model.h"
 
 namespace vitrail::tasks {
@@ -36,7 +36,7 @@ class DepthModel : public LoadedModel {
 
  private:
   kernels::Precision precision_;
-  models::DepthAnything model_;
+  models::DepthEstimator model_;
   image::EvalTransform transform_;
   std::unique_ptr<infer::FunctionSession> session_;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/models/depth/depth_anything.h"
+#include "vitrail/models/depth/depth_estimator.h"
 
 #include <algorithm>
 #include <cmath>
@@ -19,12 +19,18 @@ namespace {
 
 using kernels::Activation;
 
-// The names of transformers.  The file has a residual layer that the model does not use.
-constexpr const char* kTransformersKeys = R"({
-  "name": "huggingface_depth_anything",
-  "base": "huggingface_dinov2_registers",
-  "base_prefix": ["backbone\\.", "backbone."],
-  "rules": [{"from": "neck\\.fusion_stage\\.layers\\.0\\.residual_layer1\\..*", "drop": true}]})";
+// The names of transformers.  Files have layers that the model does not use.
+std::string transformers_keys(const DepthConfig& config) {
+  const std::string& name = config.backbone_name;
+  return R"~({"name": "huggingface_depth", "base": ")~" + config.backbone_key_map + R"~(", "base_prefix": [")~" + name +
+         R"~(\\.", "backbone."], "rules": [
+    {"from": "neck\\.fusion_stage\\.layers\\.0\\.residual_layer1\\..*", "drop": true},
+    {"from": ".*num_batches_tracked", "drop": true},
+    {"from": "dpt\\.(?:layernorm|pooler)\\..*", "drop": true},
+    {"from": "head\\.head\\.0\\.(.*)", "to": "head.conv1.$1"},
+    {"from": "head\\.head\\.2\\.(.*)", "to": "head.conv2.$1"},
+    {"from": "head\\.head\\.4\\.(.*)", "to": "head.conv3.$1"}]})~";
+}
 
 // The names of the authors' code, whose refinenet4 is the first layer of the fusion.
 constexpr const char* kAuthorsKeys = R"~({
@@ -72,43 +78,48 @@ DepthConfig config_of(const ModelFiles& files, const weights::Checkpoint& checkp
 
 }  // namespace
 
-DepthHead::DepthHead(int64_t in, int64_t hidden, const ParamSource& params)
+DepthHead::DepthHead(const DepthConfig& config, const ParamSource& params)
     : Module(params.path()),
-      conv1_({.in_chans = in, .out_chans = in / 2, .kernel = 3}, params.child("conv1")),
-      conv2_({.in_chans = in / 2, .out_chans = hidden, .kernel = 3}, params.child("conv2")),
-      conv3_({.in_chans = hidden, .out_chans = 1}, params.child("conv3")) {}
+      conv1_({.in_chans = config.neck.fusion_dim, .out_chans = config.neck.fusion_dim / 2, .kernel = 3},
+             params.child("conv1")),
+      conv2_({.in_chans = config.neck.fusion_dim / 2, .out_chans = config.head_dim, .kernel = 3},
+             params.child("conv2")),
+      conv3_({.in_chans = config.head_dim, .out_chans = 1}, params.child("conv3")) {
+  if (!config.head_projection) return;
+  const int64_t dim = config.neck.fusion_dim;
+  projection_.emplace(nn::Conv2dConfig{.in_chans = dim, .out_chans = dim, .kernel = 3}, params.child("projection"));
+}
 
 Tensor DepthHead::forward(const Tensor& x, std::array<int64_t, 2> size) const {
-  const Tensor large = ops::resize_map(conv1_.forward(x), size[0], size[1], ops::Corners::aligned);
+  const Tensor projected = projection_ ? projection_->forward(x, Activation::relu) : x;
+  const Tensor large = ops::resize_map(conv1_.forward(projected), size[0], size[1], ops::Corners::aligned);
   return nn::traced(*this, conv3_.forward(conv2_.forward(large, Activation::relu)).squeeze(3));
 }
 
 void DepthHead::visit(nn::Visitor& visitor) {
+  if (projection_) visitor.child("projection", projection_);
   visitor.child("conv1", static_cast<nn::Module&>(conv1_));
   visitor.child("conv2", static_cast<nn::Module&>(conv2_));
   visitor.child("conv3", static_cast<nn::Module&>(conv3_));
 }
 
-DepthAnything::DepthAnything(const DepthConfig& config, const ParamSource& params)
+DepthEstimator::DepthEstimator(const DepthConfig& config, const ParamSource& params)
     : Module(params.path()),
       config_(config),
       backbone_(config.backbone, params.child("backbone")),
       neck_(config.neck, params.child("neck")),
-      head_(config.neck.fusion_dim, config.head_dim, params.child("head")) {}
+      head_(config, params.child("head")) {}
 
-Tensor DepthAnything::forward(const Tensor& images) const {
+Tensor DepthEstimator::forward(const Tensor& images) const {
   const auto [rows, columns] = backbone_.grid_of(images.size(2), images.size(3));
-  const int64_t prefix = backbone_.num_prefix_tokens();
-  std::vector<Tensor> maps;
-  for (const Tensor& tokens : backbone_.intermediates(images, config_.layers, config_.final_norm)) {
-    const Tensor patches = ops::contiguous(tokens.narrow(1, prefix, rows * columns));
-    maps.push_back(patches.view({images.size(0), rows, columns, tokens.size(2)}));
-  }
+  const Tensor fused =
+      neck_.forward(backbone_.intermediates(images, config_.layers, config_.final_norm), rows, columns);
   const auto& patch = config_.backbone.patch_size;
-  return head_.forward(neck_.forward(maps), {rows * patch[0], columns * patch[1]});
+  if (config_.head_doubles) return head_.forward(fused, {2 * fused.size(1), 2 * fused.size(2)});
+  return head_.forward(fused, {rows * patch[0], columns * patch[1]});
 }
 
-void DepthAnything::activate(Tensor& output) const {
+void DepthEstimator::activate(Tensor& output) const {
   const auto scale = static_cast<float>(config_.max_depth);
   float* const values = output.data<float>();
   parallel_for(0, output.numel(), 1 << 14, [&](int64_t first, int64_t last) {
@@ -117,23 +128,26 @@ void DepthAnything::activate(Tensor& output) const {
   });
 }
 
-void DepthAnything::visit(nn::Visitor& visitor) {
+void DepthEstimator::visit(nn::Visitor& visitor) {
   visitor.child("backbone", static_cast<nn::Module&>(backbone_));
   visitor.child("neck", static_cast<nn::Module&>(neck_));
   visitor.child("head", static_cast<nn::Module&>(head_));
 }
 
-bool is_depth_anything(const ModelFiles& files) {
+bool is_depth_estimator(const ModelFiles& files) {
   const weights::Checkpoint& first = files.first;
-  return has_authors_names(first) ||
-         (first.has("neck.fusion_stage.layers.0.projection.weight") && first.has("head.conv3.weight"));
+  return has_authors_names(first) || (first.has("neck.fusion_stage.layers.0.projection.weight") &&
+                                      (first.has("head.conv3.weight") || first.has("head.head.0.weight")));
 }
 
-DepthAnything load_depth_anything(const ModelFiles& files) {
+DepthEstimator load_depth_estimator(const ModelFiles& files) {
   const auto checkpoint = files.checkpoint();
-  const char* const keys = has_authors_names(*checkpoint) ? kAuthorsKeys : kTransformersKeys;
+  if (checkpoint->has("head.head.0.weight") && !checkpoint->has("head.head.2.weight"))
+    throw Error(checkpoint->path(), "the head of a depth estimator", "another, such as DPTForSemanticSegmentation's");
+  const DepthConfig config = config_of(files, *checkpoint);
+  const std::string keys = has_authors_names(*checkpoint) ? kAuthorsKeys : transformers_keys(config);
   weights::CheckpointParams params(checkpoint, weights::KeyMap::parse(keys, "key map"));
-  DepthAnything model(config_of(files, *checkpoint), ParamSource(params));
+  DepthEstimator model(config, ParamSource(params));
   params.finish();
   return model;
 }
