@@ -92,6 +92,17 @@ TEST(Baselines, ARunKeepsThemInItsResultAndItsSummary) {
   for (const std::string& line : messages) EXPECT_FALSE(line.starts_with("before training, ")) << line;
 }
 
+TEST(Baselines, AStopEndsTheirRegression) {
+  const fs::path run = testing::scratch_folder() / "run";
+  bool searching = false;
+  const TrainerCallbacks callbacks{
+      .progress = [&](const Progress& p) { searching = p.phase == Progress::Phase::search; },
+      .stop = [&] { return searching; }};
+  const TrainingResult result = train(finetune_recipe(make_images()), {.folder = run, .threads = 2}, callbacks);
+  EXPECT_TRUE(result.stopped);
+  EXPECT_EQ(result.step, 0);
+}
+
 TEST(Baselines, ANewModelAndARunWithoutValidationHaveNone) {
   const fs::path images = make_images();
   const fs::path first = testing::scratch_folder() / "run", second = testing::scratch_folder() / "run";

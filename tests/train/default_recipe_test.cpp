@@ -338,6 +338,15 @@ TEST(DefaultRecipe, FewHeldOutImagesAreTrainedOnInTheEnd) {
   EXPECT_FALSE(retrains({.data = few.string()})) << "the split val stays for validation";
 }
 
+TEST(DefaultRecipe, FewImagesStartFromALinearProbe) {
+  const auto head = [](const DefaultRecipeOptions& options) { return default_recipe(options).recipe.model.head; };
+  const std::string few = make_images(66).string(), model = small_model();
+  EXPECT_EQ(head({.data = few, .model = model}), "probe");
+  EXPECT_EQ(head({.data = few, .model = model, .cross_validated = true}), "probe");
+  EXPECT_EQ(head({.data = make_images(67).string(), .model = model}), "drawn");
+  EXPECT_EQ(head({.data = few, .preset = Preset::scratch}), "drawn");
+}
+
 TEST(DefaultRecipe, BatchesArePowersOfTwoFromATenthOfTheImages) {
   const std::string model = small_model();
   for (const auto& [per_class, batch] :

@@ -19,6 +19,7 @@ namespace {
 
 constexpr int64_t kMinStepsPerEpoch = 10;
 constexpr int64_t kFewPerClass = 50;  // images of a class, held-out ones included
+constexpr int64_t kFewForHead = 200;  // images in total, likewise
 constexpr int64_t kProbeBatch = 64;   // images in a forward pass
 constexpr int64_t kSmallInput = 96;   // pixels; below, random resized crops remove too much
 
@@ -72,6 +73,14 @@ int64_t finetune_epochs_for(int64_t images) {
   return std::max<int64_t>(3, std::llround(40 / std::pow(static_cast<double>(images), 0.2)));
 }
 
+// A drawn head learns too little in the few steps that so few images give.  With more images it is better: a probe that
+// fits them all leaves the other layers little to learn.
+void choose_head(const DefaultRecipeOptions& options, const Counts& counts, DefaultRecipe& result) {
+  if (options.preset != Preset::finetune || counts.multi_label || counts.train + counts.validation >= kFewForHead)
+    return;
+  result.recipe.model.head = "probe";
+}
+
 // Held-out images are missed in training where there are few.
 void set_retraining(const DefaultRecipeOptions& options, const Counts& counts, DefaultRecipe& result) {
   const int64_t images = counts.train + counts.validation;
@@ -121,7 +130,6 @@ void set_start(const DefaultRecipeOptions& options, DefaultRecipe& result) {
 
 void set_finetuning(DefaultRecipe& result) {
   Recipe& recipe = result.recipe;
-  recipe.model.head = "probe";
   recipe.groups.layer_decay = 0.75;
   recipe.loss.label_smoothing = 0.1;
   recipe.clip = 1;
@@ -140,7 +148,6 @@ void set_probe(DefaultRecipe& result) {
 
 // Each class has its own probability; smoothing and balance are of single labels.
 void set_multi_label(DefaultRecipe& result) {
-  result.recipe.model.head = "drawn";
   result.recipe.loss.name = "bce";
   result.recipe.loss.label_smoothing = 0;
   result.reasons.push_back(
@@ -230,6 +237,7 @@ DefaultRecipe default_recipe(const DefaultRecipeOptions& options) {
   result.training_images = counts.train, result.validation_images = counts.validation;
   if (options.preset == Preset::probe) return result;
   if (counts.multi_label) set_multi_label(result);
+  choose_head(options, counts, result);
   set_retraining(options, counts, result);
   set_duration(options, result);
   if (!counts.multi_label) set_balance(counts, result);

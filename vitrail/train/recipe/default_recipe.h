@@ -38,9 +38,10 @@ struct DefaultRecipeOptions {
 // Chooses the recipe for a dataset.  Its splits val and test are used where it has them; otherwise images are held out
 // (data::default_holdout).  Throws Error as data::open_dataset and models::open_model do.
 //
-// Fine-tuning: a head from a linear probe (Kumar et al. 2022, LP-FT), AdamW with layer-wise rate decay (Bao et al.
-// 2022, BEiT), cosine schedule after a warm-up, label smoothing, random resized crops and flips (padded crops for small
-// inputs), and early stopping. Linear probe: logistic regression on all training images.
+// Fine-tuning: AdamW with layer-wise rate decay (Bao et al. 2022, BEiT), cosine schedule after a warm-up, label
+// smoothing, random resized crops and flips (padded crops for small inputs), and early stopping; with few images the
+// head of a linear probe at first (Kumar et al. 2022, LP-FT), and a second training on all images at last.
+// Linear probe: logistic regression on all training images.
 DefaultRecipe default_recipe(const DefaultRecipeOptions& options);
 
 }  // namespace vitrail::train

@@ -138,7 +138,8 @@ std::vector<Score> Classification::begin(const SolveProgress& progress) {
   };
   const auto classes = std::ssize(data_.classes);
   const HeadFeatures training = features_of(data_.train);
-  const std::optional<analysis::LinearClassifier> probe = probe_of(training, classes);
+  const std::optional<analysis::LinearClassifier> probe =
+      probe_of(training, classes, [&](int64_t done, int64_t total) { progress(Progress::Phase::search, done, total); });
   if (starts && probe) {
     set_head(prepared_, *probe);
     context_.group.broadcast_tensors(prepared_.model.named_parameters());

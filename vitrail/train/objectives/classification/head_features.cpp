@@ -63,9 +63,11 @@ HeadFeatures head_features(const infer::Session& session, data::Loader& loader,
   return features;
 }
 
-std::optional<analysis::LinearClassifier> probe_of(const HeadFeatures& training, int64_t classes) {
+std::optional<analysis::LinearClassifier> probe_of(const HeadFeatures& training, int64_t classes,
+                                                   const std::function<void(int64_t, int64_t)>& progress) {
   if (training.labels.empty() || training.rows.numel() * classes > kMaxRegression) return std::nullopt;
-  const analysis::StrengthSearch search = analysis::search_strength(training.rows, training.labels, classes);
+  const analysis::StrengthSearch search =
+      analysis::search_strength(training.rows, training.labels, classes, {}, progress);
   return analysis::fit_logistic_regression(training.rows, training.labels, classes, {.c = search.best});
 }
 

@@ -29,7 +29,9 @@ HeadFeatures head_features(const infer::Session& session, data::Loader& loader,
                            const std::function<void(const data::Batch&, int64_t)>& on_batch);
 
 // A logistic regression with the penalty that cross-validation chooses; null if it would take more than about a minute.
-std::optional<analysis::LinearClassifier> probe_of(const HeadFeatures& training, int64_t classes);
+// `progress`: as search_strength().
+std::optional<analysis::LinearClassifier> probe_of(const HeadFeatures& training, int64_t classes,
+                                                   const std::function<void(int64_t, int64_t)>& progress = {});
 
 // Replaces the head by the classifier.  A model with a distillation token averages the logits of two heads, and its
 // features are the mean of their inputs: both heads get it.
