@@ -266,8 +266,8 @@ TEST(DepthResize, ScalesAsLittleAsPossible) {
   EXPECT_EQ(models::resized_for_depth(config, 3000, 4000), (Size{518, 686}));
   config.resize.keep_aspect_ratio = false;
   EXPECT_EQ(models::resized_for_depth(config, 480, 640), (Size{518, 518}));
-  config.resize = {.size = {49, 49}, .multiple = 14};
-  EXPECT_EQ(models::resized_for_depth(config, 100, 100), (Size{56, 56})) << "3.5 multiples are rounded to the even 4";
+  config.resize = {.size = {35, 49}, .multiple = 14};
+  EXPECT_EQ(models::resized_for_depth(config, 100, 100), (Size{28, 56})) << "2.5 and 3.5 are rounded to even numbers";
   config.resize.none = true;
   EXPECT_EQ(models::resized_for_depth(config, 30, 45), (Size{30, 45}));
   EXPECT_ERROR(error_of([&] { models::resized_for_depth(config, 13, 45); }), "image",
