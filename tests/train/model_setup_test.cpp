@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/train/objectives/classification/model_setup_internal.h"
 
+#include <thread>
+
 #include "tests/support/errors.h"
 #include "tests/support/golden.h"
 #include "tests/train/training_fixture.h"
@@ -461,6 +463,19 @@ TEST(ModelSetup, BothHeadsOfADistilledModelAreCopied) {
   }
   EXPECT_EQ(made.notes, (std::vector<std::string>{"head: 2 of 3 classes from the checkpoint, the others new",
                                                   "head_dist: 2 of 3 classes from the checkpoint, the others new"}));
+}
+
+// As the processes of a run, or runs of one program.
+TEST(PrepareModel, ThreadsMayShareARecipe) {
+  ModelRecipe recipe;
+  recipe.init = source_model();
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([&] {
+      for (int k = 0; k < 10; ++k) EXPECT_EQ(prepare_model(recipe, {"a", "b"}, 1).config.vit.num_classes, 2);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cctype>
 #include <map>
+#include <mutex>
 #include <string_view>
 
 #include "vitrail/base/error.h"
@@ -234,11 +235,21 @@ models::VisionTransformer random_model(const ModelConfig& config, RandomParams& 
   return in_recipe([&] { return models::VisionTransformer(config.vit, ParamSource(params)); });
 }
 
+// Guards ModelRecipe::opened: threads may have copies of one recipe, as the processes of a run.
+std::mutex opened_mutex;
+
 // The checkpoint `recipe.init`, opened once.
 std::shared_ptr<const models::OpenedModel> source_of(const ModelRecipe& recipe) {
+  const std::lock_guard lock(opened_mutex);
   std::shared_ptr<const models::OpenedModel>& opened = (*recipe.opened)[{recipe.init, recipe.config, recipe.key_map}];
   if (!opened) opened = std::make_shared<const models::OpenedModel>(open_source(recipe, recipe.init));
   return opened;
+}
+
+// A later run with the recipe reads the files as they then are.
+void forget_opened(const ModelRecipe& recipe) {
+  const std::lock_guard lock(opened_mutex);
+  recipe.opened->clear();
 }
 
 }  // namespace
@@ -360,7 +371,7 @@ PreparedModel prepare_model(const ModelRecipe& recipe, const std::vector<std::st
     return {std::move(config), std::move(model), {}};
   }
   const std::shared_ptr<const models::OpenedModel> opened = source_of(recipe);
-  recipe.opened->clear();  // a later run with the recipe reads the files as they then are
+  forget_opened(recipe);
   const models::VisionTransformer source = models::build_model(*opened);
   ModelConfig config = model_config(recipe, classes, &opened->config);
   set_problem_type(config, multi_label);
