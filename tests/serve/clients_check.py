@@ -158,6 +158,8 @@ class Clients(unittest.TestCase):
             (FOLDER / name).write_bytes(png(1))
         arguments = ["-m", f"photos={MODELS / 'timm_token'}", "-m", f"clip={MODELS / 'hf_clip'}"]
         arguments += ["-m", f"sam={REPOSITORY / 'tests/fixtures/sam/padded_windows/model.pth'}"]
+        arguments += ["-m", f"depth={REPOSITORY / 'tests/fixtures/depth/relative'}", "-m", f"bank={FOLDER / 'bank'}"]
+        run(PROGRAM, "anomaly", "fit", FOLDER / "x.jpg", "-m", MODELS / "timm_token", "-o", FOLDER / "bank", "--quiet")
         server = Server(PROGRAM, *arguments)
         for line in lines:
             command = f"cd {FOLDER} && V={server.url} && " + line.replace("curl", "curl -fsS", 1)
