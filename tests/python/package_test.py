@@ -490,7 +490,7 @@ class Training(unittest.TestCase):
         for key in ("epochs", "steps", "held_out_top1", "best_epoch"):
             self.assertEqual(result[key], of_program[key])
         kinds = [event["event"] for event in self.events]
-        self.assertEqual((kinds.count("epoch"), kinds[-1]), (2, "result"))
+        self.assertEqual((kinds.count("epoch"), kinds[-1]), (2 + result["retrained"]["epochs"], "result"))
         self.assertEqual(vitrail.load(result["run"]).labels, ["dark", "light"])
 
     def test_a_run_that_is_interrupted_continues(self):
