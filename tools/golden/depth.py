@@ -257,11 +257,11 @@ def authors_names(state):
 
 
 def authors_file(name):
-    version, *rest = name.split("_")
-    size = rest[-1][0]
+    version, *words = name.split("_")
+    size = words[-1][0]
     if version == "v1":
         return f"depth_anything_vit{size}14.pth"
-    return f"depth_anything_v2_{'metric_vkitti_' if 'metric' in rest else ''}vit{size}.pth"
+    return f"depth_anything_v2_{'metric_vkitti_' if 'metric' in words else ''}vit{size}.pth"
 
 
 def check(program, names, arguments=()):
