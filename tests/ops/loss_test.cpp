@@ -35,9 +35,11 @@ Tensor loss_of_case(const nlohmann::json& config, const testing::Golden& golden,
   }
   const Tensor targets = golden[config.value("targets", "labels")];
   const double smoothing = config.value("smoothing", 0.0);
+  std::optional<int64_t> ignored;
+  if (config.contains("ignored")) ignored = config.at("ignored").get<int64_t>();
   if (config.at("loss") == "ce")
     return cross_entropy(logits, targets, smoothing,
-                         config.contains("class_weights") ? golden["class_weights"] : Tensor());
+                         config.contains("class_weights") ? golden["class_weights"] : Tensor(), ignored);
   BceOptions options{.label_smoothing = smoothing, .sum_classes = config.value("sum_classes", false)};
   if (config.contains("threshold")) options.threshold = config.at("threshold").get<double>();
   return bce_with_logits(logits, targets, options);
@@ -79,6 +81,20 @@ TEST_F(Losses, GradientsEqualCentralDifferences) {
     const auto check = autograd::check_gradients(
         [&](const std::vector<Tensor>& in) { return loss_of_case(item.value(), golden_, in[0]); }, {golden_["logits"]});
     EXPECT_LT(check.worst, 1e-8) << item.key() << " element " << check.element;
+  }
+}
+
+// 255 is no class.  Maps may have no other label.
+TEST(CrossEntropy, LeavesOutIgnoredLabelsThatAreNoClasses) {
+  for (const Tensor& weights : {Tensor(), Tensor::from<double>({2}, {1, 3})}) {
+    const Tensor logits = leaf_of(Tensor::randn({3, 2}, 1, DType::f64));
+    const Tensor loss = cross_entropy(logits, Tensor::from<int64_t>({3}, {255, 1, 255}), 0, weights, 255);
+    const Tensor alone = cross_entropy(logits.narrow(0, 1, 1), Tensor::from<int64_t>({1}, {1}));
+    EXPECT_NEAR(loss.item<double>(), alone.item<double>(), 1e-15);
+    const Tensor nothing = cross_entropy(logits, Tensor::full({3}, 255, DType::i64), 0, weights, 255);
+    EXPECT_EQ(nothing.item<double>(), 0);
+    autograd::backward(nothing);
+    EXPECT_TRUE(testing::close(grad_of(logits), Tensor::zeros({3, 2}, DType::f64), 0));
   }
 }
 

@@ -62,6 +62,18 @@ def main():
             {"loss": "ce", "class_weights": True, "smoothing": 0.1, "targets": "soft"},
             lambda x: F.cross_entropy(x, soft, weight=class_weights, label_smoothing=0.1),
         ),
+        "ce_ignored": (
+            {"loss": "ce", "ignored": 3},
+            lambda x: F.cross_entropy(x, labels, ignore_index=3),
+        ),
+        "ce_ignored_smooth": (
+            {"loss": "ce", "ignored": 3, "smoothing": 0.1},
+            lambda x: F.cross_entropy(x, labels, ignore_index=3, label_smoothing=0.1),
+        ),
+        "ce_ignored_class_weights_smooth": (
+            {"loss": "ce", "ignored": 3, "class_weights": True, "smoothing": 0.1},
+            lambda x: F.cross_entropy(x, labels, weight=class_weights, ignore_index=3, label_smoothing=0.1),
+        ),
         "bce_several": (
             {"loss": "bce", "targets": "several"},
             lambda x: F.binary_cross_entropy_with_logits(x, several),

@@ -28,7 +28,8 @@ void check_smoothing(double smoothing, const char* where) {
   if (!(smoothing >= 0 && smoothing < 1)) throw Error(where, "a label smoothing in [0, 1)", str(smoothing));
 }
 
-Targets checked_targets(const Tensor& logits, const Tensor& targets, DType dtype, const char* where) {
+Targets checked_targets(const Tensor& logits, const Tensor& targets, DType dtype, const char* where,
+                        std::optional<int64_t> ignored) {
   check_logits(logits, where);
   const int64_t rows = logits.size(0), cols = logits.size(1);
   if (is_floating(targets.dtype())) {
@@ -44,7 +45,7 @@ Targets checked_targets(const Tensor& logits, const Tensor& targets, DType dtype
   const Tensor labels = targets.contiguous();
   for (int64_t r = 0; r < rows; ++r) {
     const int64_t label = labels.data<int64_t>()[r];
-    if (label < 0 || label >= cols) {
+    if ((label < 0 || label >= cols) && label != ignored) {
       throw Error(where, str("labels from 0 to ", cols - 1), str(label, " for sample ", r));
     }
   }

@@ -11,10 +11,11 @@ namespace vitrail::ops {
 // Cross-entropy: the mean over rows of −Σ_c t_c log softmax(x)_c.  logits [B, C]; targets: labels i64 [B] in [0, C), or
 // distributions f32 or f64 [B, C], such as those of mixup.  Label smoothing ε replaces t by (1 − ε) t + ε / C (Szegedy
 // et al. 2016).  class_weights w [C], f32 or f64, if defined: the term of class c is multiplied by w_c, and for labels
-// the sum over rows is divided by Σ w_label instead of B.  Source: torch.nn.CrossEntropyLoss.  Throws Error for other
+// the sum over rows is divided by Σ w_label instead of B.  Rows with the label `ignored` are left out, as by torch's
+// ignore_index; without any other row the loss is 0.  Source: torch.nn.CrossEntropyLoss.  Throws Error for other
 // shapes, types or labels.
 Tensor cross_entropy(const Tensor& logits, const Tensor& targets, double label_smoothing = 0,
-                     const Tensor& class_weights = {});
+                     const Tensor& class_weights = {}, std::optional<int64_t> ignored = {});
 
 struct BceOptions {
   double label_smoothing = 0;         // ε: labels become 1 − ε + ε / C and ε / C; distributions are not smoothed

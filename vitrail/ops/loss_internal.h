@@ -14,9 +14,10 @@ struct Targets {
   Tensor labels, soft;
 };
 
-// Throws Error unless logits are [B, C] with B, C > 0 and targets have one of the two forms, with labels in [0, C).
-// Distributions are converted to contiguous `dtype`.
-Targets checked_targets(const Tensor& logits, const Tensor& targets, DType dtype, const char* where);
+// Throws Error unless logits are [B, C] with B, C > 0 and targets have one of the two forms, with labels in [0, C) or
+// `ignored`.  Distributions are converted to contiguous `dtype`.
+Targets checked_targets(const Tensor& logits, const Tensor& targets, DType dtype, const char* where,
+                        std::optional<int64_t> ignored = {});
 
 void check_logits(const Tensor& logits, const char* where);
 void check_smoothing(double smoothing, const char* where);
