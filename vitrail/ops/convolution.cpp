@@ -176,30 +176,33 @@ std::string onnx_convolution(OnnxValues& onnx, const Tensor& x, const std::vecto
   return graph.transpose(y, {0, 2, 3, 1});
 }
 
+Operation unfolding(const char* name, const Neighbourhoods& of) {
+  return {.name = name,
+          .shape = of.result(kTaps * of.map.channels),
+          .kernel = [of](auto in, auto out) { unfold_forward(in[0].data, out[0].data, of); },
+          .gradient =
+              [of](const auto& in, const auto&) {
+                return backward_kernel(
+                    in, {}, [of](auto from, auto grads) { unfold_backward(from[0].data, grads[0].data, of); });
+              }};
+}
+
 }  // namespace
 
 Tensor unfold_3x3(const Tensor& x, int64_t stride) {
   const Neighbourhoods of = neighbourhoods_of(x, stride, "unfold_3x3");
-  return apply({.name = "unfold_3x3",
-                .shape = of.result(kTaps * of.map.channels),
-                .kernel = [of](auto in, auto out) { unfold_forward(in[0].data, out[0].data, of); },
-                .gradient =
-                    [of](const auto& in, const auto&) {
-                      return backward_kernel(
-                          in, {}, [of](auto from, auto grads) { unfold_backward(from[0].data, grads[0].data, of); });
-                    },
-                // A linear layer of 3×3 neighbourhoods, in the order (channel, tap) of a convolution's weight.
-                .onnx =
-                    [stride](OnnxValues& onnx, const auto& in, const auto& out) {
-                      onnx.replace_linear(out[0], [&onnx, x = in[0], stride](const Tensor& weight, const Tensor& bias) {
-                        const Tensor kernel = weight.to(DType::f32).view({weight.size(0), x.size(3), 3, 3});
-                        std::vector<std::string> weights{onnx.value_of(kernel)};
-                        if (bias.defined()) weights.push_back(onnx.value_of(bias));
-                        return onnx_convolution(onnx, x, weights, stride, 1);
-                      });
-                      return "";
-                    }},
-               {x});
+  Operation unfold = unfolding("unfold_3x3", of);
+  // A linear layer of 3×3 neighbourhoods, in the order (channel, tap) of a convolution's weight.
+  unfold.onnx = [stride](OnnxValues& onnx, const auto& in, const auto& out) {
+    onnx.replace_linear(out[0], [&onnx, x = in[0], stride](const Tensor& weight, const Tensor& bias) {
+      const Tensor kernel = weight.to(DType::f32).view({weight.size(0), x.size(3), 3, 3});
+      std::vector<std::string> weights{onnx.value_of(kernel)};
+      if (bias.defined()) weights.push_back(onnx.value_of(bias));
+      return onnx_convolution(onnx, x, weights, stride, 1);
+    });
+    return "";
+  };
+  return apply(std::move(unfold), {x});
 }
 
 Tensor unfold_3x3_rows(const Tensor& x, int64_t stride, int64_t first, int64_t count) {
@@ -208,15 +211,7 @@ Tensor unfold_3x3_rows(const Tensor& x, int64_t stride, int64_t first, int64_t c
     throw Error("unfold_3x3_rows", str("rows from 0 to ", of.rows() - 1), str(count, " from ", first));
   of.first_row = first;
   of.row_count = count;
-  return apply({.name = "unfold_3x3_rows",
-                .shape = of.result(kTaps * of.map.channels),
-                .kernel = [of](auto in, auto out) { unfold_forward(in[0].data, out[0].data, of); },
-                .gradient =
-                    [of](const auto& in, const auto&) {
-                      return backward_kernel(
-                          in, {}, [of](auto from, auto grads) { unfold_backward(from[0].data, grads[0].data, of); });
-                    }},
-               {x});
+  return apply(unfolding("unfold_3x3_rows", of), {x});
 }
 
 Tensor depthwise_conv_3x3(const Tensor& x, const Tensor& weight, const Tensor& bias, int64_t stride) {
