@@ -71,6 +71,31 @@ class Views(page_testing.PageTest):
         self.curl().to_contain_text("no-norm=true")
         expect(self.page.locator(".maps canvas")).to_have_count(2)
 
+    def test_maps_that_the_server_draws(self):
+        self.choose(1, 2)
+        self.page.select_option("#model", "depth")
+        self.legend().to_contain_text("the larger, the nearer")
+        expect(self.page.locator(".cards table")).to_have_count(2)
+        expect(self.page.locator(".cards table").first).to_contain_text("largest value")
+        self.curl().to_contain_text("v1/depth?model=depth&opacity=1&exif=true&format=png'")
+        whole = self.canvas()
+        self.page.mouse.click(*self.at(0.6, 0.4))
+        expect(self.page.get_by_label("Divider")).to_have_value("0.6")
+        self.wait_until(lambda: self.canvas() != whole)
+        divided = self.canvas()
+        self.page.get_by_label("Divider").fill("1")  # the image alone
+        self.wait_until(lambda: self.canvas() not in (whole, divided))
+        image_alone = self.canvas()
+        self.page.select_option("#model", "bank")
+        self.legend().to_contain_text("Distances of patches from those of good images")
+        expect(self.page.locator(".cards table").first).to_contain_text("score")
+        self.page.get_by_label("Opacity").fill("0")
+        self.wait_until(lambda: self.canvas() == image_alone)
+        self.choose(3)
+        self.page.get_by_label("Opacity").fill("1")
+        self.wait_until(lambda: self.canvas() != image_alone)
+        self.assertEqual(self.problems, [])
+
     def test_a_slider_shows_its_number_while_it_is_dragged(self):
         self.choose(1)
         self.select("Attention")

@@ -14,6 +14,8 @@ TABS = {
     "small": ("Classify", "Attention", "Features", "Patches", "Compare", "Model"),
     "clip": ("Texts",),
     "sam": ("Segment",),
+    "depth": ("Depth",),
+    "bank": ("Anomalies",),
 }
 
 # The smaller side of each control that is shown.  A control in a label is as large as the label.

@@ -5,13 +5,14 @@ import io
 import pathlib
 import shutil
 import sys
+import tempfile
 import time
 import unittest
 
 import numpy
 from PIL import Image
 from playwright.sync_api import expect, sync_playwright
-from serve_program import Server, small_model
+from serve_program import Server, run, small_model
 
 PROGRAM, REPOSITORY = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
 SCREENSHOTS = pathlib.Path(sys.argv[3]) if len(sys.argv) > 3 else None
@@ -41,6 +42,7 @@ class PageTest(unittest.TestCase):
         models = ["-m", small_model(REPOSITORY), "-m", f"clip={MODELS / 'hf_clip'}"]
         models += ["-m", f"sam={REPOSITORY / 'tests/fixtures/sam/padded_windows/model.pth'}"]
         models += ["-m", f"demonstration={REPOSITORY / 'models/segment-tiny'}"]
+        models += ["-m", f"depth={REPOSITORY / 'tests/fixtures/depth/relative'}", "-m", f"bank={cls.bank()}"]
         cls.server = Server(PROGRAM, *models)
         cls.url = cls.server.url
         cls.playwright = sync_playwright().start()
@@ -48,10 +50,21 @@ class PageTest(unittest.TestCase):
         cls.browser = cls.playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", *camera])
 
     @classmethod
+    def bank(cls):
+        """A bank of anomaly detection, from five images."""
+        cls.folder = tempfile.TemporaryDirectory()
+        folder = pathlib.Path(cls.folder.name)
+        for seed in range(5):
+            (folder / f"{seed}.png").write_bytes(image(seed)["buffer"])
+        run(PROGRAM, "anomaly", "fit", folder, "-m", MODELS / "timm_token", "-o", folder / "bank", "--quiet")
+        return folder / "bank"
+
+    @classmethod
     def tearDownClass(cls):
         cls.browser.close()
         cls.playwright.stop()
         cls.server.stop()
+        cls.folder.cleanup()
 
     def setUp(self):
         self.context = None

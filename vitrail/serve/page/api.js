@@ -39,8 +39,8 @@ function timeOf(begin, header) {
   return `Answered in ${Math.round(performance.now() - begin)} ms` + (list ? `; the server: ${list}` : "");
 }
 
-// Sends images and returns the JSON of the response.  Throws an Error with the server's message and its status.
-export async function request(path, params = {}, files = [], signal = undefined) {
+// Sends images.  Throws an Error if there is no answer, or for a key that is missing.
+async function send(path, params, files, signal) {
   const url = target(path, params), begin = performance.now();
   remember(url, files);
   const options = {signal, headers: {"Vitrail-Token": token}};
@@ -61,10 +61,25 @@ export async function request(path, params = {}, files = [], signal = undefined)
     if (error.name === "AbortError") throw error;
     throw new Error("The server does not respond.");
   }
-  const value = await response.json().catch(() => ({error: `status ${response.status}`}));
   if (response.status === 401) throw new NeedsKey("The server needs an API key.");
-  if (!response.ok && !Array.isArray(value))
-    throw Object.assign(new Error(value.error?.message ?? value.error), {status: response.status});
-  lastTime = timeOf(begin, response.headers.get("Server-Timing"));
+  if (response.ok) lastTime = timeOf(begin, response.headers.get("Server-Timing"));
+  return response;
+}
+
+const jsonOf = (response) => response.json().catch(() => ({error: `status ${response.status}`}));
+
+const failure = ({status}, value) => Object.assign(new Error(value.error?.message ?? value.error), {status});
+
+// Sends images and returns the JSON of the response.  Throws an Error with the server's message and its status.
+export async function request(path, params = {}, files = [], signal = undefined) {
+  const response = await send(path, params, files, signal), value = await jsonOf(response);
+  if (!response.ok && !Array.isArray(value)) throw failure(response, value);
   return value;
+}
+
+// Sends an image and returns the picture that the server draws of it, a PNG file.  Throws as request().
+export async function pictureOf(path, params, file, signal) {
+  const response = await send(path, {...params, format: "png"}, [file], signal);
+  if (!response.ok) throw failure(response, await jsonOf(response));
+  return response.blob();
 }

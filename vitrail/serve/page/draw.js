@@ -1,12 +1,13 @@
 // Images and maps on canvases.  A context that drawImage() returns counts in pixels of the image.
 
-// Points of the colour map viridis, dark to light.
+// Points of colour maps, dark to light: that of the page, and that of the server's pictures.
 const kViridis = [[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [253, 231, 37]];
+export const kInferno = [[0, 0, 4], [87, 16, 110], [188, 55, 84], [249, 142, 9], [252, 255, 164]];
 
-function viridis(value) {
-  const at = Math.min(Math.max(value, 0), 1) * (kViridis.length - 1);
-  const low = Math.min(Math.floor(at), kViridis.length - 2);
-  return kViridis[low].map((from, i) => from + (kViridis[low + 1][i] - from) * (at - low));
+function colorOf(value, points) {
+  const at = Math.min(Math.max(value, 0), 1) * (points.length - 1);
+  const low = Math.min(Math.floor(at), points.length - 2);
+  return points[low].map((from, i) => from + (points[low + 1][i] - from) * (at - low));
 }
 
 const kShown = 700;  // pixels of the screen, before a canvas is in the page
@@ -57,22 +58,22 @@ export function rangeOf(values) {
   return [low, high];
 }
 
-export function heat(values, [low, high]) {
+export function heat(values, [low, high], points = kViridis) {
   const colors = [];
-  for (const value of values) colors.push(...viridis(high > low ? (value - low) / (high - low) : 0));
+  for (const value of values) colors.push(...colorOf(high > low ? (value - low) / (high - low) : 0, points));
   return colors;
 }
 
 // A map alone, a pixel for each patch.
-export function drawMap(canvas, [rows, columns], values) {
+export function drawMap(canvas, [rows, columns], values, points = kViridis) {
   canvas.width = columns;
   canvas.height = rows;
-  canvas.getContext("2d").drawImage(bitmapOf([rows, columns], heat(values, rangeOf(values))), 0, 0);
+  canvas.getContext("2d").drawImage(bitmapOf([rows, columns], heat(values, rangeOf(values), points)), 0, 0);
 }
 
 // The colours of a map, from the lowest to the highest value.
-export function drawScale(canvas) {
-  drawMap(canvas, [1, 64], Array.from({length: 64}, (_, i) => i));
+export function drawScale(canvas, points) {
+  drawMap(canvas, [1, 64], Array.from({length: 64}, (_, i) => i), points);
 }
 
 // Draws a path so that it is seen on light and dark images.

@@ -63,6 +63,15 @@ export function arrows(container, act) {
   });
 }
 
+// A row for each fact.
+export function factsTable(facts) {
+  const text = (value) => (Array.isArray(value) ? value.join(typeof value[0] === "number" ? " × " : ", ")
+    : typeof value === "boolean" ? (value ? "yes" : "no") : String(value));
+  return element("table", {class: "facts"}, element("tbody", {},
+    ...Object.entries(facts).map(([key, value]) => element("tr", {},
+      element("th", {scope: "row"}, key.replaceAll("_", " ")), element("td", {}, text(value))))));
+}
+
 export const percent = (probability) => `${(100 * probability).toFixed(1)} %`;
 
 export function save(blob, name) {

@@ -46,12 +46,13 @@ export class Stage {
     if (this.cursor) drawCross(context, this.cursor);
   }
 
-  legend(text, range = null) {
+  // range: the values of the darkest and the lightest colour; points: the colour map, else that of the page.
+  legend(text, range = null, points = undefined) {
     const missing = this.surface.hidden ? "This browser cannot show the image." : "";
     this.legendLine.replaceChildren(element("span", {}, text || missing));
     if (!range) return;
     const colors = element("canvas", {"aria-hidden": "true"});
-    drawScale(colors);
+    drawScale(colors, points);
     const shown = range.map((value) => Number(value.toPrecision(2)).toString());
     this.legendLine.append(element("span", {class: "scale"}, shown[0], colors, shown[1]));
   }
