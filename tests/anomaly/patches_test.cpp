@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tests/support/errors.h"
+#include "tests/support/messages.h"
 #include "vitrail/anomaly/fit.h"
 
 namespace vitrail::anomaly {
@@ -101,6 +103,23 @@ TEST(Fit, HasThresholdsOfHeldOutImages) {
   fit(images, small);
   EXPECT_EQ(small.patches.size(0), 4);
   EXPECT_FALSE(small.threshold);
+}
+
+// The image that is held out is like none of the others, but at its second angle like itself.
+TEST(Fit, HoldsOutAllAnglesOfAnImageAndScoresTheFirst) {
+  const Tensor usual = Tensor::from<float>({1, 2}, {1, 0}), other = Tensor::from<float>({1, 2}, {0, 1});
+  std::vector<Tensor> images(12, usual);
+  images[2 * 4] = images[2 * 4 + 1] = other;
+  Bank bank{.options = {.coreset = 1, .rotations = 2}};
+  fit(images, bank);
+  EXPECT_EQ(bank.images, 6);
+  EXPECT_EQ(bank.patches.size(0), 12);
+  EXPECT_NEAR(*bank.threshold, 1, kTolerance);
+  images[2 * 4] = usual;
+  fit(images, bank);
+  EXPECT_NEAR(*bank.threshold, 0, kTolerance);
+  images.pop_back();
+  EXPECT_ERROR(testing::error_of([&] { fit(images, bank); }), "images", "11");
 }
 
 }  // namespace

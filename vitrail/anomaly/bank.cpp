@@ -40,6 +40,8 @@ void describe_options(Fields& fields, BankOptions& options) {
   fields.integers({"layers", "Blocks whose patch features are used, negative from the end"}, options.layers);
   fields.number({"coreset", "Share of the patches that the bank keeps; 1: all"}, options.coreset, {1e-4, 1});
   fields.integer({"seed", "Seed of the choice of patches"}, options.seed, 0);
+  fields.integer({"rotations", "Angles of each good image, for objects in any orientation (AnomalyDINO: 8)"},
+                 options.rotations, 1, 360);
 }
 
 void describe_bank(Fields& fields, Bank& bank) {

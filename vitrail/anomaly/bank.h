@@ -28,6 +28,7 @@ struct BankOptions {
   std::vector<int64_t> layers = {-1};  // blocks; their features are concatenated
   double coreset = 0.1;                // the share of the patches that the bank keeps
   int64_t seed = 0;                    // for the coreset's projection and first patch
+  int64_t rotations = 1;               // the bank has each image at as many angles, evenly spaced
 };
 
 void describe_options(Fields& fields, BankOptions& options);

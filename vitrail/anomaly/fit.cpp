@@ -12,7 +12,7 @@
 namespace vitrail::anomaly {
 namespace {
 
-bool is_held_out(size_t image) { return image % kMinHeldOut == kMinHeldOut - 1; }
+bool is_held_out(size_t photo) { return photo % kMinHeldOut == kMinHeldOut - 1; }
 
 Tensor concatenated(const std::vector<const Tensor*>& images) {
   int64_t count = 0;
@@ -41,13 +41,14 @@ Tensor chosen_patches(const std::vector<const Tensor*>& images, const BankOption
 }
 
 void set_thresholds(const std::vector<Tensor>& images, Bank& bank) {
+  const auto rotations = static_cast<size_t>(bank.options.rotations);
   std::vector<const Tensor*> kept;
   for (size_t i = 0; i < images.size(); ++i)
-    if (!is_held_out(i)) kept.push_back(&images[i]);
+    if (!is_held_out(i / rotations)) kept.push_back(&images[i]);
   const PatchSearch search(chosen_patches(kept, bank.options), bank.options.method);
   double score = 0, distance = 0;
-  for (size_t i = 0; i < images.size(); ++i) {
-    if (!is_held_out(i)) continue;
+  for (size_t i = 0; i < images.size(); i += rotations) {
+    if (!is_held_out(i / rotations)) continue;
     const PatchDistances result = search.distances(images[i]);
     score = std::max(score, result.score);
     distance = std::max(distance, double{*std::ranges::max_element(result.distances)});
@@ -59,12 +60,14 @@ void set_thresholds(const std::vector<Tensor>& images, Bank& bank) {
 }  // namespace
 
 void fit(const std::vector<Tensor>& images, Bank& bank) {
+  const auto rotations = static_cast<size_t>(bank.options.rotations);
   if (images.empty()) throw Error("images", "at least one good image", "none");
-  if (images.size() >= kMinHeldOut) set_thresholds(images, bank);
+  if (images.size() % rotations != 0) throw Error("images", str("a multiple of ", rotations), str(images.size()));
+  if (images.size() / rotations >= kMinHeldOut) set_thresholds(images, bank);
   std::vector<const Tensor*> all;
   for (const Tensor& image : images) all.push_back(&image);
   bank.patches = chosen_patches(all, bank.options);
-  bank.images = std::ssize(images);
+  bank.images = static_cast<int64_t>(images.size() / rotations);
 }
 
 }  // namespace vitrail::anomaly

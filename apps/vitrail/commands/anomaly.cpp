@@ -9,6 +9,7 @@
 #include "apps/vitrail/shell/field_options.h"
 #include "vitrail/anomaly/fit.h"
 #include "vitrail/anomaly/patches.h"
+#include "vitrail/anomaly/rotation.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
 
@@ -35,6 +36,20 @@ std::string recorded_path(const std::string& model) {
   return error ? model : path.lexically_normal().string();
 }
 
+// Each image at every angle, one after the other.
+ImageSource rotated(ImageSource source, int64_t rotations) {
+  if (rotations == 1) return source;
+  const auto angles = static_cast<size_t>(rotations);
+  ImageSource all = source;
+  if (source.count) all.count = *source.count * angles;
+  all.path = [path = std::move(source.path), angles](size_t i) { return path(i / angles); };
+  all.read = [read = std::move(source.read), angles](size_t i) {
+    const image::Image image = read(i / angles);
+    return anomaly::rotated(image, 360.0 * static_cast<double>(i % angles) / static_cast<double>(angles));
+  };
+  return all;
+}
+
 int fit(const FitOptions& options, const GlobalOptions& global) {
   const std::string path = options.model.path();
   const models::ModelFiles files(path);
@@ -44,20 +59,20 @@ int fit(const FitOptions& options, const GlobalOptions& global) {
                      .digest = anomaly::digest_of(files),
                      .image_size = model.config().vit.img_size};
   std::vector<Tensor> images;
-  const size_t failures =
-      run_images(image_source(options.images, model.color_mode()), model, anomaly::feature_request(bank.options),
-                 options.images.batch, global, [&](const Outcome& outcome) {
-                   if (outcome.error.empty())
-                     images.push_back(anomaly::patch_features(outcome.result(), bank.options.method));
-                 });
+  const ImageSource source = rotated(image_source(options.images, model.color_mode()), bank.options.rotations);
+  const size_t failures = run_images(
+      source, model, anomaly::feature_request(bank.options), options.images.batch, global, [&](const Outcome& outcome) {
+        if (outcome.error.empty()) images.push_back(anomaly::patch_features(outcome.result(), bank.options.method));
+      });
   if (images.empty()) throw Error("INPUT", "at least one good image that can be read", "none");
   const ComputeTeam team(model.session().threads());
   anomaly::fit(images, bank);
   anomaly::write_bank(options.output, bank);
   if (!bank.threshold)
     print_warning(fmt::format("{} images are too few to hold some out: the bank has no threshold", bank.images));
-  nlohmann::ordered_json report{
-      {"images", bank.images}, {"failed_images", failures}, {"patches", bank.patches.size(0)}};
+  nlohmann::ordered_json report{{"images", bank.images},
+                                {"failed_images", failures / static_cast<size_t>(bank.options.rotations)},
+                                {"patches", bank.patches.size(0)}};
   if (bank.threshold) report.update({{"threshold", *bank.threshold}, {"pixel_threshold", *bank.pixel_threshold}});
   print_result(report, options.format);
   return failures == 0 ? 0 : 1;
