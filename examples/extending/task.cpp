@@ -38,7 +38,7 @@ std::string by_library(const std::string& path) {
   const auto model = tasks::open_model(path);
   tasks::RequestOptions options;
   options.add("grid", "2");
-  const auto request = tasks::find_task("mean-color")->request(*model, options, {.model = path});
+  const auto request = tasks::find_task("mean-color", *model)->request(*model, options, {.model = path});
   std::vector<tasks::Item> items(1);
   items[0].name = "image 0";
   items[0].photo = flag();

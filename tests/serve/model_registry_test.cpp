@@ -73,40 +73,40 @@ TEST(ModelRegistry, WithoutANameTheFirstLoadedModelOfTheKindIsFound) {
   const std::string sam = testing::sam_fixture("padded_windows").model.string();
   ModelRegistry registry(
       options_with({{"masks", sam}, {"small", testing::small_model()}, {"clip", testing::clip_model()}}));
-  const tasks::Task* const any = nullptr;
-  const auto found = [&](const tasks::Task* task) { return registry.find(std::nullopt, task)->name(); };
+  const std::string any;
+  const auto found = [&](const std::string& task) { return registry.find(std::nullopt, task)->name(); };
   EXPECT_EQ(status_of([&] { found(any); }), 503);
   EXPECT_EQ(status_of([&] { registry.find("small"); }), 503);
   EXPECT_EQ(status_of([&] { registry.find("none"); }), 404);
   registry.load("clip");
   EXPECT_EQ(found(any), "clip");
-  EXPECT_EQ(found(tasks::find_task("embed")), "clip");
-  EXPECT_TRUE(contains(error_of([&] { found(tasks::find_task("segment")); }), "none among those served"));
+  EXPECT_EQ(found("embed"), "clip");
+  EXPECT_TRUE(contains(error_of([&] { found("segment"); }), "none among those served"));
   registry.load_all();
   EXPECT_EQ(found(any), "masks");
-  EXPECT_EQ(found(tasks::find_task("embed")), "small");
-  EXPECT_EQ(found(tasks::find_task("segment")), "masks");
-  EXPECT_EQ(registry.find("clip", tasks::find_task("embed"))->name(), "clip");
-  EXPECT_EQ(status_of([&] { registry.find("clip", tasks::find_task("segment")); }), 400);
-  EXPECT_EQ(status_of([&] { registry.find("masks", tasks::find_task("embed")); }), 400);
+  EXPECT_EQ(found("embed"), "small");
+  EXPECT_EQ(found("segment"), "masks");
+  EXPECT_EQ(registry.find("clip", "embed")->name(), "clip");
+  EXPECT_EQ(status_of([&] { registry.find("clip", "segment"); }), 400);
+  EXPECT_EQ(status_of([&] { registry.find("masks", "embed"); }), 400);
   registry.unload("small");
-  EXPECT_EQ(found(tasks::find_task("embed")), "clip");
-  EXPECT_EQ(status_of([&] { registry.find("small", tasks::find_task("embed")); }), 503);
+  EXPECT_EQ(found("embed"), "clip");
+  EXPECT_EQ(status_of([&] { registry.find("small", "embed"); }), 503);
   EXPECT_EQ(status_of([&] { registry.unload("none"); }), 404);
   EXPECT_EQ(status_of([&] { registry.load("none"); }), 404);
   std::string names;
   for (const auto& [name, model] : registry.list()) names += name + (model ? "+ " : "- ");
   EXPECT_EQ(names, "masks+ small- clip+ ");
   registry.unload("clip");
-  EXPECT_TRUE(contains(error_of([&] { found(tasks::find_task("embed")); }), "none among those served"));
+  EXPECT_TRUE(contains(error_of([&] { found("embed"); }), "none among those served"));
 }
 
 TEST(ModelRegistry, AModelThatIsLoadedAgainHasAnotherNumberAndTheOldOneLivesOn) {
   ModelRegistry registry(options_with({{"small", testing::small_model()}}));
   registry.load_all();
-  const ModelPointer before = registry.find("small", tasks::find_task("embed"));
+  const ModelPointer before = registry.find("small", "embed");
   registry.load("small");
-  const ModelPointer after = registry.find("small", tasks::find_task("embed"));
+  const ModelPointer after = registry.find("small", "embed");
   EXPECT_NE(before->number(), after->number());
   EXPECT_TRUE(tasks::image_model(before->loaded()).classifies());
   EXPECT_EQ(tasks::image_model(before->loaded()).image_tokens(), 17);
@@ -137,11 +137,11 @@ TEST(ModelRegistry, AFailedLoadKeepsTheModelsBefore) {
   std::filesystem::copy(testing::small_model(), folder);
   ModelRegistry registry(options_with({{"small", folder.string()}}));
   registry.load_all();
-  const ModelPointer before = registry.find("small", tasks::find_task("embed"));
+  const ModelPointer before = registry.find("small", "embed");
   std::filesystem::remove(folder / "config.json");
   EXPECT_THROW(registry.load("small"), Error);
   EXPECT_THROW(registry.load_all(), Error);
-  EXPECT_EQ(registry.find("small", tasks::find_task("embed")), before);
+  EXPECT_EQ(registry.find("small", "embed"), before);
 }
 
 TEST(Routes, AreFoundByMethodAndPath) {
@@ -178,15 +178,14 @@ TEST(ModelRegistry, RefusalsNameTheModels) {
   EXPECT_EQ(error_of([&] { registry.find("small"); }), "the model 'small' is not loaded");
   EXPECT_EQ(error_of([&] { registry.find(std::nullopt); }), "no model is loaded");
   registry.load("masks");
-  EXPECT_EQ(error_of([&] { registry.find("masks", tasks::find_task("embed")); }),
-            "model: expected a Vision Transformer, got 'masks'");
-  EXPECT_EQ(error_of([&] { registry.find(std::nullopt, tasks::find_task("embed")); }),
+  EXPECT_EQ(error_of([&] { registry.find("masks", "embed"); }), "model: expected a Vision Transformer, got 'masks'");
+  EXPECT_EQ(error_of([&] { registry.find(std::nullopt, "embed"); }),
             "model: expected a Vision Transformer, got none among those served");
   registry.unload("masks");
   registry.load("small");
-  EXPECT_EQ(error_of([&] { registry.find("small", tasks::find_task("segment")); }),
+  EXPECT_EQ(error_of([&] { registry.find("small", "segment"); }),
             "model: expected one of Segment Anything, got 'small'");
-  EXPECT_EQ(error_of([&] { registry.find(std::nullopt, tasks::find_task("segment")); }),
+  EXPECT_EQ(error_of([&] { registry.find(std::nullopt, "segment"); }),
             "model: expected one of Segment Anything, got none among those served");
   EXPECT_EQ(error_of([&] {
               ModelRegistry(options_with({{"a", "x"}, {"b", "y"}, {"a", "z"}}));

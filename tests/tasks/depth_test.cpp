@@ -62,7 +62,7 @@ Ran run_depth(const fs::path& folder, const Parameters& given = {}) {
   Ran ran{open_model(folder), {}, {}};
   RequestOptions options;
   options.add(given);
-  ran.request = find_task("depth")->request(*ran.model, options, {.model = "depth", .render = true});
+  ran.request = find_task("depth", *ran.model)->request(*ran.model, options, {.model = "depth", .render = true});
   options.require_all_taken();
   for (int i = 0; i < 2; ++i) ran.items.push_back({.name = str("image ", i), .photo = fixture_image(i)});
   run(*ran.model, *ran.request, ran.items);
@@ -234,7 +234,7 @@ TEST(DepthModel, RefusesImagesThatAreTooNarrow) {
 
 TEST(DepthModel, OtherTasksAndOptionsAreRefused) {
   const auto model = open_model(folder_of("relative"));
-  EXPECT_FALSE(find_task("classify")->fits(*model));
+  EXPECT_EQ(find_task("classify", *model), nullptr);
   EXPECT_EQ(first_task(*model).name, "depth");
   EXPECT_ERROR(error_of([] { open_model(folder_of("relative"), {.model = {.labels = {"cat"}}}); }),
                "options of the model", "others");

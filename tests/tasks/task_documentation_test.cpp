@@ -21,7 +21,9 @@ namespace {
 using Names = std::set<std::string>;
 
 // The fields of the tasks that describe some.
-std::vector<FieldRow> fields_of(const std::string& task) {
+std::vector<FieldRow> fields_of(const Task& row) {
+  const std::string& task = row.name;
+  if (row.describe) return rows_of(row.describe);
   if (task == "embed") return rows_of(pipeline::describe_features);
   if (task == "attention") return rows_of(pipeline::describe_attention);
   if (task == "pca") return rows_of(pipeline::describe_pca);
@@ -77,7 +79,7 @@ TEST(TaskDocumentation, ParametersHaveTheTypesAndValuesOfTheFields) {
   size_t compared = 0;
   for (const Task& task : tasks()) {
     const nlohmann::json parameters = parameters_of(task.name);
-    for (const FieldRow& row : fields_of(task.name)) {
+    for (const FieldRow& row : fields_of(task)) {
       const std::string where = task.name + ": " + row.option;
       ASSERT_TRUE(parameters.contains(row.option)) << where;
       const nlohmann::json& schema = parameters[row.option];

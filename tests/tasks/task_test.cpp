@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/support/messages.h"
 
 namespace vitrail::tasks {
@@ -23,9 +25,15 @@ TEST(ResultSize, IsLimitedByTheProductOfItsFactors) {
             "the results have more than 16777216 values: send fewer images, or ask for less");
 }
 
-TEST(TaskTable, ATaskHasANameOfItsOwn) {
-  for (const Task& task : tasks()) EXPECT_EQ(find_task(task.name), &task);
-  EXPECT_EQ(find_task("none"), nullptr);
+TEST(TaskTable, RowsOfOneNameAreListedOnce) {
+  const std::vector<std::string> names = task_names();
+  EXPECT_EQ(std::ranges::count(names, "segment"), 1);
+  EXPECT_EQ(std::ranges::count(tasks(), "segment", &Task::name), 1);
+  EXPECT_EQ(models_for_task("segment"), "one of Segment Anything");
+  EXPECT_EQ(models_for_task("none"), "");
+}
+
+TEST(TaskTable, AnAddedTaskHasANameOfItsOwn) {
   EXPECT_EQ(error_of([] { add_task({.name = "pca", .model = ""}); }), "task: expected a name of its own, got 'pca'");
 }
 

@@ -20,12 +20,9 @@ tasks::RequestOptions request_options(const std::vector<std::string>& given) {
 }
 
 const tasks::Task& task_for(const vitrail_model& model, const std::string& name) {
-  const tasks::Task* const task = tasks::find_task(name);
-  if (task && task->fits(*model.loaded)) return *task;
-  std::vector<std::string> known;
-  for (const tasks::Task& each : tasks::tasks()) {
-    if (each.fits(*model.loaded)) known.push_back(each.name);
-  }
+  if (const tasks::Task* const task = tasks::find_task(name, *model.loaded)) return *task;
+  std::vector<std::string> known = tasks::task_names();
+  std::erase_if(known, [&](const std::string& each) { return !tasks::find_task(each, *model.loaded); });
   throw Error("task", "one that the model is for: " + join(known), "'" + name + "'");
 }
 

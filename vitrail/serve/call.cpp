@@ -59,7 +59,7 @@ void Call::decompress() {
   if (decompress_body(request_, engine_.options.limits)) reserve(request_.body.size());
 }
 
-ModelPointer Call::find_model(const std::optional<std::string>& name, const tasks::Task* task) {
+ModelPointer Call::find_model(const std::optional<std::string>& name, const std::string& task) {
   ModelPointer model = engine_.models.find(name, task);
   entry_.model = model->name();
   return model;

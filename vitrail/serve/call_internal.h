@@ -68,9 +68,9 @@ class Call {
   bool departed() const { return exchange_->departed(); }
   uint64_t client() const { return exchange_->client(); }
   // The model that the option `model` names, by default the first one that fits the task.
-  ModelPointer take_model(const tasks::Task& task) { return find_model(options_.text("model"), &task); }
+  ModelPointer take_model(const std::string& task) { return find_model(options_.text("model"), task); }
   // Calls ModelRegistry::find().  The statistics, the metrics and the log have the request under this model.
-  ModelPointer find_model(const std::optional<std::string>& name, const tasks::Task* task = nullptr);
+  ModelPointer find_model(const std::optional<std::string>& name, const std::string& task = "");
 
   void respond(HttpResponse response);
   void respond(const nlohmann::ordered_json& value) { respond(json_response(value)); }

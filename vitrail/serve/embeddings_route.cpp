@@ -115,8 +115,7 @@ void embeddings_route(const CallPointer& call) {
   const Limits& limits = call->engine().options.limits;
   const json body = parse_json(call->request().body, limits.json_depth, call->parse_budget());
   auto inputs = std::make_shared<Inputs>(inputs_of(body, limits));
-  const tasks::Task& embed = *tasks::find_task("embed");
-  ImageJob job{.model = call->find_model(model_name(body), &embed), .request = {}};
+  ImageJob job{.model = call->find_model(model_name(body), "embed"), .request = {}};
   const tasks::ImageModel& images = tasks::image_model(job.model->loaded());
   const std::string encoding = text_member(body, "encoding_format", "float");
   if (encoding != "float" && encoding != "base64")
@@ -130,7 +129,8 @@ void embeddings_route(const CallPointer& call) {
     throw Error("input", "images as data URIs, because the model '" + job.model->name() + "' takes no texts", "a text");
   RequestOptions normalized;
   normalized.add("normalize", "");
-  job.request = embed.request(job.model->loaded(), normalized, {.model = job.model->name()});
+  job.request = tasks::find_task("embed", job.model->loaded())
+                    ->request(job.model->loaded(), normalized, {.model = job.model->name()});
   const auto texts = std::make_shared<TextRows>();
   job.finish = [=, model = job.model](std::vector<ImageOutcome>& outcomes) {
     return json_response(response_of(*inputs, *model, encoding == "base64", *texts, outcomes));

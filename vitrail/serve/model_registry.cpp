@@ -87,16 +87,16 @@ void ModelRegistry::exchange(size_t index, ModelPointer model) {
   release_free_memory();
 }
 
-ModelPointer ModelRegistry::find(const std::optional<std::string>& name, const tasks::Task* task) const {
+ModelPointer ModelRegistry::find(const std::optional<std::string>& name, const std::string& task) const {
   const size_t wanted = name ? index_of(*name) : sources_.size();
   const std::lock_guard lock(mutex_);
   bool others = false;
   for (size_t i = 0; i < models_.size(); ++i) {
     if (!models_[i] || (name && i != wanted)) continue;
-    if (!task || task->fits(models_[i]->loaded())) return models_[i];
+    if (task.empty() || tasks::find_task(task, models_[i]->loaded())) return models_[i];
     others = true;
   }
-  if (others) throw Error("model", task->model, name ? "'" + *name + "'" : "none among those served");
+  if (others) throw Error("model", tasks::models_for_task(task), name ? "'" + *name + "'" : "none among those served");
   throw HttpError(503, name ? "the model '" + *name + "' is not loaded" : kNoModel);
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 std::vector<Route> all_routes() {
   std::vector<Route> table;
-  for (const tasks::Task& task : tasks::tasks()) table.push_back({task.name, "POST", {"v1", task.name}, task_route});
+  for (const std::string& task : tasks::task_names()) table.push_back({task, "POST", {"v1", task}, task_route});
   const Route others[]{
       {"embeddings", "POST", {"v1", "embeddings"}, embeddings_route},
       {"models", "GET", {"v1", "models"}, models_route},

@@ -25,8 +25,8 @@ ordered_json model_json(const ServedModel& model) {
   ordered_json object{{"id", model.name()}, {"object", "model"}, {"created", 0}, {"owned_by", "vitrail"}};
   object.update(ordered_json::parse(model.loaded().facts()));
   object["tasks"] = ordered_json::array();
-  for (const tasks::Task& task : tasks::tasks()) {
-    if (task.fits(model.loaded())) object["tasks"].push_back(task.name);
+  for (const std::string& task : tasks::task_names()) {
+    if (tasks::find_task(task, model.loaded())) object["tasks"].push_back(task);
   }
   if (!model.note().empty()) object["note"] = model.note();
   return object;

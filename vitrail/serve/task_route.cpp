@@ -16,10 +16,10 @@ HttpResponse render_response(const tasks::Request& request, const ImageOutcome& 
 }  // namespace
 
 void task_route(const CallPointer& call) {
-  const tasks::Task& task = *tasks::find_task(call->route());
   RequestOptions& options = call->options();
   RequestImages input = take_images(call->request(), call->engine().options.limits, options, call->parse_budget());
-  ImageJob job{.model = call->take_model(task), .request = {}, .decode = {.apply_exif = options.flag("exif")}};
+  ImageJob job{.model = call->take_model(call->route()), .request = {}, .decode = {.apply_exif = options.flag("exif")}};
+  const tasks::Task& task = *tasks::find_task(call->route(), job.model->loaded());
   job.render = task.can_render && wants_png(*call, input.single);
   const tasks::Setting setting{
       .model = job.model->name(), .render = job.render, .max_pixels = call->engine().options.limits.pixels};

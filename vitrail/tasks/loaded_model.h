@@ -28,9 +28,10 @@ class LoadedModel {
   virtual std::unique_ptr<Request> tensors() const = 0;                // the request for its tensors
   virtual void warm_up() const = 0;                                    // runs once
 
-  // For requests with passes: the model's input [C, H, W], and the results of a pass, each [B, …].
-  virtual Tensor input_of(const image::Image& photo) const = 0;
-  virtual std::vector<Tensor> run(const Tensor& inputs, const infer::Request& pass) const = 0;
+  // For requests with passes: the model's input [C, H, W], and the results of a pass, each [B, …].  A model without
+  // passes throws Error.
+  virtual Tensor input_of(const image::Image& photo) const;
+  virtual std::vector<Tensor> run(const Tensor& inputs, const infer::Request& pass) const;
   // For requests without: what all requests about an image share; null: nothing.
   virtual std::shared_ptr<const ImageEncoding> encode(const image::ImageView& photo) const;
 };

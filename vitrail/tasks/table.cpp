@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "vitrail/base/error.h"
+#include "vitrail/base/text.h"
 #include "vitrail/tasks/anomaly/anomaly_model.h"
 #include "vitrail/tasks/depth/depth_model.h"
 #include "vitrail/tasks/images/image_model.h"
@@ -30,16 +31,41 @@ const std::vector<Family>& families() {
 
 const std::vector<Task>& tasks() { return table(); }
 
-const Task* find_task(const std::string& name) {
+std::vector<std::string> task_names() {
+  std::vector<std::string> names;
   for (const Task& task : table()) {
-    if (task.name == name) return &task;
+    if (std::ranges::find(names, task.name) == names.end()) names.push_back(task.name);
+  }
+  return names;
+}
+
+const Task* find_task(const std::string& name, const LoadedModel& model) {
+  for (const Task& task : table()) {
+    if (task.name == name && task.fits(model)) return &task;
   }
   return nullptr;
 }
 
+std::string models_for_task(const std::string& name) {
+  std::vector<std::string> models;
+  for (const Task& task : table()) {
+    if (task.name == name) models.push_back(task.model);
+  }
+  return join(models, ", or ");
+}
+
 void add_task(Task task) {
-  if (find_task(task.name)) throw Error("task", "a name of its own", "'" + task.name + "'");
+  const auto has_name = [&](const Task& other) { return other.name == task.name; };
+  if (std::ranges::any_of(table(), has_name)) throw Error("task", "a name of its own", "'" + task.name + "'");
   table().push_back(std::move(task));
+}
+
+Tensor LoadedModel::input_of(const image::Image& /*photo*/) const {
+  throw Error("model", "a model with passes", family());
+}
+
+std::vector<Tensor> LoadedModel::run(const Tensor& /*inputs*/, const infer::Request& /*pass*/) const {
+  throw Error("model", "a model with passes", family());
 }
 
 std::shared_ptr<const ImageEncoding> LoadedModel::encode(const image::ImageView& /*photo*/) const { return nullptr; }

@@ -100,6 +100,7 @@ class Request {
   virtual std::vector<uint8_t> render_png(const Item& item) const;  // the file of render(), or of 16-bit values
 };
 
+// Rows may share a name, each for other models: a request goes to the first one that fits its model.
 struct Task {
   std::string name;       // that of the route and of the command: "classify"
   std::string model;      // what it needs: "a Vision Transformer"
@@ -123,7 +124,9 @@ void describe_defaults(Fields& fields) {
 
 // All tasks; those of add_task() are the last.
 const std::vector<Task>& tasks();
-const Task* find_task(const std::string& name);  // null: none
+std::vector<std::string> task_names();                                     // each once
+const Task* find_task(const std::string& name, const LoadedModel& model);  // null: no row of this name fits
+std::string models_for_task(const std::string& name);  // what its rows need: "one of Segment Anything, or …"
 // Adds a task of another program, before the first model is opened.  Throws Error for a name that another task has.
 void add_task(Task task);
 

@@ -103,7 +103,7 @@ void add_fit(CLI::App& anomaly, const GlobalOptions& global, Run& run) {
 }  // namespace
 
 void add_anomaly(CLI::App& program, const GlobalOptions& global, Run& run) {
-  CLI::App* command = add_task_command(program, *tasks::find_task("anomaly"), global, run);
+  CLI::App* command = add_task_command(program, "anomaly", global, run);
   command->get_option("INPUT")->required(false);  // the first word would be one, not the subcommand
   add_fit(*command, global, run);
 }

@@ -1,12 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The command of a task: its options, JSON lines, arrays and rendered images.
+#include <memory>
+#include <string>
+
+#include "apps/vitrail/input/image_stream.h"
 #include "apps/vitrail/shell/common.h"
-#include "vitrail/tasks/task.h"
+#include "vitrail/tasks/loaded_model.h"
 
 namespace vitrail::app {
 
+// The options of a task, of all its rows.
+struct TaskOptions {
+  std::string task;  // its name
+  ModelOptions model = {};
+  StreamOptions images = {};
+  tasks::RequestOptions request = {};
+  std::string arrays = {}, render = {};
+  bool force = false;
+};
+
+// Adds the options that rows describe, and --arrays, --render, --force, --batch and --exif.  A command has some of them
+// already, whose values the caller passes on.  The options outlive the command.
+void add_task_options(CLI::App& command, const std::shared_ptr<TaskOptions>& options);
+
+// Creates the folders of results and opens the model.  Throws Error for one that no row fits.
+std::unique_ptr<tasks::LoadedModel> open_task_model(const TaskOptions& options, const GlobalOptions& global);
+
+// Runs the row that fits the model on the images.
+int run_task(TaskOptions& options, std::unique_ptr<tasks::LoadedModel> model, const GlobalOptions& global);
+
 // The command runs unless one of its own subcommands is given.
-CLI::App* add_task_command(CLI::App& program, const tasks::Task& task, const GlobalOptions& global, Run& run);
+CLI::App* add_task_command(CLI::App& program, const std::string& task, const GlobalOptions& global, Run& run);
 
 }  // namespace vitrail::app

@@ -15,21 +15,11 @@
 #include "vitrail/base/atomic_file.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/npy.h"
-#include "vitrail/tasks/loaded_model.h"
 
 namespace vitrail::app {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct TaskOptions {
-  const tasks::Task& task;
-  ModelOptions model = {};
-  StreamOptions images = {};
-  tasks::RequestOptions request = {};
-  std::string arrays = {}, render = {};
-  bool force = false;
-};
 
 void create_folder_of(const char* option, const std::string& folder, const std::vector<std::string>& inputs) {
   if (folder.empty()) return;
@@ -37,24 +27,17 @@ void create_folder_of(const char* option, const std::string& folder, const std::
   create_output_folder(folder, "the results", option);
 }
 
-std::unique_ptr<tasks::LoadedModel> open(const TaskOptions& options, const GlobalOptions& global) {
-  create_folder_of("--arrays", options.arrays, options.images.inputs);
-  create_folder_of("--render", options.render, options.images.inputs);
-  auto model = tasks::open_model(options.model.path(), {.model = session_options_of(options.model, global)});
-  if (!options.task.fits(*model)) throw Error("--model", options.task.model, model->family());
-  return model;
-}
-
 class TaskRun {
  public:
-  TaskRun(TaskOptions& options, const GlobalOptions& global)
+  TaskRun(TaskOptions& options, std::unique_ptr<tasks::LoadedModel> model, const GlobalOptions& global)
       : options_(options),
         global_(global),
-        model_(open(options, global)),
+        model_(std::move(model)),
+        task_(*tasks::find_task(options.task, *model_)),
         source_(image_source(options.images, model_->color_mode())) {
     make_request();
     if (!options_.arrays.empty() && request_->outputs().empty())
-      throw CLI::ValidationError("--arrays", "does not apply to " + options_.task.name + ", which has no arrays");
+      throw CLI::ValidationError("--arrays", "does not apply to " + task_.name + ", which has no arrays");
   }
 
   int run();
@@ -67,6 +50,7 @@ class TaskRun {
   TaskOptions& options_;
   const GlobalOptions& global_;
   std::unique_ptr<tasks::LoadedModel> model_;
+  const tasks::Task& task_;
   ImageSource source_;
   std::unique_ptr<tasks::Request> request_;
   FileSet images_read_;  // no output replaces one of these
@@ -76,14 +60,13 @@ class TaskRun {
 
 // The library's error names an option without its hyphens.
 void TaskRun::make_request() {
-  const tasks::Task& task = options_.task;
   try {
     request_ =
-        task.request(*model_, options_.request, {.model = options_.model.path(), .render = !options_.render.empty()});
+        task_.request(*model_, options_.request, {.model = options_.model.path(), .render = !options_.render.empty()});
     request_->check(request_->needs_all() ? static_cast<int64_t>(source_.count.value_or(1)) : 1);
   } catch (const Error& error) {
     const auto names_error = [&](const FieldRow& row) { return error.parts() && row.option == error.parts()->where; };
-    if (!task.describe || std::ranges::none_of(rows_of(task.describe), names_error)) throw;
+    if (!task_.describe || std::ranges::none_of(rows_of(task_.describe), names_error)) throw;
     throw Error("--" + error.parts()->where, error.parts()->expected, error.parts()->got);
   }
   if (request_->texts() > 0) request_->prepare({});
@@ -155,48 +138,84 @@ void TaskRun::write_files(const tasks::Item& item) {
   image.commit();
 }
 
-// Adds the options that the task describes.  A text that is not as described is an error of usage.
-void add_described(CLI::App& command, const std::shared_ptr<TaskOptions>& options) {
-  const auto set = [options](const std::string& option, const std::vector<std::string>& texts) {
+std::vector<const tasks::Task*> rows_named(const std::string& name) {
+  std::vector<const tasks::Task*> rows;
+  for (const tasks::Task& task : tasks::tasks()) {
+    if (task.name == name) rows.push_back(&task);
+  }
+  return rows;
+}
+
+bool has_option(const CLI::App& command, const std::string& name) {
+  return command.get_option_no_throw("--" + name) != nullptr;
+}
+
+// Adds the options that a row describes and the command does not have.  A text that is not as described is an error of
+// usage.
+void add_described(CLI::App& command, const std::shared_ptr<TaskOptions>& options, const tasks::Task& row) {
+  if (!row.describe) return;
+  const auto set = [options, &row](const std::string& option, const std::vector<std::string>& texts) {
     tasks::RequestOptions given;
     for (const std::string& text : texts) {
       given.add(option, text);
       options->request.add(option, text);
     }
-    options->task.describe(given);
+    row.describe(given);
   };
-  if (options->task.describe) add_field_options(command, options->task.describe, set, {}, {});
+  for (const FieldRow& field : rows_of(row.describe)) {
+    if (!has_option(command, field.option)) add_field_options(command, row.describe, set, {field.option}, {});
+  }
 }
 
 }  // namespace
 
-CLI::App* add_task_command(CLI::App& program, const tasks::Task& task, const GlobalOptions& global, Run& run) {
+void add_task_options(CLI::App& command, const std::shared_ptr<TaskOptions>& options) {
+  const std::vector<const tasks::Task*> rows = rows_named(options->task);
+  for (const tasks::Task* row : rows) add_described(command, options, *row);
+  command.add_option("--arrays", options->arrays,
+                     "Folder for NAME.npy of each image, or for NAME.OUTPUT.npy if the task has several outputs");
+  if (std::ranges::any_of(rows, &tasks::Task::can_render))
+    command.add_option("--render", options->render, "Folder for NAME.png of each image");
+  if (!has_option(command, "force")) add_force_to(command, options->force);
+  options->images.add_to(command);
+}
+
+std::unique_ptr<tasks::LoadedModel> open_task_model(const TaskOptions& options, const GlobalOptions& global) {
+  create_folder_of("--arrays", options.arrays, options.images.inputs);
+  create_folder_of("--render", options.render, options.images.inputs);
+  auto model = tasks::open_model(options.model.path(), {.model = session_options_of(options.model, global)});
+  if (!tasks::find_task(options.task, *model))
+    throw Error("--model", tasks::models_for_task(options.task), model->family());
+  return model;
+}
+
+int run_task(TaskOptions& options, std::unique_ptr<tasks::LoadedModel> model, const GlobalOptions& global) {
+  return TaskRun(options, std::move(model), global).run();
+}
+
+CLI::App* add_task_command(CLI::App& program, const std::string& task, const GlobalOptions& global, Run& run) {
   const auto options = std::make_shared<TaskOptions>(TaskOptions{.task = task});
-  CLI::App* command = program.add_subcommand(task.name, task.help);
-  command->footer("Example: vitrail " + task.name + " -m MODEL photo.jpg > results.jsonl");
+  const tasks::Task& row = *rows_named(task).front();
+  CLI::App* command = program.add_subcommand(task, row.help);
+  command->footer("Example: vitrail " + task + " -m MODEL photo.jpg > results.jsonl");
   options->images.add_inputs_to(*command)->required();
-  if (task.model_options) {
+  if (row.model_options) {
     options->model.add_to(*command);
   } else {
-    command->add_option("-m,--model", options->model.model, "Model: " + task.model);
+    command->add_option("-m,--model", options->model.model, "Model: " + tasks::models_for_task(task));
   }
-  add_described(*command, options);
-  command->add_option("--arrays", options->arrays,
-                      "Folder for NAME.npy of each image, or for NAME.OUTPUT.npy if the task has several outputs");
-  if (task.can_render) command->add_option("--render", options->render, "Folder for NAME.png of each image");
-  add_force_to(*command, options->force);
-  options->images.add_to(*command);
+  add_task_options(*command, options);
   command->callback([options, command, &global, &run] {
     if (!command->get_subcommands().empty()) return;
     if (options->images.inputs.empty()) throw CLI::RequiredError("INPUT");
-    run = [options, &global] { return TaskRun(*options, global).run(); };
+    run = [options, &global] { return run_task(*options, open_task_model(*options, global), global); };
   });
   return command;
 }
 
 void add_tasks(CLI::App& program, const GlobalOptions& global, Run& run) {
-  for (const tasks::Task& task : tasks::tasks()) {
-    const auto has_name = [&](const CLI::App* command) { return command->get_name() == task.name; };
+  for (const std::string& task : tasks::task_names()) {
+    const auto has_name = [&](const CLI::App* command) { return command->get_name() == task; };
     if (std::as_const(program).get_subcommands(has_name).empty()) add_task_command(program, task, global, run);
   }
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/tasks/anomaly/anomaly_model.h"
 
-#include "vitrail/base/error.h"
 #include "vitrail/base/fields_json_internal.h"
 #include "vitrail/pipeline/prediction_json_internal.h"
 
@@ -48,14 +47,6 @@ std::unique_ptr<Request> AnomalyModel::tensors() const { return std::make_unique
 void AnomalyModel::warm_up() const {
   const auto& size = detector_.bank().image_size;
   static_cast<void>(detector_.run(image::make_image(size[1], size[0], 3)));
-}
-
-Tensor AnomalyModel::input_of(const image::Image& /*photo*/) const {
-  throw Error("model", "a model with passes", family());
-}
-
-std::vector<Tensor> AnomalyModel::run(const Tensor& /*inputs*/, const infer::Request& /*pass*/) const {
-  throw Error("model", "a model with passes", family());
 }
 
 std::shared_ptr<const ImageEncoding> AnomalyModel::encode(const image::ImageView& photo) const {

@@ -23,8 +23,6 @@ class AnomalyModel : public LoadedModel {
   image::ColorMode color_mode() const override { return detector_.model().color_mode(); }
   std::unique_ptr<Request> tensors() const override;
   void warm_up() const override;
-  Tensor input_of(const image::Image& photo) const override;
-  std::vector<Tensor> run(const Tensor& inputs, const infer::Request& pass) const override;
   std::shared_ptr<const ImageEncoding> encode(const image::ImageView& photo) const override;
 
   const anomaly::Detector& detector() const { return detector_; }

@@ -84,14 +84,6 @@ void DepthModel::warm_up() const {
   encode(image::make_image(width, height, 3));
 }
 
-Tensor DepthModel::input_of(const image::Image& /*photo*/) const {
-  throw Error("model", "a model with passes", family());
-}
-
-std::vector<Tensor> DepthModel::run(const Tensor& /*inputs*/, const infer::Request& /*pass*/) const {
-  throw Error("model", "a model with passes", family());
-}
-
 std::shared_ptr<const ImageEncoding> DepthModel::encode(const image::ImageView& photo) const {
   image::EvalTransform transform = transform_;
   transform.processor->size = models::resized_for_depth(model_.config(), photo.height(), photo.width());

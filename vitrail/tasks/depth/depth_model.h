@@ -25,8 +25,6 @@ class DepthModel : public LoadedModel {
   image::ColorMode color_mode() const override { return image::ColorMode::rgb; }
   std::unique_ptr<Request> tensors() const override;
   void warm_up() const override;
-  Tensor input_of(const image::Image& photo) const override;
-  std::vector<Tensor> run(const Tensor& inputs, const infer::Request& pass) const override;
   std::shared_ptr<const ImageEncoding> encode(const image::ImageView& photo) const override;
 
   // The map of an encoding at another size, as transformers' post_process_depth_estimation: [height, width], in metres

@@ -68,14 +68,6 @@ void SegmentModel::warm_up() const {
   if (predictor_.has_decoder()) static_cast<void>(predictor_.predict(embedding, {.points = {{0, 0, 1}}}));
 }
 
-Tensor SegmentModel::input_of(const image::Image& /*photo*/) const {
-  throw Error("model", "a model with passes", family());
-}
-
-std::vector<Tensor> SegmentModel::run(const Tensor& /*inputs*/, const infer::Request& /*pass*/) const {
-  throw Error("model", "a model with passes", family());
-}
-
 std::shared_ptr<const ImageEncoding> SegmentModel::encode(const image::ImageView& photo) const {
   return std::make_shared<SegmentEncoding>(predictor_.embed(photo));
 }

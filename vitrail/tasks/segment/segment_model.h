@@ -26,8 +26,6 @@ class SegmentModel : public LoadedModel {
   image::ColorMode color_mode() const override { return image::ColorMode::rgb; }
   std::unique_ptr<Request> tensors() const override;
   void warm_up() const override;
-  Tensor input_of(const image::Image& photo) const override;
-  std::vector<Tensor> run(const Tensor& inputs, const infer::Request& pass) const override;
   std::shared_ptr<const ImageEncoding> encode(const image::ImageView& photo) const override;
 
   const sam::Predictor& predictor() const { return predictor_; }
