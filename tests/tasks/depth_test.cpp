@@ -261,16 +261,16 @@ TEST(DepthResize, ScalesAsLittleAsPossible) {
   config.backbone.patch_size = {14, 14};
   config.resize = {.size = {518, 518}, .keep_aspect_ratio = true, .multiple = 14};
   using Size = std::array<int64_t, 2>;
-  EXPECT_EQ(models::resized_for_depth(config, 203, 131), (Size{518, 336}));
-  EXPECT_EQ(models::resized_for_depth(config, 480, 640), (Size{518, 686}));
-  EXPECT_EQ(models::resized_for_depth(config, 3000, 4000), (Size{518, 686}));
+  EXPECT_EQ(models::dense_input_size(config, 203, 131), (Size{518, 336}));
+  EXPECT_EQ(models::dense_input_size(config, 480, 640), (Size{518, 686}));
+  EXPECT_EQ(models::dense_input_size(config, 3000, 4000), (Size{518, 686}));
   config.resize.keep_aspect_ratio = false;
-  EXPECT_EQ(models::resized_for_depth(config, 480, 640), (Size{518, 518}));
+  EXPECT_EQ(models::dense_input_size(config, 480, 640), (Size{518, 518}));
   config.resize = {.size = {35, 49}, .multiple = 14};
-  EXPECT_EQ(models::resized_for_depth(config, 100, 100), (Size{28, 56})) << "2.5 and 3.5 are rounded to even numbers";
+  EXPECT_EQ(models::dense_input_size(config, 100, 100), (Size{28, 56})) << "2.5 and 3.5 are rounded to even numbers";
   config.resize.none = true;
-  EXPECT_EQ(models::resized_for_depth(config, 30, 45), (Size{30, 45}));
-  EXPECT_ERROR(error_of([&] { models::resized_for_depth(config, 13, 45); }), "image",
+  EXPECT_EQ(models::dense_input_size(config, 30, 45), (Size{30, 45}));
+  EXPECT_ERROR(error_of([&] { models::dense_input_size(config, 13, 45); }), "image",
                "45×13 pixels, at the input 45×13");
 }
 

@@ -2,7 +2,8 @@
 #pragma once
 // Depth estimators with the head of DPT: Depth Anything (Yang et al. 2024, versions 1 and 2) on DINOv2, and DPT (Ranftl
 // et al. 2021) on ViT, DINOv2 and BEiT.
-#include "vitrail/models/depth/dpt_neck.h"
+#include "vitrail/models/dense/dpt_neck.h"
+#include "vitrail/models/depth/config.h"
 #include "vitrail/models/model_files.h"
 #include "vitrail/models/vision_transformer.h"
 

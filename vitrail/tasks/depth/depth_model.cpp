@@ -6,6 +6,7 @@
 #include "vitrail/base/error.h"
 #include "vitrail/image/resize_plane.h"
 #include "vitrail/infer/preprocess.h"
+#include "vitrail/models/dense/outer_layers.h"
 #include "vitrail/pipeline/prediction_json_internal.h"
 
 namespace vitrail::tasks {
@@ -31,18 +32,6 @@ class DepthTensor : public Request {
   const DepthModel& model_;
 };
 
-// The layers outside the backbone's blocks, which are few and see the values of the result.
-std::vector<std::string> outer_layers(const models::DepthEstimator& model) {
-  constexpr std::string_view suffix = ".weight";
-  std::vector<std::string> layers;
-  for (const nn::NamedTensor& parameter : model.named_parameters()) {
-    const std::string& name = parameter.name;
-    if (name.ends_with(suffix) && parameter.tensor.rank() == 4)
-      layers.push_back(name.substr(0, name.size() - suffix.size()));
-  }
-  return layers;
-}
-
 }  // namespace
 
 DepthModel::DepthModel(const models::ModelFiles& files, const OpenOptions& options)
@@ -55,7 +44,7 @@ DepthModel::DepthModel(const models::ModelFiles& files, const OpenOptions& optio
         return {{"depth", model_.forward(in[0].tensor)}};
       },
       infer::FunctionOptions{
-          .threads = options.model.threads, .precision = precision_, .excluded_layers = outer_layers(model_)});
+          .threads = options.model.threads, .precision = precision_, .excluded_layers = models::outer_layers(model_)});
 }
 
 std::string DepthModel::config() const {
@@ -86,7 +75,7 @@ void DepthModel::warm_up() const {
 
 std::shared_ptr<const ImageEncoding> DepthModel::encode(const image::ImageView& photo) const {
   image::EvalTransform transform = transform_;
-  transform.processor->size = models::resized_for_depth(model_.config(), photo.height(), photo.width());
+  transform.processor->size = models::dense_input_size(model_.config(), photo.height(), photo.width());
   auto encoding = std::make_shared<DepthEncoding>();
   encoding->width = photo.width();
   encoding->height = photo.height();

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "vitrail/models/depth/config.h"
+#include "vitrail/models/dense/config.h"
 #include "vitrail/nn/convolution.h"
 #include "vitrail/nn/linear.h"
 

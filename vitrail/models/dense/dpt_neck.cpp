@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/models/depth/dpt_neck.h"
+#include "vitrail/models/dense/dpt_neck.h"
 
 #include "vitrail/base/error.h"
 #include "vitrail/nn/folded_batch_norm.h"
