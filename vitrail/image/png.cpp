@@ -11,8 +11,10 @@
 #include <vector>
 
 #include "vitrail/base/error.h"
+#include "vitrail/base/read_file.h"
 #include "vitrail/image/codecs_internal.h"
 #include "vitrail/image/color_internal.h"
+#include "vitrail/image/label_image.h"
 
 namespace vitrail::image {
 namespace {
@@ -66,16 +68,22 @@ bool read_header(PngReader& reader) {
   return true;
 }
 
+// What grey below 8 bits means: a lightness, or a number as it is.
+enum class GreyValues : uint8_t { lightness, numbers };
+
 // Requests one byte per sample without alpha; indices and grey below 8 bits are unpacked.  libpng allocates rows here.
-bool start(PngReader& reader) {
+bool start(PngReader& reader, GreyValues values = GreyValues::lightness) {
   if (setjmp(reader.failed) != 0) return false;
   // Pixel data follows.  As in Pillow, its chunk checksums are ignored; zlib checks its own.
   png_set_crc_action(reader.png, PNG_CRC_QUIET_USE, PNG_CRC_QUIET_USE);
   png_set_packing(reader.png);  // indices below 8 bits to a byte each
-  if (reader.color_type == PNG_COLOR_TYPE_GRAY && reader.depth < 8) png_set_expand_gray_1_2_4_to_8(reader.png);
+  const bool widens = values == GreyValues::lightness;
+  if (widens && reader.color_type == PNG_COLOR_TYPE_GRAY && reader.depth < 8)
+    png_set_expand_gray_1_2_4_to_8(reader.png);
   if ((reader.color_type & PNG_COLOR_MASK_ALPHA) != 0) png_set_strip_alpha(reader.png);
   // 16-bit grey without alpha keeps 16 bits here: Pillow clamps it, but takes the high byte of all other kinds.
-  if (reader.depth == 16 && reader.color_type != PNG_COLOR_TYPE_GRAY) png_set_strip_16(reader.png);
+  const bool narrows = widens || reader.color_type != PNG_COLOR_TYPE_GRAY_ALPHA;
+  if (narrows && reader.depth == 16 && reader.color_type != PNG_COLOR_TYPE_GRAY) png_set_strip_16(reader.png);
   reader.passes = png_set_interlace_handling(reader.png);
   png_read_update_info(reader.png, reader.info);
   return true;
@@ -130,6 +138,32 @@ Image decode_png(Bytes bytes, const DecodeOptions& options, const std::string& w
     check_clamped_grey(image, where);
   }
   return to_mode(std::move(image), options.mode);
+}
+
+LabelImage decode_labels(Bytes bytes, const std::string& where) {
+  constexpr const char* kExpected = "a PNG of class indices: with a palette, or grey of up to 16 bits";
+  PngReader reader;
+  reader.left = bytes;
+  if (!read_header(reader)) throw Error(where, kExpected, reader.message);
+  check_size(reader.width, reader.height, DecodeOptions{}.max_pixels, where);
+  const bool indexed = reader.color_type == PNG_COLOR_TYPE_PALETTE;
+  if (!indexed && (reader.color_type & PNG_COLOR_MASK_COLOR) != 0)
+    throw Error(where, kExpected, "colours without a palette");
+  const bool wide = reader.depth == 16;
+  reserve_pixels(where, reader.width, reader.height, sizeof(int32_t));
+  Image image = make_image(reader.width, reader.height, wide ? 2 : 1);
+  if (!start(reader, GreyValues::numbers) ||
+      !read_png_pixels(reader, image.pixels.data(), static_cast<size_t>(image.row_bytes())))
+    throw Error(where, "a complete PNG image", reader.message);
+  LabelImage result{image.width, image.height, {}};
+  result.labels.reserve(static_cast<size_t>(image.width * image.height));
+  for (size_t i = 0; i < image.pixels.size(); i += wide ? 2 : 1)
+    result.labels.push_back(wide ? image.pixels[i] << 8 | image.pixels[i + 1] : image.pixels[i]);  // big-endian
+  return result;
+}
+
+LabelImage read_labels(const std::filesystem::path& path) {
+  return decode_labels(read_file(path, kMaxFileBytes), path.string());
 }
 
 }  // namespace vitrail::image
