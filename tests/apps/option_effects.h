@@ -32,6 +32,7 @@ OptionEffects anomaly_option_effects();    // anomaly, anomaly fit
 OptionEffects serve_option_effects();      // serve
 OptionEffects segment_option_effects();    // segment
 OptionEffects depth_option_effects();      // depth
+OptionEffects label_map_option_effects();  // segment and eval with semantic segmenters
 OptionEffects output_option_effects();     // --force of all commands
 OptionEffects tool_option_effects();       // the program, inspect, bench, convert, train
 

@@ -217,7 +217,6 @@ TEST(Segment, WrongPromptsNameTheirLineAndTheOthersRun) {
 
 TEST(Segment, WrongUsageIsRefusedBeforeTheModelIsLoaded) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> wrong{
-      {{"a.png"}, "a prompt: --point, --box"},
       {{"--point", "1,2"}, "INPUT is required"},
       {{"a.png", "--point", "1,2,2"}, "expected X,Y or X,Y,LABEL"},
       {{"a.png", "--point", "1"}, "expected X,Y or X,Y,LABEL"},
@@ -254,11 +253,19 @@ TEST(Segment, WrongUsageIsRefusedBeforeTheModelIsLoaded) {
   }
 }
 
+TEST(Segment, NeedsAPrompt) {
+  const ProgramResult result = run_program({"segment", "-m", exact_windows().model, image_folder(1) / "a.png"});
+  EXPECT_EQ(result.status, 2);
+  EXPECT_TRUE(contains(result.err, "a prompt: --point, --box")) << result.err;
+}
+
 TEST(Segment, AModelWithoutAMaskDecoderIsRefused) {
   const fs::path image = image_folder(1) / "a.png";
   const ProgramResult result = run_program({"segment", "-m", small_model(), image, "--point", "1,2"});
   EXPECT_EQ(result.status, 1);
-  EXPECT_TRUE(contains(result.err, "a checkpoint of Segment Anything")) << result.err;
+  EXPECT_TRUE(
+      contains(result.err, "expected one of Segment Anything, or a semantic segmenter, got a Vision Transformer"))
+      << result.err;
   const fs::path encoder = sam_fixture("timm_encoder").model;
   for (const std::vector<std::string>& prompt : {std::vector<std::string>{"--point", "1,2"}, {"--everything"}}) {
     std::vector<std::string> arguments{"segment", "-m", encoder, image};

@@ -45,7 +45,7 @@ TEST(LabelImage, Has16Bits) {
 TEST(LabelImage, RefusesColours) {
   EXPECT_ERROR(error_of([] { fixture_labels("rgb_8.png"); }), testing::fixture("image/decode/rgb_8.png").string(),
                "colours without a palette");
-  const std::string text = "no image at all, which is longer than a signature";
+  const std::string text = "a text, which is longer than a signature";
   const std::string message = error_of([&] { decode_labels(std::as_bytes(std::span(text)), "labels.txt"); });
   EXPECT_TRUE(message.starts_with("labels.txt: expected a PNG of class indices")) << message;
 }

@@ -159,6 +159,7 @@ class Clients(unittest.TestCase):
         arguments = ["-m", f"photos={MODELS / 'timm_token'}", "-m", f"clip={MODELS / 'hf_clip'}"]
         arguments += ["-m", f"sam={REPOSITORY / 'tests/fixtures/sam/padded_windows/model.pth'}"]
         arguments += ["-m", f"depth={REPOSITORY / 'tests/fixtures/depth/relative'}", "-m", f"bank={FOLDER / 'bank'}"]
+        arguments += ["-m", f"ade={REPOSITORY / 'tests/fixtures/semantic/linear'}"]
         run(PROGRAM, "anomaly", "fit", FOLDER / "x.jpg", "-m", MODELS / "timm_token", "-o", FOLDER / "bank", "--quiet")
         server = Server(PROGRAM, *arguments)
         for line in lines:

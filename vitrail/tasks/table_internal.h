@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The tasks, a line each.  The row of NAME is NAME_task(), in the folder of its name.
+// The tasks, a line each.  The row of FOLDER is FOLDER_task(), in the folder of its name.
 #include "vitrail/tasks/task.h"
 
 // clang-format off
@@ -11,6 +11,7 @@
   TASK(attention) \
   TASK(pca) \
   TASK(segment) \
+  TASK(label_map) \
   TASK(depth) \
   TASK(anomaly)
 // clang-format on

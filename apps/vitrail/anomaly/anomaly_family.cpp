@@ -47,22 +47,13 @@ nlohmann::ordered_json number(double value) {
   return std::isnan(value) ? nlohmann::ordered_json() : nlohmann::ordered_json(value);
 }
 
-void refuse_options(const EvalCommandOptions& options) {
-  const char* given = options.zeroshot                ? "--zeroshot"
-                      : !options.split.empty()        ? "--split"
-                      : !options.labels.empty()       ? "--labels"
-                      : !options.sets.columns.empty() ? "--columns"
-                      : !options.logits.empty()       ? "--logits"
-                      : !options.predictions.empty()  ? "--predictions"
-                      : !options.report.empty()       ? "--report"
-                                                      : nullptr;
-  if (given != nullptr) throw CLI::ValidationError(given, "belongs to a classifier; the model finds anomalies");
-}
-
 }  // namespace
 
 int evaluate_bank(const NamedModel& model, const EvalCommandOptions& options, const GlobalOptions& global) {
-  refuse_options(options);
+  refuse_classifier_options(options, "finds anomalies");
+  refuse_label_map_options(options);
+  if (!options.split.empty())
+    throw CLI::ValidationError("--split", "belongs to a classifier; the model finds anomalies");
   const anomaly::DefectSet set = anomaly::open_defect_set(options.dataset);
   const anomaly::Detector detector(*model.files, session_options_of({}, global));
   const ImageSource source{

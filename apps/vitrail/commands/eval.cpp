@@ -202,7 +202,27 @@ int evaluate_zero_shot(const models::ModelFiles& files, const EvalCommandOptions
 
 }  // namespace
 
+void refuse_classifier_options(const EvalCommandOptions& options, const std::string& what_it_does) {
+  const char* given = options.zeroshot                ? "--zeroshot"
+                      : !options.labels.empty()       ? "--labels"
+                      : !options.sets.columns.empty() ? "--columns"
+                      : !options.logits.empty()       ? "--logits"
+                      : !options.predictions.empty()  ? "--predictions"
+                      : !options.report.empty()       ? "--report"
+                                                      : nullptr;
+  if (given != nullptr) throw CLI::ValidationError(given, "belongs to a classifier; the model " + what_it_does);
+}
+
+void refuse_label_map_options(const EvalCommandOptions& options) {
+  const data::LabelMapReading none;
+  const char* given = options.label_maps.reduce_labels             ? "--reduce-labels"
+                      : options.label_maps.ignored != none.ignored ? "--ignored-label"
+                                                                   : nullptr;
+  if (given != nullptr) throw CLI::ValidationError(given, "belongs to a model that gives each pixel a class");
+}
+
 int evaluate_image_model(const NamedModel& named, const EvalCommandOptions& options, const GlobalOptions& global) {
+  refuse_label_map_options(options);
   if (options.zeroshot) return evaluate_zero_shot(*named.files, options, global);
   const Model model = load_model(*named.files, options.model, global, options.labels);
   models::require_classifier(model.config(), options.model.model);
@@ -223,12 +243,14 @@ int evaluate_image_model(const NamedModel& named, const EvalCommandOptions& opti
 void add_eval(CLI::App& program, const GlobalOptions& global, Run& run) {
   auto options = std::make_shared<EvalCommandOptions>();
   CLI::App* command = program.add_subcommand(
-      "eval", "Evaluate a classifier on labelled images, or Segment Anything on images with masks");
+      "eval", "Evaluate a classifier on labelled images, or a segmenter on images with masks or label maps");
   command->footer("Example: vitrail eval -m MODEL imagenet/val");
   command
-      ->add_option("DATASET", options->dataset,
-                   "Folder or .zip of class folders, CSV file (file,class_index), or CIFAR or MNIST files; for Segment "
-                   "Anything a COCO file (.json) or a folder of images and masks")
+      ->add_option(
+          "DATASET", options->dataset,
+          "Folder or .zip of class folders, CSV file (file,class_index), or CIFAR or MNIST files; for Segment "
+          "Anything a COCO file (.json) or a folder of images and masks; for a semantic segmenter a folder with "
+          "images and labels")
       ->required();
   options->model.add_to(*command);
   options->model.add_merging_to(*command);
@@ -244,6 +266,12 @@ void add_eval(CLI::App& program, const GlobalOptions& global, Run& run) {
   command->add_option("--predictions", options->predictions, "FILE.csv: label, prediction and probabilities by image");
   command->add_option("--report", options->report, "FILE.html: a page with metrics, confusion and the worst mistakes");
   add_force_to(*command, options->force);
+  add_field_options(*command, [options](Fields& f) {
+    f.boolean({"reduce_labels", "Label maps: 0 stands for no class, and class i for i - 1, as in ADE20K's files"},
+              options->label_maps.reduce_labels);
+    f.integer({"ignored_label", "Label maps: the value of pixels without a class"}, options->label_maps.ignored, 0,
+              65535);
+  });
   add_field_options(
       *command,
       [options](Fields& f) {

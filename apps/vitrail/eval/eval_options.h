@@ -7,6 +7,7 @@
 #include "apps/vitrail/input/image_stream.h"
 #include "apps/vitrail/input/labelled_sets.h"
 #include "apps/vitrail/shell/common.h"
+#include "vitrail/data/datasets/label_map_set.h"
 
 namespace vitrail::app {
 
@@ -19,7 +20,13 @@ struct EvalCommandOptions {
   StreamOptions images{};
   bool zeroshot = false, force = false;
   LabelledSets sets{};
+  data::LabelMapReading label_maps{};
 };
+
+// Throw CLI::ValidationError for options of classifiers, but --split, given to a model that does something else
+// ("finds anomalies"); and for those of label maps.
+void refuse_classifier_options(const EvalCommandOptions& options, const std::string& what_it_does);
+void refuse_label_map_options(const EvalCommandOptions& options);
 
 int evaluate_image_model(const NamedModel& model, const EvalCommandOptions& options, const GlobalOptions& global);
 

@@ -6,6 +6,7 @@
 
 #include "apps/vitrail/anomaly/anomaly_family.h"
 #include "apps/vitrail/inspect/inspect_images.h"
+#include "apps/vitrail/label_map/label_map_family.h"
 #include "apps/vitrail/segment/segment_family.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/text.h"
@@ -17,6 +18,7 @@ namespace {
 constexpr ModelFamily kFamilies[] = {
     {"segment_anything", inspect_segmentation, bench_segmentation, evaluate_segmentation, convert_segmentation},
     {"anomaly", inspect_bank, bench_bank, evaluate_bank, convert_bank},
+    {"semantic", inspect_label_map_model, bench_label_map_model, evaluate_label_maps, convert_label_map_model},
     {"vit", inspect_image_model, bench_image_model, evaluate_image_model, convert_image_model},
 };
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Segments images with Segment Anything.
+// Segments images: with Segment Anything by prompts, with other models as their task runs.
 #include <algorithm>
 #include <memory>
 #include <utility>
 
 #include "apps/vitrail/commands/commands.h"
+#include "apps/vitrail/commands/task_command.h"
 #include "apps/vitrail/embed/feature_file.h"
 #include "apps/vitrail/output/progress.h"
 #include "apps/vitrail/segment/prompt_results.h"
@@ -13,6 +14,7 @@
 #include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/file_guard.h"
+#include "vitrail/models/sam/sam.h"
 
 namespace vitrail::app {
 namespace {
@@ -22,7 +24,7 @@ constexpr size_t kMaxPrompts = 64;
 
 class Segmentation {
  public:
-  Segmentation(const SegmentOptions& options, const GlobalOptions& global);
+  Segmentation(const SegmentOptions& options, const GlobalOptions& global, models::ModelFiles files);
   int run();
 
  private:
@@ -56,13 +58,13 @@ class Segmentation {
 };
 
 // Files that cannot be written fail before the model is loaded.
-Segmentation::Segmentation(const SegmentOptions& options, const GlobalOptions& global)
+Segmentation::Segmentation(const SegmentOptions& options, const GlobalOptions& global, models::ModelFiles files)
     : options_(options),
       global_(global),
       inputs_(options),
       embeddings_(options.embedding.empty() ? nullptr : make_feature_file(options.embedding, DType::f32, false)),
       folder_(options.output.empty() ? std::nullopt : std::optional<SegmentFolder>(std::in_place, options)),
-      files_(options.model_path()),
+      files_(std::move(files)),
       predictor_(files_, options.predictor_options(global)) {
   if (options.makes_masks() && !predictor_.has_decoder()) {
     throw Error(options.model_path(), "a model with a mask decoder for prompts and --everything",
@@ -211,16 +213,85 @@ void Segmentation::add_failure(size_t i, const GivenPrompt& given, const std::st
   if (progress_ && inputs_.prompts_in_file()) progress_->step();
 }
 
+// The command has the options of Segment Anything and those of the task's rows for other models.
+struct SegmentCommand {
+  SegmentOptions prompts;
+  std::shared_ptr<TaskOptions> task = std::make_shared<TaskOptions>(TaskOptions{.task = "segment"});
+  std::vector<CLI::Option*> of_prompts, of_task;  // that belong to one kind of model
+  CLI::Option* opacity = nullptr;
+
+  void add_to(CLI::App& command);
+  void check();
+  int run(const GlobalOptions& global);
+};
+
+// The first option of a list that was given; null: none.
+const CLI::Option* first_given(const std::vector<CLI::Option*>& options) {
+  const auto found = std::ranges::find_if(options, [](const CLI::Option* option) { return option->count() > 0; });
+  return found == options.end() ? nullptr : *found;
+}
+
+// owner, got: "belongs to …; the model is …".
+void refuse_given(const std::vector<CLI::Option*>& options, const std::string& owner, const std::string& got) {
+  if (const CLI::Option* const given = first_given(options))
+    throw CLI::ValidationError(given->get_name(), "belongs to " + owner + "; the model is " + got);
+}
+
+void SegmentCommand::add_to(CLI::App& command) {
+  prompts.add_to(command);
+  opacity = command.get_option("--opacity");
+  const std::vector<CLI::Option*> of_both{command.get_option("INPUT"), command.get_option("--model"),
+                                          command.get_option("--force"), opacity};
+  of_prompts = command.get_options();
+  std::erase_if(of_prompts, [&](CLI::Option* option) { return std::ranges::find(of_both, option) != of_both.end(); });
+  const size_t count = command.get_options().size();
+  add_task_options(command, task);
+  of_task = command.get_options();
+  of_task.erase(of_task.begin(), of_task.begin() + static_cast<ptrdiff_t>(count));
+  std::erase(of_task, command.get_option("--exif"));
+  for (CLI::Option* option : of_task) option->group("With a semantic segmenter");
+}
+
+// What is wrong whatever the model is.
+void SegmentCommand::check() {
+  prompts.exif = task->images.exif;
+  const CLI::Option *const prompt = first_given(of_prompts), *const other = first_given(of_task);
+  if (prompt && other)
+    throw CLI::ValidationError(other->get_name(), "expected no " + prompt->get_name() + " beside it");
+  if (prompts.model.empty()) refuse_given(of_task, "a semantic segmenter (-m)", "Segment Anything");
+  if (prompt || prompts.model.empty()) prompts.check();
+}
+
+int SegmentCommand::run(const GlobalOptions& global) {
+  models::ModelFiles files(prompts.model_path());
+  if (models::is_segment_anything(files.first)) {
+    refuse_given(of_task, "a semantic segmenter", "Segment Anything");
+    prompts.check();
+    return Segmentation(prompts, global, std::move(files)).run();
+  }
+  task->model.model = prompts.model;
+  task->images.inputs = prompts.inputs;
+  task->force = prompts.force;
+  if (opacity->count() > 0) task->request.add("opacity", opacity->as<std::string>());
+  auto model = open_task_model(*task, global);
+  refuse_given(of_prompts, "Segment Anything", model->family());
+  if (prompts.inputs.empty()) throw CLI::RequiredError("INPUT");
+  return run_task(*task, std::move(model), global);
+}
+
 }  // namespace
 
 void add_segment(CLI::App& program, const GlobalOptions& global, Run& run) {
-  auto options = std::make_shared<SegmentOptions>();
-  CLI::App* command = program.add_subcommand("segment", "Segment objects (Segment Anything)");
-  command->footer("Example: vitrail segment -m sam_vit_b.pth photo.jpg --point 200,150 -o masks");
-  options->add_to(*command);
-  command->callback([options, &global, &run] {
-    options->check();
-    run = [options, &global] { return Segmentation(*options, global).run(); };
+  const auto segment = std::make_shared<SegmentCommand>();
+  CLI::App* command = program.add_subcommand(
+      "segment", "Segment objects of prompts (Segment Anything), or all pixels by classes (semantic segmentation)");
+  command->footer(
+      "Example: vitrail segment -m sam_vit_b.pth photo.jpg --point 200,150 -o masks\n"
+      "         vitrail segment -m SEMANTIC_MODEL photo.jpg --render segments");
+  segment->add_to(*command);
+  command->callback([segment, &global, &run] {
+    segment->check();
+    run = [segment, &global] { return segment->run(global); };
   });
 }
 

@@ -40,14 +40,8 @@ void print_result(const sam::MaskEvaluation& result, double seconds, bool json) 
 
 // Prints the mean IoU for a click, three clicks and a box.  Unreadable images are errors on the way, and are counted.
 int evaluate_segmentation(const NamedModel& model, const EvalCommandOptions& options, const GlobalOptions& global) {
-  const char* given = options.zeroshot                ? "--zeroshot"
-                      : !options.labels.empty()       ? "--labels"
-                      : !options.sets.columns.empty() ? "--columns"
-                      : !options.logits.empty()       ? "--logits"
-                      : !options.predictions.empty()  ? "--predictions"
-                      : !options.report.empty()       ? "--report"
-                                                      : nullptr;
-  if (given != nullptr) throw CLI::ValidationError(given, "belongs to a classifier; the model segments objects");
+  refuse_classifier_options(options, "segments objects");
+  refuse_label_map_options(options);
   const auto start = std::chrono::steady_clock::now();
   const auto dataset = sam::open_instances(train::find_dataset(options.dataset), options.split);
   const sam::Predictor predictor(*model.files, {.threads = global.threads, .precision = precision_of(global)});

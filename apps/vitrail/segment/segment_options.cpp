@@ -64,15 +64,15 @@ sam::PredictorOptions SegmentOptions::predictor_options(const GlobalOptions& glo
 
 void SegmentOptions::add_to(CLI::App& command) {
   command.add_option("INPUT", inputs, "Images, folders, or - for paths on standard input");
-  command.add_option("-m,--model", model,
-                     "Model: a checkpoint of Segment Anything (.pth, .safetensors), or a folder with one (default: the "
-                     "bundled model)");
+  command.add_option(
+      "-m,--model", model,
+      "Model: a checkpoint of Segment Anything (.pth, .safetensors), or a folder with one, or a semantic "
+      "segmenter (default: the bundled model of Segment Anything)");
   command.add_option("--preset", preset,
                      "Preprocessing: segment_anything, or medsam (default: the model's, else segment_anything)");
   add_prompts_to(command);
   add_outputs_to(command);
   add_automatic_to(command);
-  command.add_flag("--exif", exif, "Apply the EXIF orientation");
 }
 
 void SegmentOptions::add_prompts_to(CLI::App& command) {

@@ -24,7 +24,7 @@ struct SegmentOptions {
   double opacity = 0.5;
   sam::AutomaticOptions automatic;
 
-  void add_to(CLI::App& command);
+  void add_to(CLI::App& command);  // all but --exif
   // Throws CLI::Error for options that exclude each other or have no effect.
   void check() const;
 

@@ -14,7 +14,7 @@ const kNothing = {points: [], box: null, everything: false};
 
 export const segmentation = {
   name: "Segment",
-  suits: (model) => model.tasks.includes("segment"),
+  suits: (model) => model.tasks.includes("segment") && model.segments,
   results: new Results("v1/segment", 64, ({masks}) =>
     ({masks: masks.map(({rle, segmentation: of, iou, predicted_iou: predicted, ...more}) =>
       ({...more, rle: rle ?? of, iou: iou ?? predicted}))})),

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/vitrail/label_map/label_map_family.h"
+
+#include <cmath>
+
+#include "apps/vitrail/output/output.h"
+#include "vitrail/analysis/label_map.h"
+#include "vitrail/base/error.h"
+#include "vitrail/tasks/label_map/label_map_model.h"
+
+namespace vitrail::app {
+namespace {
+
+[[noreturn]] void refuse(const NamedModel& model) {
+  throw Error(model.name, "a model that this command takes", "a semantic segmenter (vitrail segment and eval take it)");
+}
+
+std::vector<std::string> wanted_splits(const EvalCommandOptions& options) {
+  if (!options.split.empty()) return {options.split};
+  return {"test", "testing", "val", "validation"};
+}
+
+nlohmann::ordered_json number(double value) {
+  return std::isnan(value) ? nlohmann::ordered_json() : nlohmann::ordered_json(value);
+}
+
+void print_report(const analysis::LabelMapMetrics& metrics, const std::vector<std::string>& names, size_t images,
+                  size_t failures, bool json) {
+  nlohmann::ordered_json report{{"images", images},
+                                {"pixels", metrics.pixels()},
+                                {"miou", number(metrics.mean_iou())},
+                                {"pixel_accuracy", number(metrics.pixel_accuracy())},
+                                {"mean_accuracy", number(metrics.mean_accuracy())}};
+  if (failures > 0) report["unreadable"] = failures;
+  if (!json) {
+    for (const auto& [name, value] : report.items()) print_output("{:16s} {}\n", name, value.dump());
+  }
+  auto& classes = report["classes"] = nlohmann::ordered_json::array();
+  for (size_t i = 0; i < names.size(); ++i) {
+    const double iou = metrics.iou(static_cast<int64_t>(i)), accuracy = metrics.accuracy(static_cast<int64_t>(i));
+    if (json) {
+      classes.push_back({{"index", i}, {"label", names[i]}, {"iou", number(iou)}, {"accuracy", number(accuracy)}});
+    } else if (!std::isnan(iou)) {
+      print_output("IoU {:.4f}  accuracy {:.4f}  {}\n", iou, accuracy, escaped(names[i]));
+    }
+  }
+  if (json) print_json(report);
+}
+
+}  // namespace
+
+int evaluate_label_maps(const NamedModel& named, const EvalCommandOptions& options, const GlobalOptions& global) {
+  refuse_classifier_options(options, "gives each pixel a class");
+  const data::LabelMapSet set = data::open_label_map_set(options.dataset, wanted_splits(options));
+  const auto opened = tasks::open_model(*named.files, {.model = session_options_of(options.model, global)});
+  const tasks::LabelMapModel& model = tasks::label_map_model(*opened);
+  const ImageSource source{.count = set.samples.size(),
+                           .path = [&](size_t i) -> std::optional<std::string> {
+                             if (i >= set.samples.size()) return std::nullopt;
+                             return set.samples[i].image;
+                           },
+                           .read =
+                               [&](size_t i) {
+                                 return image::read_image(set.samples[i].image, {.mode = model.color_mode(),
+                                                                                 .apply_exif = options.images.exif});
+                               }};
+  const ImageRun run{.compute = [&](tasks::Item& item) {
+    item.value = model.label_map(*model.encode(item.photo), model.label_map_tasks().front(), item.height, item.width);
+  }};
+  analysis::LabelMapMetrics metrics(static_cast<int64_t>(model.class_names().size()));
+  size_t images = 0;
+  const size_t failures = run_images(source, run, 1, global, [&](Outcome& outcome) {
+    if (!outcome.error.empty()) return;
+    const auto& map = std::any_cast<const tasks::LabelMap&>(outcome.item.value);
+    const std::string& path = set.samples[outcome.index].labels;
+    metrics.add(data::read_label_map(path, map.width, map.height, options.label_maps), tasks::classes_of(map), path,
+                options.label_maps.ignored);
+    ++images;
+  });
+  if (images == 0) throw Error(options.dataset, "images that can be read", "none");
+  print_report(metrics, model.class_names(), images, failures, options.format == "json");
+  return failures == 0 ? 0 : 1;
+}
+
+std::unique_ptr<InspectedModel> inspect_label_map_model(const NamedModel& model, const ModelOptions& /*options*/,
+                                                        const ValueOptions& /*values*/) {
+  refuse(model);
+}
+
+int bench_label_map_model(const NamedModel& model, const BenchCommandOptions& /*options*/,
+                          const GlobalOptions& /*global*/) {
+  refuse(model);
+}
+
+int convert_label_map_model(const NamedModel& model, const ConvertCommandOptions& /*options*/,
+                            const GlobalOptions& /*global*/) {
+  refuse(model);
+}
+
+}  // namespace vitrail::app

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Semantic segmentation with a Vision Transformer: the logits of classes for each patch or pixel.
+#include "vitrail/models/model_files.h"
+#include "vitrail/models/semantic/heads.h"
+#include "vitrail/models/vision_transformer.h"
+
+namespace vitrail::models {
+
+// Parameters: backbone.* with timm's names, head.*.
+class SemanticSegmenter : public nn::Module {
+ public:
+  SemanticSegmenter(const SemanticConfig& config, const ParamSource& params);
+  Tensor forward(const Tensor& images) const;  // [B, C, H, W] → [B, h, w, classes]
+  const SemanticConfig& config() const { return config_; }
+  std::string type() const override { return "SemanticSegmenter"; }
+  void visit(nn::Visitor& visitor) override;
+
+ private:
+  SemanticConfig config_;
+  VisionTransformer backbone_;
+  std::unique_ptr<SemanticHeadModule> head_;
+};
+
+// Whether weights have the tensors of one.
+bool is_semantic_segmenter(const ModelFiles& files);
+
+// Reads vitrail's own folder (write_semantic_config()), in eval mode with f32 weights.  The backbone's tensors may have
+// any known names behind "backbone.", and the head's "decode_head." of MMSegmentation instead of "head.".  Throws one
+// Error that lists all missing, extra and misshapen keys.
+SemanticSegmenter load_semantic_segmenter(const ModelFiles& files);
+
+}  // namespace vitrail::models

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/tasks/label_map/semantic_model.h"
+
+#include <nlohmann/json.hpp>
+
+#include "vitrail/analysis/label_map.h"
+#include "vitrail/infer/preprocess.h"
+#include "vitrail/models/dense/outer_layers.h"
+#include "vitrail/pipeline/prediction_json_internal.h"
+
+namespace vitrail::tasks {
+
+SemanticModel::SemanticModel(const models::ModelFiles& files, const OpenOptions& options)
+    : precision_(require_no_others(options, "a semantic segmenter").model.precision.value_or(kernels::Precision::fp32)),
+      model_(models::load_semantic_segmenter(files)),
+      transform_(infer::transform_of(model_.config().preprocessing, files.path.string())) {
+  session_ = std::make_unique<infer::FunctionSession>(
+      model_,
+      [this](const infer::NamedTensors& in) -> infer::NamedTensors {
+        return {{"logits", model_.forward(in[0].tensor)}};
+      },
+      infer::FunctionOptions{
+          .threads = options.model.threads, .precision = precision_, .excluded_layers = models::outer_layers(model_)});
+}
+
+std::string SemanticModel::config() const {
+  const models::SemanticConfig& model = model_.config();
+  return pipeline::json_line(
+      {{"architecture", model.architecture}, {"image_size", model.resize.size}, {"classes", model.num_classes()}});
+}
+
+std::string SemanticModel::facts() const {
+  const models::SemanticConfig& model = model_.config();
+  return pipeline::json_line({{"architecture", model.architecture},
+                              {"image_size", model.resize.size},
+                              {"depth", model.backbone.depth},
+                              {"heads", model.backbone.num_heads},
+                              {"dim", model.backbone.embed_dim},
+                              {"classes", model.num_classes()},
+                              {"texts", false},
+                              {"segments", false},
+                              {"precision", kernels::name_of(precision_)}});
+}
+
+std::shared_ptr<const ImageEncoding> SemanticModel::encode(const image::ImageView& photo) const {
+  image::EvalTransform transform = transform_;
+  transform.processor->size = models::dense_input_size(model_.config(), photo.height(), photo.width());
+  auto encoding = std::make_shared<SemanticEncoding>();
+  encoding->width = photo.width();
+  encoding->height = photo.height();
+  encoding->logits = session_->run({{"images", image::apply(photo, transform).unsqueeze(0)}})[0].tensor.squeeze(0);
+  return encoding;
+}
+
+LabelMap SemanticModel::label_map(const ImageEncoding& encoding, LabelMapTask /*task*/, int64_t height,
+                                  int64_t width) const {
+  const Tensor& logits = static_cast<const SemanticEncoding&>(encoding).logits;
+  return semantic_map(analysis::argmax_at_size(logits, height, width), height, width);
+}
+
+Family semantic_family() {
+  return {.name = "semantic",
+          .has_architecture = [](const std::string& /*name*/) { return false; },
+          .recognises = models::is_semantic_segmenter,
+          .load = [](const models::ModelFiles& files, const OpenOptions& options) -> std::unique_ptr<LoadedModel> {
+            return std::make_unique<SemanticModel>(files, options);
+          }};
+}
+
+}  // namespace vitrail::tasks

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A semantic segmenter: a class of each pixel.
+#include "vitrail/image/transform.h"
+#include "vitrail/infer/function_session.h"
+#include "vitrail/models/semantic/semantic_segmenter.h"
+#include "vitrail/tasks/label_map/label_map_model.h"
+
+namespace vitrail::tasks {
+
+struct SemanticEncoding : ImageEncoding {
+  size_t bytes() const override { return static_cast<size_t>(logits.numel()) * sizeof(float); }
+  Tensor logits;  // [h, w, classes]
+};
+
+class SemanticModel : public LabelMapModel {
+ public:
+  // Throws Error for options other than threads and precision.
+  SemanticModel(const models::ModelFiles& files, const OpenOptions& options);
+
+  std::string family() const override { return "a semantic segmenter"; }
+  std::string config() const override;
+  std::string facts() const override;
+  kernels::Precision precision() const override { return precision_; }
+  std::vector<std::string> class_names() const override { return model_.config().labels; }
+  std::shared_ptr<const ImageEncoding> encode(const image::ImageView& photo) const override;
+  std::vector<LabelMapTask> label_map_tasks() const override { return {LabelMapTask::semantic}; }
+  std::array<int64_t, 2> nominal_size() const override { return model_.config().resize.size; }
+  LabelMap label_map(const ImageEncoding& encoding, LabelMapTask task, int64_t height, int64_t width) const override;
+
+ private:
+  kernels::Precision precision_;
+  models::SemanticSegmenter model_;
+  image::EvalTransform transform_;
+  std::unique_ptr<infer::FunctionSession> session_;
+};
+
+Family semantic_family();
+
+}  // namespace vitrail::tasks
