@@ -94,6 +94,14 @@ class Views(page_testing.PageTest):
         self.choose(3)
         self.page.get_by_label("Opacity").fill("1")
         self.wait_until(lambda: self.canvas() != image_alone)
+        self.page.select_option("#model", "semantic")
+        self.legend().to_contain_text("segment")
+        rows = self.page.locator(".swatches").first.inner_text().split("\n")
+        shares = [float(text.split()[0]) for text in rows[1::2]]
+        self.assertAlmostEqual(sum(shares), 100, delta=0.1 * len(shares))
+        self.assertEqual(shares, sorted(shares, reverse=True))
+        square = self.page.locator(".swatch").first
+        self.assertNotEqual(square.evaluate("each => getComputedStyle(each).backgroundColor"), "rgba(0, 0, 0, 0)")
         self.assertEqual(self.problems, [])
 
     def test_a_slider_shows_its_number_while_it_is_dragged(self):

@@ -15,6 +15,7 @@ TABS = {
     "clip": ("Texts",),
     "sam": ("Segment",),
     "depth": ("Depth",),
+    "semantic": ("Segments",),
     "bank": ("Anomalies",),
 }
 

@@ -43,6 +43,7 @@ class PageTest(unittest.TestCase):
         models += ["-m", f"sam={REPOSITORY / 'tests/fixtures/sam/padded_windows/model.pth'}"]
         models += ["-m", f"demonstration={REPOSITORY / 'models/segment-tiny'}"]
         models += ["-m", f"depth={REPOSITORY / 'tests/fixtures/depth/relative'}", "-m", f"bank={cls.bank()}"]
+        models += ["-m", f"semantic={REPOSITORY / 'tests/fixtures/semantic/linear'}"]
         cls.server = Server(PROGRAM, *models)
         cls.url = cls.server.url
         cls.playwright = sync_playwright().start()

@@ -9,14 +9,14 @@ import {components, patches} from "./features.js";
 import {drawImage} from "./draw.js";
 import {decode, newImage, read} from "./images.js";
 import {information} from "./information.js";
-import {anomalies, depth} from "./maps.js";
+import {anomalies, depth, segments} from "./maps.js";
 import {showSamples} from "./samples.js";
 import {segmentation} from "./segment.js";
 import {Stage} from "./stage.js";
 import {texts} from "./texts.js";
 
 // A view has a name, tells whether it suits a model, gives its options and shows something of the images.
-const views = [segmentation, depth, anomalies, classify, texts, attention, components, patches, compare, information];
+const views = [segmentation, segments, depth, anomalies, classify, texts, attention, components, patches, compare, information];
 
 const byId = (id) => document.getElementById(id);
 const state = {models: [], model: null, view: null, images: [], current: null, exif: true, result: byId("result"),

@@ -1,7 +1,7 @@
-// Views of maps at the image's size, which the server draws: depth, and distances from good images.
+// Views of maps at the image's size, which the server draws: depth, segments with classes, distances from good images.
 import {pictureOf} from "./api.js";
 import {kInferno, stroke} from "./draw.js";
-import {factsTable, percent, slider} from "./elements.js";
+import {element, factsTable, percent, slider} from "./elements.js";
 import {cards, pairs} from "./gallery.js";
 import {Results} from "./results.js";
 
@@ -32,8 +32,8 @@ class Maps {
   }
 }
 
-// What both views do.  describe(result) gives what Stage.legend() takes; facts(result)
-// gives rows of a table; paint(context, map, size) draws the map over the image.
+// What the views do.  describe(result) gives what Stage.legend() takes; body(result) is an element with the result;
+// paint(context, map, size) draws the map over the image.
 const view = (task, rest) => ({
   suits: (model) => model.tasks.includes(task),
   maps: new Maps(`v1/${task}`),
@@ -47,7 +47,7 @@ const view = (task, rest) => ({
       state.stage.draw((context) => this.paint(context, map, size));
       state.stage.legend(...this.describe(result));
     }
-    state.result.replaceChildren(...cards(state, all, (each) => factsTable(this.facts(each))));
+    state.result.replaceChildren(...cards(state, all, (each) => this.body(each)));
   },
   ...rest,
 });
@@ -79,14 +79,14 @@ export const depth = view("depth", {
   },
   describe: ({min, max, unit}) =>
     [unit === "m" ? "Depth in metres" : "Inverse depth without a unit: the larger, the nearer", [min, max], kInferno],
-  facts: ({min, max, unit}) => {
+  body: ({min, max, unit}) => {
     const of = unit === "m" ? " m" : "";
-    return {"smallest value": number(min) + of, "largest value": number(max) + of};
+    return factsTable({"smallest value": number(min) + of, "largest value": number(max) + of});
   },
 });
 
-export const anomalies = view("anomaly", {
-  name: "Anomalies",
+// The map over the image, as opaque as the user wants.
+const blended = {
   options(state) {
     this.opacity = slider("Opacity", {max: 1, step: 0.05, value: 0.6}, state.show);
     return [this.opacity.field];
@@ -97,9 +97,32 @@ export const anomalies = view("anomaly", {
     context.drawImage(map, 0, 0, width, height);
     context.restore();
   },
+};
+
+function swatch(color) {
+  const square = element("span", {class: "swatch"});
+  square.style.setProperty("--color", `rgb(${color.join(" ")})`);
+  return square;
+}
+
+export const segments = view("segment", {
+  name: "Segments",
+  suits: (model) => model.tasks.includes("segment") && !model.segments,
+  ...blended,
+  describe: ({segments: {length}}) => [length === 1 ? "1 segment" : `${length} segments`],
+  // The legend: the largest segments first.
+  body: ({shape: [height, width], segments: all}) => element("ul", {class: "swatches"},
+    ...all.toSorted((a, b) => b.area - a.area).map(({label, color, score, area}) => element("li", {},
+      swatch(color), element("span", {}, label),
+      element("span", {}, percent(area / (width * height)) + (score === undefined ? "" : `, score ${number(score)}`))))),
+});
+
+export const anomalies = view("anomaly", {
+  name: "Anomalies",
+  ...blended,
   describe: ({anomalous}) => ["Distances of patches from those of good images" +
     (anomalous === undefined ? "" : anomalous ? ": an anomaly" : ": no anomaly")],
-  facts: ({score, threshold, anomalous, distance, farthest}) => ({
+  body: ({score, threshold, anomalous, distance, farthest}) => factsTable({
     "score": number(score),
     ...(threshold === undefined ? {} : {"threshold": number(threshold), "anomaly": anomalous}),
     "largest distance": `${number(distance)}, at ${farthest.join(", ")}`,
