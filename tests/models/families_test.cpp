@@ -159,7 +159,7 @@ TEST(UnsupportedFamilies, EachNameHasItsFamily) {
   }
   EXPECT_EQ(describe_unsupported_family("depth_anything"),
             "a Depth Anything depth estimator, which `vitrail depth` and the task depth run");
-  EXPECT_EQ(describe_unsupported_family("dpt"), "a DPT depth estimator, which `vitrail depth` and the task depth run");
+  EXPECT_EQ(describe_unsupported_family("dpt"), "a DPT, which `vitrail depth` or `vitrail segment` runs, by its head");
 }
 
 // Supported models, other words with a short name's letters, and names that contain one.

@@ -52,6 +52,23 @@ TEST(FoldedBatchNorm, IsTheConvolutionAndTheNormalisation) {
   }
 }
 
+TEST(FoldedBatchNorm, IsATransposedConvolutionAndTheNormalisation) {
+  NamedParams params = random_params();
+  params.tensors["conv.weight"] = Tensor::randn({3, 4, 2, 2}, 7);
+  const ParamSource source(params);
+  const ConvTranspose2d plain({.in_chans = 3, .out_chans = 4, .kernel = 2}, source.child("conv"));
+  FoldedBatchNorm provider(source.child("conv"), source.child("bn"), true, 0.1, 1);
+  const ConvTranspose2d folded({.in_chans = 3, .out_chans = 4, .kernel = 2}, ParamSource(provider, "conv"));
+  const Tensor x = Tensor::randn({1, 2, 3, 3}, 8), want = plain.forward(x);
+  const auto value = [&](const char* name, int64_t i) { return params.tensors[name].data<float>()[i % 4]; };
+  for (int64_t i = 0; i < want.numel(); ++i) {
+    want.data<float>()[i] = (want.data<float>()[i] - value("bn.running_mean", i)) /
+                                std::sqrt(value("bn.running_var", i) + 0.1F) * value("bn.weight", i) +
+                            value("bn.bias", i);
+  }
+  EXPECT_TRUE(testing::close(folded.forward(x), want, 1e-5));
+}
+
 TEST(FoldedBatchNorm, LeavesMissingTensorsToTheProvider) {
   for (const char* missing :
        {"conv.weight", "conv.bias", "bn.weight", "bn.bias", "bn.running_mean", "bn.running_var"}) {

@@ -8,6 +8,7 @@
 #include "tests/support/sam_fixture.h"
 #include "vitrail/base/base64_internal.h"
 #include "vitrail/base/npy.h"
+#include "vitrail/image/decode.h"
 #include "vitrail/sam/predictor.h"
 
 namespace vitrail::testing {
@@ -293,6 +294,27 @@ TEST(ServeSegment, AReloadedModelComputesItsEmbeddingsAgain) {
   server.load();
   EXPECT_EQ(server.post("/v1/segment?point=9,9", png).body, before);
   EXPECT_EQ(misses(server), 2);
+}
+
+// The route's row is the one that fits the model.
+TEST(ServeSegment, ASemanticSegmenterHasItsOwnOptionsAndResults) {
+  serve::ServeOptions options = sam_options();
+  options.models.push_back({"ade", fixture("semantic/linear/config.json").parent_path().string()});
+  const TestServer server(std::move(options));
+  const Photo photo;
+  const auto post = [&](const std::string& query) { return server.post("/v1/segment?" + query, photo.png); };
+  const json classes = json::parse(post("model=ade&rle").body);
+  ASSERT_GT(classes["segments"].size(), 1u) << classes;
+  EXPECT_TRUE(classes["segments"][0].contains("rle"));
+  EXPECT_TRUE(json::parse(post("point=36,33").body).contains("masks")) << "the first model that fits";
+  const std::string png = post("model=ade&colors=labels&format=png").body;
+  const image::Image labels = image::decode(std::as_bytes(std::span(png)), {}, "labels");
+  EXPECT_EQ(labels.width, sam().image.width);
+  EXPECT_EQ(post("model=ade&point=1,2").status, 400);
+  EXPECT_EQ(post("model=sam&point=1,2&legend").status, 400);
+  for (const json& model : json::parse(server.get("/v1/models").body)["data"]) {
+    EXPECT_EQ(model["tasks"] == json{"segment"}, model["id"] == "ade" || model["id"] == "sam") << model;
+  }
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <set>
 
 #include "tests/support/errors.h"
@@ -104,21 +105,24 @@ TEST_P(SemanticParity, LogitsAndLabelsEqualTheReference) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Fixtures, SemanticParity, ::testing::Values("linear"),
+INSTANTIATE_TEST_SUITE_P(Fixtures, SemanticParity, ::testing::Values("linear", "dpt", "dpt_norms", "beit", "data2vec"),
                          [](const auto& name) { return name.param; });
 
 TEST(LabelMapTask, RunsInTheOtherPrecisions) {
-  const Segmented exact = segment_images(segmenter("linear"));
-  const Tensor want = exact.request->array(exact.items[0], 0);
-  for (const auto& [precision, share] : {std::pair{kernels::Precision::half, 0.97}, {kernels::Precision::int8, 0.85}}) {
-    const auto model = open_model(segmenter("linear"), {.model = {.precision = precision}});
-    EXPECT_EQ(model->precision(), precision);
-    const auto encoding = model->encode(exact.items[0].photo);
-    const std::vector<int32_t> got = classes_of(
-        label_map_model(*model).label_map(*encoding, LabelMapTask::semantic, encoding->height, encoding->width));
-    double equal = 0;
-    for (size_t i = 0; i < got.size(); ++i) equal += want.data<float>()[i] == static_cast<float>(got[i]);
-    EXPECT_GT(equal / static_cast<double>(got.size()), share) << kernels::name_of(precision);
+  for (const char* name : {"linear", "dpt", "beit"}) {
+    const Segmented exact = segment_images(segmenter(name));
+    const Tensor want = exact.request->array(exact.items[0], 0);
+    for (const auto& [precision, share] :
+         {std::pair{kernels::Precision::half, 0.95}, {kernels::Precision::int8, 0.8}}) {
+      const auto model = open_model(segmenter(name), {.model = {.precision = precision}});
+      EXPECT_EQ(model->precision(), precision);
+      const auto encoding = model->encode(exact.items[0].photo);
+      const std::vector<int32_t> got = classes_of(
+          label_map_model(*model).label_map(*encoding, LabelMapTask::semantic, encoding->height, encoding->width));
+      double equal = 0;
+      for (size_t i = 0; i < got.size(); ++i) equal += want.data<float>()[i] == static_cast<float>(got[i]);
+      EXPECT_GT(equal / static_cast<double>(got.size()), share) << name << kernels::name_of(precision);
+    }
   }
 }
 
@@ -231,12 +235,13 @@ TEST(SemanticModel, RefusesImagesThatAreTooNarrow) {
 }
 
 // A folder with the fixture's weights and another configuration.
-fs::path with_config(const std::string& name, const std::function<void(json&)>& change) {
+fs::path with_config(const std::string& name, const std::function<void(json&)>& change,
+                     const char* file = "config.json") {
   const fs::path from = segmenter(name), to = testing::scratch_folder();
   for (const auto& entry : fs::directory_iterator(from)) fs::copy_file(entry.path(), to / entry.path().filename());
-  json object = json::parse(read_text_file(from / "config.json"));
+  json object = json::parse(read_text_file(from / file));
   change(object);
-  std::ofstream(to / "config.json") << object;
+  std::ofstream(to / file) << object;
   return to;
 }
 
@@ -252,7 +257,56 @@ TEST(SemanticModel, RefusesOtherConfigurations) {
   own("layers", json::array(), "none");
   own("layers", {4}, "4");
   own("labels", json::array(), "0");
-  expect("segmentation", "none", [](json& c) { c.erase("segmentation"); });
+  expect("model_type", "\"\"", [](json& c) { c.erase("segmentation"); });
+  own("head", "upernet", "\"upernet\"");
+}
+
+TEST(SemanticModel, RefusesOtherConfigurationsOfTransformers) {
+  const auto expect = [](const char* name, const char* where, const char* value,
+                         const std::function<void(json&)>& change, const char* file = "config.json") {
+    const fs::path folder = with_config(name, change, file);
+    EXPECT_ERROR(error_of([&] { open_model(folder); }), (folder / file).string() + ": " + where, value);
+  };
+  expect("dpt", "backbone_config", "one", [](json& c) { c["backbone_config"] = {{"model_type", "dinov2"}}; });
+  expect("dpt", "head_in_index", "0", [](json& c) { c["head_in_index"] = 0; });
+  expect("dpt", "model_type", "\"vit\"", [](json& c) { c["model_type"] = "vit"; });
+  expect("beit", "out_indices", "3", [](json& c) { c["out_indices"] = {2, 3, 4}; });
+  expect("beit", "out_indices", "1", [](json& c) { c["out_indices"] = {1, 2, 3, 4}; });
+  expect("beit", "out_indices", "6", [](json& c) { c["out_indices"] = {2, 3, 4, 6}; });
+  expect("beit", "pool_scales", "0", [](json& c) { c["pool_scales"] = {1, 0}; });
+  expect(
+      "beit", "do_center_crop", "true", [](json& c) { c["do_center_crop"] = true; }, "preprocessor_config.json");
+  expect(
+      "beit", "size", "16",
+      [](json& c) {
+        c["size"] = {{"height", 112}, {"width", 16}};
+      },
+      "preprocessor_config.json");
+  const fs::path upernet = with_config("beit", [](json& c) { c["model_type"] = "upernet"; });
+  const std::string message = error_of([&] { open_model(upernet); });
+  EXPECT_NE(message.find("an UPerNet, which is not supported"), message.npos) << message;
+}
+
+// Files of the hub, which transformers of that time has written.
+TEST(SemanticModel, ReadsTheOlderNamesOfData2Vec) {
+  const fs::path folder = with_config("data2vec", [](json&) {});
+  std::vector<std::pair<std::string, Tensor>> tensors;
+  static const std::regex block(R"(psp_modules\.blocks\.(\d)\.conv\.)");
+  for (const auto& [name, tensor] : testing::read_golden(folder / "model.safetensors").tensors) {
+    std::string older = std::regex_replace(name, block, "psp_modules.$1.1.");
+    for (const auto& [from, to] : {std::pair<std::string, std::string>{"psp_bottleneck", "bottleneck"},
+                                   {".convolution.", ".conv."},
+                                   {".normalization.", ".bn."}}) {
+      const size_t at = older.starts_with("decode_head") ? older.find(from) : older.npos;
+      if (at != older.npos) older.replace(at, from.size(), to);
+    }
+    tensors.emplace_back(older, tensor);
+  }
+  ASSERT_TRUE(
+      std::ranges::any_of(tensors, [](const auto& t) { return t.first == "decode_head.bottleneck.bn.weight"; }));
+  weights::write_safetensors(folder / "model.safetensors", tensors);
+  const Segmented newer = segment_images(segmenter("data2vec")), older = segment_images(folder);
+  EXPECT_TRUE(testing::close(older.request->array(older.items[0], 0), newer.request->array(newer.items[0], 0), 0));
 }
 
 TEST(SemanticModel, RefusesAHeadWithoutItsBackbone) {
@@ -279,6 +333,37 @@ TEST(SemanticConfig, IsReadAsItWasWritten) {
   EXPECT_EQ(again.backbone.embed_dim, 24);
   EXPECT_EQ(again.preprocessing.mean, config.preprocessing.mean);
   EXPECT_EQ(models::write_semantic_config(again), text);
+}
+
+// A model of one's own with a small DPT head, as training saves it.
+TEST(SemanticConfig, AFolderOfADptHeadIsOpened) {
+  models::SemanticConfig config =
+      models::read_semantic_config(read_text_file(segmenter("linear") / "config.json"), "c");
+  config.head = models::SemanticHead::dpt;
+  config.batch_norm = false;
+  config.layers = {0, 1, 3};
+  config.neck = {.readout = models::DptReadout::project,
+                 .dim = 24,
+                 .hidden_dims = {8, 10, 12},
+                 .factors = {2, 1, 0.5},
+                 .fusion_dim = 8};
+  RandomParams random(1);
+  models::SemanticSegmenter model(config, ParamSource(random));
+  const fs::path folder = testing::scratch_folder();
+  std::vector<std::pair<std::string, Tensor>> tensors;
+  for (const nn::NamedTensor& parameter : model.named_parameters())
+    tensors.emplace_back(parameter.name, parameter.tensor);
+  weights::write_safetensors(folder / "model.safetensors", tensors);
+  std::ofstream(folder / "config.json") << models::write_semantic_config(config);
+  const Segmented done = segment_images(folder);
+  const auto encoding = done.model->encode(done.items[0].photo);
+  const Tensor& logits = static_cast<const SemanticEncoding&>(*encoding).logits;
+  EXPECT_EQ(logits.shape(), (Shape{11 * 8, 7 * 8, 7})) << "a map of 11 x 7 patches";
+  EXPECT_GT(largest_of(logits.contiguous()), 0);
+  config.neck.factors = {2, 1};
+  std::ofstream(folder / "config.json") << models::write_semantic_config(config);
+  EXPECT_ERROR(error_of([&] { open_model(folder); }),
+               (folder / "config.json").string() + ": segmentation: neck_hidden_sizes", "3");
 }
 
 }  // namespace

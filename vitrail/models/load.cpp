@@ -21,6 +21,7 @@
 #include "vitrail/models/model_bytes.h"
 #include "vitrail/models/registry.h"
 #include "vitrail/models/sam/sam.h"
+#include "vitrail/models/semantic/semantic_segmenter.h"
 #include "vitrail/models/text_tower.h"
 #include "vitrail/models/unsupported_families_internal.h"
 #include "vitrail/weights/checkpoint_params_internal.h"
@@ -117,6 +118,12 @@ void refuse_segment_anything(const weights::Checkpoint& checkpoint) {
   if (!is_segment_anything(checkpoint)) return;
   const std::string later = later_segment_anything(checkpoint);
   refuse_unsupported_family(later.empty() ? "sam" : later, checkpoint.path());
+}
+
+void refuse_semantic_segmenter(const weights::Checkpoint& checkpoint) {
+  if (is_semantic_segmenter(checkpoint))
+    throw Error(checkpoint.path(), "an image model",
+                "a semantic segmenter, which `vitrail segment` and the task segment run");
 }
 
 // The index beside a file that is one of its shards; nothing for other files.
@@ -271,6 +278,7 @@ OpenedModel open_choice(const Source& files, const LoadOptions& options, const w
   // The weights come first: a file of another program needs no config.json to be named.
   const auto checkpoint = files.checkpoint(choice.state_dict);
   refuse_segment_anything(*checkpoint);
+  refuse_semantic_segmenter(*checkpoint);
   ModelConfig config = config_of(files, options, "");
   weights::KeyMap key_map = choose_key_map(*checkpoint, config, options, files, choice.prefix);
   if (!key_map.model_args().empty()) config = config_of(files, options, key_map.model_args());

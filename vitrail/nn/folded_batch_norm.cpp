@@ -22,14 +22,16 @@ const Tensor& FoldedBatchNorm::scale(int64_t channels) {
 }
 
 Tensor FoldedBatchNorm::get(const std::string& path, const Shape& shape, const Initializer& init) {
-  const int64_t channels = shape[0];
+  const bool is_weight = path.ends_with(".weight");
+  const int64_t channels = shape[is_weight ? channel_axis_ : 0];
   const Tensor factors = scale(channels);
-  if (path.ends_with(".weight")) {
+  if (is_weight) {
     Tensor weight = convolution_.get("weight", shape, init);
     if (weight.is_meta() || !factors.defined()) return weight;
     weight = weight.to(DType::f32).clone();  // the file's memory stays as it is
-    const int64_t taps = weight.numel() / channels;
-    for (int64_t i = 0; i < weight.numel(); ++i) weight.data<float>()[i] *= factors.data<float>()[i / taps];
+    int64_t inner = 1;                       // elements of a channel behind each other
+    for (int axis = channel_axis_ + 1; axis < shape.rank(); ++axis) inner *= shape[axis];
+    for (int64_t i = 0; i < weight.numel(); ++i) weight.data<float>()[i] *= factors.data<float>()[i / inner % channels];
     return weight;
   }
   const Tensor beta = norm_.get("bias", shape, init::zeros()).to(DType::f32).contiguous();

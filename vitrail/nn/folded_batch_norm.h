@@ -15,9 +15,13 @@ namespace vitrail::nn {
 class FoldedBatchNorm : public ParamProvider {
  public:
   // norm: has weight, bias, running_mean and running_var; its num_batches_tracked is taken too.  bias: whether the
-  // convolution has one.
-  FoldedBatchNorm(ParamSource convolution, ParamSource norm, bool bias, double eps = 1e-5)
-      : convolution_(std::move(convolution)), norm_(std::move(norm)), bias_(bias), eps_(eps) {}
+  // convolution has one.  channel_axis: that of the weight's output channels; 1 for a transposed convolution.
+  FoldedBatchNorm(ParamSource convolution, ParamSource norm, bool bias, double eps = 1e-5, int channel_axis = 0)
+      : convolution_(std::move(convolution)),
+        norm_(std::move(norm)),
+        bias_(bias),
+        eps_(eps),
+        channel_axis_(channel_axis) {}
   Tensor get(const std::string& path, const Shape& shape, const Initializer& init) override;
   bool has(const std::string& path) const override;
   void finish() override {}
@@ -28,6 +32,7 @@ class FoldedBatchNorm : public ParamProvider {
   ParamSource convolution_, norm_;
   bool bias_;
   double eps_;
+  int channel_axis_;
   std::optional<Tensor> scale_;
 };
 

@@ -22,9 +22,10 @@ std::vector<Task>& table() {
   return rows;
 }
 
-// The last one takes what no other recognises, and says what is wrong with it.
+// The first one that recognises a model takes it: a DPT for classes is like one for depth.  The last one takes what no
+// other recognises, and says what is wrong with it.
 const std::vector<Family>& families() {
-  static const std::vector<Family> rows{segment_family(), depth_family(), semantic_family(), anomaly_family(),
+  static const std::vector<Family> rows{segment_family(), semantic_family(), depth_family(), anomaly_family(),
                                         image_family()};
   return rows;
 }

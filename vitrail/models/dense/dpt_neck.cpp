@@ -118,7 +118,7 @@ DptNeck::DptNeck(const DptNeckConfig& config, const ParamSource& params)
         params.child("convs").child(index));
     fusion_.emplace_back(config, i == 0, fusion.child(index));
     if (config.readout == DptReadout::project)
-      readout_projects_.emplace_back(2 * config.dim, config.dim, true, readouts.child(index).child(0));
+      readout_projects_.emplace_back(2 * config.dim, config.dim, true, readouts.child(index));
   }
 }
 

@@ -27,6 +27,7 @@ std::string transformers_keys(const DepthConfig& config) {
     {"from": "neck\\.fusion_stage\\.layers\\.0\\.residual_layer1\\..*", "drop": true},
     {"from": ".*num_batches_tracked", "drop": true},
     {"from": "dpt\\.(?:layernorm|pooler)\\..*", "drop": true},
+    {"from": "(neck\\.reassemble_stage\\.readout_projects\\.\\d+)\\.0\\.(.*)", "to": "$1.$2"},
     {"from": "head\\.head\\.0\\.(.*)", "to": "head.conv1.$1"},
     {"from": "head\\.head\\.2\\.(.*)", "to": "head.conv2.$1"},
     {"from": "head\\.head\\.4\\.(.*)", "to": "head.conv3.$1"}]})~";

@@ -9,13 +9,18 @@
 
 namespace vitrail::models {
 
-// linear: a linear layer on the features of each patch (Oquab et al. 2023, "DINOv2", section 7.4).
-enum class SemanticHead : uint8_t { linear };
+// linear: a linear layer on the features of each patch (Oquab et al. 2023, "DINOv2", section 7.4); dpt: maps of several
+// blocks, fused from the coarsest to the finest (Ranftl et al. 2021); upernet: a pyramid with pooled maps (Xiao et al.
+// 2018).
+enum class SemanticHead : uint8_t { linear, dpt, upernet };
 
 struct SemanticConfig : DenseConfig {
   SemanticHead head = SemanticHead::linear;
-  bool batch_norm = false;            // linear: a batch normalisation in front of the layer
-  std::vector<std::string> labels{};  // the names of the classes, in index order
+  // linear: a batch normalisation in front of the layer; dpt: one behind the head's first convolution.
+  bool batch_norm = false;
+  DptNeckConfig neck{};                          // dpt
+  std::vector<int64_t> pool_scales{1, 2, 3, 6};  // upernet
+  std::vector<std::string> labels{};             // the names of the classes, in index order
 
   int64_t num_classes() const { return static_cast<int64_t>(labels.size()); }
 };
@@ -23,11 +28,13 @@ struct SemanticConfig : DenseConfig {
 // "segmentation" in vitrail's own config.json: the head, its classes and the input's size.
 void describe_segmentation(Fields& fields, SemanticConfig& config);
 
-// Reads config.json: vitrail's own, which is that of an image model with "segmentation" beside.  `path` names it in
-// errors.
-SemanticConfig read_semantic_config(const std::string& config, const std::string& path);
+// Reads config.json: vitrail's own, which is that of an image model with "segmentation" beside; or transformers' of a
+// DPTForSemanticSegmentation, BeitForSemanticSegmentation or Data2VecVisionForSemanticSegmentation, with its
+// preprocessor_config.json (empty: its defaults).  The paths name them in errors.
+SemanticConfig read_semantic_config(const std::string& config, const std::string& path,
+                                    const std::string& preprocessor = "", const std::string& preprocessor_path = "");
 
-// vitrail's own config.json.  Its tensors are named as SemanticSegmenter's parameters.
+// vitrail's own config.json, of a linear or a dpt head.  Its tensors are named as SemanticSegmenter's parameters.
 std::string write_semantic_config(const SemanticConfig& config);
 
 }  // namespace vitrail::models

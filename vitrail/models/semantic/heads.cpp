@@ -3,7 +3,9 @@
 
 #include <cmath>
 
+#include "vitrail/models/semantic/dpt_head.h"
 #include "vitrail/models/semantic/patch_maps_internal.h"
+#include "vitrail/models/semantic/upernet.h"
 #include "vitrail/nn/init.h"
 #include "vitrail/nn/trace.h"
 #include "vitrail/ops/tokens.h"
@@ -90,6 +92,14 @@ Tensor LinearSemanticHead::forward(const std::vector<Tensor>& tokens, int64_t ro
 void LinearSemanticHead::visit(nn::Visitor& visitor) { visitor.child("conv_seg", static_cast<nn::Module&>(conv_seg_)); }
 
 std::unique_ptr<SemanticHeadModule> make_semantic_head(const SemanticConfig& config, const ParamSource& params) {
+  switch (config.head) {
+    case SemanticHead::dpt:
+      return std::make_unique<DptSemanticHead>(config, params);
+    case SemanticHead::upernet:
+      return std::make_unique<UperNetHead>(config, params);
+    case SemanticHead::linear:
+      break;
+  }
   return std::make_unique<LinearSemanticHead>(config, params);
 }
 

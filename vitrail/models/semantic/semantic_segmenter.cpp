@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/models/semantic/semantic_segmenter.h"
 
+#include <algorithm>
+
 #include "vitrail/base/error.h"
 #include "vitrail/base/file_lookup_internal.h"
 #include "vitrail/base/read_file.h"
+#include "vitrail/models/config_formats_internal.h"
 #include "vitrail/weights/checkpoint_params_internal.h"
 
 namespace vitrail::models {
@@ -11,10 +14,14 @@ namespace {
 
 constexpr std::string_view kBackbone = "backbone.";
 
-bool has_linear_head(const weights::Checkpoint& checkpoint) {
-  return checkpoint.has("head.conv_seg.weight") || checkpoint.has("decode_head.conv_seg.weight") ||
-         checkpoint.has("conv_seg.weight");
-}
+// The last layer of each head, and another that tells it from other models.
+constexpr std::pair<const char*, const char*> kTensors[] = {
+    {"head.conv_seg.weight", "head.conv_seg.weight"},
+    {"decode_head.conv_seg.weight", "decode_head.conv_seg.weight"},
+    {"head.conv2.weight", "head.neck.convs.0.weight"},
+    {"head.head.4.weight", "head.head.1.running_mean"},
+    {"decode_head.classifier.weight", "decode_head.fpn_bottleneck.conv.weight"},
+    {"decode_head.classifier.weight", "decode_head.fpn_bottleneck.convolution.weight"}};
 
 // The family of the backbone's names.
 std::string backbone_key_map(const weights::Checkpoint& checkpoint) {
@@ -27,12 +34,31 @@ std::string backbone_key_map(const weights::Checkpoint& checkpoint) {
   return weights::KeyMap::detect(names).name();
 }
 
-// MMSegmentation has a conv_seg in the auxiliary head, too, which is for training.
-std::string key_map_of(const weights::Checkpoint& checkpoint) {
-  return R"~({"name": "semantic_segmenter", "base": ")~" + backbone_key_map(checkpoint) +
-         R"~(", "base_prefix": ["backbone\\.", "backbone."], "rules": [
+// Auxiliary heads are for training.
+std::string semantic_keys(const SemanticConfig& config, const weights::Checkpoint& checkpoint) {
+  const std::string& name = config.backbone_name;
+  const std::string base = config.backbone_key_map.empty() ? backbone_key_map(checkpoint) : config.backbone_key_map;
+  const std::string unused =
+      config.backbone.final_norm ? "" : R"~({"from": ")~" + name + R"~(\\.(?:layernorm|pooler)\\..*", "drop": true},)~";
+  return R"~({"name": "semantic_segmenter", "base": ")~" + base + R"~(", "base_prefix": [")~" + name +
+         R"~(\\.", "backbone."], "rules": [)~" + unused + R"~(
     {"from": ".*num_batches_tracked", "drop": true},
     {"from": "auxiliary_head\\..*", "drop": true},
+    {"from": "neck\\.fusion_stage\\.layers\\.0\\.residual_layer1\\..*", "drop": true},
+    {"from": "(neck\\.reassemble_stage\\.readout_projects\\.\\d+)\\.0\\.(.*)", "to": "head.$1.$2"},
+    {"from": "(neck|fpn1|fpn2)\\.(.*)", "to": "head.$1.$2"},
+    {"from": "head\\.head\\.0\\.(.*)", "to": "head.conv1.conv.$1"},
+    {"from": "head\\.head\\.1\\.(.*)", "to": "head.conv1.bn.$1"},
+    {"from": "head\\.head\\.4\\.(.*)", "to": "head.conv2.$1"},
+    {"from": "decode_head\\.psp_modules\\.(\\d+)\\.1\\.(.*)", "to": "head.psp_modules.$1.$2"},
+    {"from": "decode_head\\.psp_modules\\.blocks\\.(\\d+)\\.conv\\.convolution\\.(.*)",
+     "to": "head.psp_modules.$1.conv.$2"},
+    {"from": "decode_head\\.psp_modules\\.blocks\\.(\\d+)\\.conv\\.normalization\\.(.*)",
+     "to": "head.psp_modules.$1.bn.$2"},
+    {"from": "decode_head\\.psp_bottleneck\\.convolution\\.(.*)", "to": "head.bottleneck.conv.$1"},
+    {"from": "decode_head\\.psp_bottleneck\\.normalization\\.(.*)", "to": "head.bottleneck.bn.$1"},
+    {"from": "decode_head\\.(.*)\\.convolution\\.(.*)", "to": "head.$1.conv.$2"},
+    {"from": "decode_head\\.(.*)\\.normalization\\.(.*)", "to": "head.$1.bn.$2"},
     {"from": "decode_head\\.(.*)", "to": "head.$1"}]})~";
 }
 
@@ -54,14 +80,20 @@ void SemanticSegmenter::visit(nn::Visitor& visitor) {
   visitor.child("head", static_cast<nn::Module&>(*head_));
 }
 
-bool is_semantic_segmenter(const ModelFiles& files) { return has_linear_head(files.first); }
+bool is_semantic_segmenter(const weights::Checkpoint& checkpoint) {
+  return std::ranges::any_of(
+      kTensors, [&](const auto& pair) { return checkpoint.has(pair.first) && checkpoint.has(pair.second); });
+}
 
 SemanticSegmenter load_semantic_segmenter(const ModelFiles& files) {
   const auto checkpoint = files.checkpoint();
-  const std::string keys = key_map_of(*checkpoint);
   if (!is_present(files.config))
-    throw Error(files.weights.front().string(), "a config.json with \"segmentation\" beside it", "none");
-  const SemanticConfig config = read_semantic_config(read_regular_text_file(files.config), files.config.string());
+    throw Error(files.weights.front().string(), "a config.json of transformers or with \"segmentation\" beside it",
+                "none");
+  const PreprocessorFile preprocessor = preprocessor_file(files.config.parent_path());
+  const SemanticConfig config = read_semantic_config(read_regular_text_file(files.config), files.config.string(),
+                                                     preprocessor.text, preprocessor.path);
+  const std::string keys = semantic_keys(config, *checkpoint);
   weights::CheckpointParams params(checkpoint, weights::KeyMap::parse(keys, "key map"));
   SemanticSegmenter model(config, ParamSource(params));
   params.finish();

@@ -23,11 +23,12 @@ class SemanticSegmenter : public nn::Module {
 };
 
 // Whether weights have the tensors of one.
-bool is_semantic_segmenter(const ModelFiles& files);
+bool is_semantic_segmenter(const weights::Checkpoint& checkpoint);
 
-// Reads vitrail's own folder (write_semantic_config()), in eval mode with f32 weights.  The backbone's tensors may have
-// any known names behind "backbone.", and the head's "decode_head." of MMSegmentation instead of "head.".  Throws one
-// Error that lists all missing, extra and misshapen keys.
+// Reads vitrail's own folder (write_semantic_config()), or one of transformers' classes that read_semantic_config()
+// names, in eval mode with f32 weights.  In vitrail's own, the backbone's tensors may have any known names behind
+// "backbone.", and the head's "decode_head." of MMSegmentation instead of "head.".  Throws one Error that lists all
+// missing, extra and misshapen keys.
 SemanticSegmenter load_semantic_segmenter(const ModelFiles& files);
 
 }  // namespace vitrail::models

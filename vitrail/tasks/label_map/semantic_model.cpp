@@ -61,7 +61,7 @@ LabelMap SemanticModel::label_map(const ImageEncoding& encoding, LabelMapTask /*
 Family semantic_family() {
   return {.name = "semantic",
           .has_architecture = [](const std::string& /*name*/) { return false; },
-          .recognises = models::is_semantic_segmenter,
+          .recognises = [](const models::ModelFiles& files) { return models::is_semantic_segmenter(files.first); },
           .load = [](const models::ModelFiles& files, const OpenOptions& options) -> std::unique_ptr<LoadedModel> {
             return std::make_unique<SemanticModel>(files, options);
           }};
