@@ -135,7 +135,6 @@ TEST(UnsupportedFamilies, EachNameHasItsFamily) {
       {"mask2former", "a Mask2Former"},
       {"maskformer", "a MaskFormer"},
       {"oneformer", "a OneFormer"},
-      {"eomt", "an EoMT"},
       {"upernet", "an UPerNet"},
       {"seggpt", "a SegGPT"},
       {"prompt_depth_anything", "a Prompt Depth Anything depth estimator"},
@@ -159,6 +158,7 @@ TEST(UnsupportedFamilies, EachNameHasItsFamily) {
   }
   EXPECT_EQ(describe_unsupported_family("depth_anything"),
             "a Depth Anything depth estimator, which `vitrail depth` and the task depth run");
+  EXPECT_EQ(describe_unsupported_family("eomt_dinov3"), "an EoMT, which `vitrail segment` and the task segment run");
   EXPECT_EQ(describe_unsupported_family("dpt"), "a DPT, which `vitrail depth` or `vitrail segment` runs, by its head");
 }
 

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// EoMT: semantic, instance and panoptic segmentation by queries.
+#include "vitrail/analysis/query_segments.h"
+#include "vitrail/image/transform.h"
+#include "vitrail/infer/function_session.h"
+#include "vitrail/models/eomt/eomt.h"
+#include "vitrail/tasks/label_map/label_map_model.h"
+
+namespace vitrail::tasks {
+
+struct EomtEncoding : ImageEncoding {
+  size_t bytes() const override;
+  models::EomtPlacement placement;
+  std::vector<analysis::QueryMasks> crops;  // the outputs; of a padded image, one
+};
+
+class EomtModel : public LabelMapModel {
+ public:
+  // Throws Error for options other than threads and precision.
+  EomtModel(const models::ModelFiles& files, const OpenOptions& options);
+
+  std::string family() const override { return "EoMT"; }
+  std::string config() const override;
+  std::string facts() const override;
+  kernels::Precision precision() const override { return precision_; }
+  std::vector<std::string> class_names() const override { return model_.config().labels; }
+  Tensor input_of(const image::Image& photo) const override;
+  std::vector<Tensor> run(const Tensor& inputs, const infer::Request& pass) const override;
+  std::shared_ptr<const ImageEncoding> encode(const image::ImageView& photo) const override;
+  // A model for crops gives semantic maps alone, because an object may be in several.
+  std::vector<LabelMapTask> label_map_tasks() const override;
+  std::array<int64_t, 2> nominal_size() const override;
+  LabelMap label_map(const ImageEncoding& encoding, LabelMapTask task, int64_t height, int64_t width) const override;
+
+  const models::EomtConfig& eomt_config() const { return model_.config(); }
+
+ private:
+  kernels::Precision precision_;
+  models::Eomt model_;
+  image::EvalTransform transform_;
+  std::unique_ptr<infer::FunctionSession> session_;
+};
+
+Family eomt_family();
+
+}  // namespace vitrail::tasks
