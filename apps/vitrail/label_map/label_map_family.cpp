@@ -3,21 +3,17 @@
 
 #include <cmath>
 
+#include "apps/vitrail/label_map/label_map_runs.h"
 #include "apps/vitrail/output/output.h"
 #include "vitrail/analysis/label_map.h"
 #include "vitrail/base/error.h"
-#include "vitrail/tasks/label_map/label_map_model.h"
+#include "vitrail/data/datasets/panoptic_set.h"
 
 namespace vitrail::app {
 namespace {
 
 [[noreturn]] void refuse(const NamedModel& model) {
   throw Error(model.name, "a model that this command takes", "a semantic segmenter (vitrail segment and eval take it)");
-}
-
-std::vector<std::string> wanted_splits(const EvalCommandOptions& options) {
-  if (!options.split.empty()) return {options.split};
-  return {"test", "testing", "val", "validation"};
 }
 
 nlohmann::ordered_json number(double value) {
@@ -49,36 +45,52 @@ void print_report(const analysis::LabelMapMetrics& metrics, const std::vector<st
 
 }  // namespace
 
-int evaluate_label_maps(const NamedModel& named, const EvalCommandOptions& options, const GlobalOptions& global) {
-  refuse_classifier_options(options, "gives each pixel a class");
-  const data::LabelMapSet set = data::open_label_map_set(options.dataset, wanted_splits(options));
-  const auto opened = tasks::open_model(*named.files, {.model = session_options_of(options.model, global)});
-  const tasks::LabelMapModel& model = tasks::label_map_model(*opened);
-  const ImageSource source{.count = set.samples.size(),
+std::vector<std::string> wanted_splits(const EvalCommandOptions& options) {
+  if (!options.split.empty()) return {options.split};
+  return {"test", "testing", "val", "validation"};
+}
+
+size_t run_label_maps(const tasks::LabelMapModel& model, tasks::LabelMapTask task,
+                      const std::vector<std::string>& paths, const EvalCommandOptions& options,
+                      const GlobalOptions& global,
+                      const std::function<void(size_t index, const tasks::LabelMap& map)>& use) {
+  const image::DecodeOptions decoding{.mode = model.color_mode(), .apply_exif = options.images.exif};
+  const ImageSource source{.count = paths.size(),
                            .path = [&](size_t i) -> std::optional<std::string> {
-                             if (i >= set.samples.size()) return std::nullopt;
-                             return set.samples[i].image;
+                             if (i >= paths.size()) return std::nullopt;
+                             return paths[i];
                            },
-                           .read =
-                               [&](size_t i) {
-                                 return image::read_image(set.samples[i].image, {.mode = model.color_mode(),
-                                                                                 .apply_exif = options.images.exif});
-                               }};
+                           .read = [&](size_t i) { return image::read_image(paths[i], decoding); }};
   const ImageRun run{.compute = [&](tasks::Item& item) {
-    item.value = model.label_map(*model.encode(item.photo), model.label_map_tasks().front(), item.height, item.width);
+    const auto encoding = model.encode(item.photo);
+    item.value = model.label_map(*encoding, task, item.height, item.width);
   }};
-  analysis::LabelMapMetrics metrics(static_cast<int64_t>(model.class_names().size()));
   size_t images = 0;
   const size_t failures = run_images(source, run, 1, global, [&](Outcome& outcome) {
     if (!outcome.error.empty()) return;
-    const auto& map = std::any_cast<const tasks::LabelMap&>(outcome.item.value);
-    const std::string& path = set.samples[outcome.index].labels;
-    metrics.add(data::read_label_map(path, map.width, map.height, options.label_maps), tasks::classes_of(map), path,
-                options.label_maps.ignored);
+    use(outcome.index, std::any_cast<const tasks::LabelMap&>(outcome.item.value));
     ++images;
   });
   if (images == 0) throw Error(options.dataset, "images that can be read", "none");
-  print_report(metrics, model.class_names(), images, failures, options.format == "json");
+  return failures;
+}
+
+int evaluate_label_maps(const NamedModel& named, const EvalCommandOptions& options, const GlobalOptions& global) {
+  refuse_classifier_options(options, "gives each pixel a class");
+  if (data::is_panoptic_set(options.dataset)) return evaluate_panoptic_set(named, options, global);
+  const data::LabelMapSet set = data::open_label_map_set(options.dataset, wanted_splits(options));
+  const auto opened = tasks::open_model(*named.files, {.model = session_options_of(options.model, global)});
+  const tasks::LabelMapModel& model = tasks::label_map_model(*opened);
+  std::vector<std::string> paths;
+  for (const data::LabelMapSet::Sample& sample : set.samples) paths.push_back(sample.image);
+  analysis::LabelMapMetrics metrics(static_cast<int64_t>(model.class_names().size()));
+  const size_t failures = run_label_maps(
+      model, tasks::LabelMapTask::semantic, paths, options, global, [&](size_t index, const tasks::LabelMap& map) {
+        const std::string& path = set.samples[index].labels;
+        metrics.add(data::read_label_map(path, map.width, map.height, options.label_maps), tasks::classes_of(map), path,
+                    options.label_maps.ignored);
+      });
+  print_report(metrics, model.class_names(), paths.size() - failures, failures, options.format == "json");
   return failures == 0 ? 0 : 1;
 }
 
