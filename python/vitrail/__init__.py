@@ -18,11 +18,12 @@ from ._model import Model, Prediction, Predictions, load
 from ._paths import list_images
 from ._program import convert, eval, knn, pull
 from ._segment import ImageEmbedding, Masks
-from ._show import AttentionMap
+from ._show import AttentionMap, DepthMap
 from ._train import train
 
 __all__ = [
     "AttentionMap",
+    "DepthMap",
     "Embedder",
     "Error",
     "ImageEmbedding",

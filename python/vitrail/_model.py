@@ -37,7 +37,7 @@ from ._library import (
 from ._library import Prediction as PredictionStruct
 from ._program import run_program
 from ._segment import ImageEmbedding, embedded, masks_of
-from ._show import AttentionMap, attention_map, image_pixels, png, table
+from ._show import AttentionMap, DepthMap, attention_map, depth_map, image_pixels, png, table
 
 OnProgress = Callable[[int], Any]
 TOKENS = ("pooled", "cls", "patch", "grid", "all")
@@ -410,6 +410,17 @@ class Model:
             boxes = np.asarray(box)
             return [self.segment(embedding, points, labels, each, mask_logits, multimask, mask=mask) for each in boxes]
         return masks_of(self._handle, embedding, points, labels, box, mask_logits, multimask, mask)
+
+    def depth(self, image: Any, exif: bool = False) -> DepthMap:
+        """The depth of each pixel of one image [height, width], with a depth estimator.
+
+        In metres, or with a model of relative depth inverse depth without scale and offset: `unit` says which.
+        """
+        if hasattr(image, "read"):
+            image = image.read()
+        result = self.run("depth", image, exif, raw=True)
+        values = np.asarray(result["depth"], np.float32).reshape(result["shape"])
+        return depth_map(values, result["unit"], lambda: image_pixels(image, exif))
 
     def run(self, task: str, images: Any, exif: bool = False, **options: Any) -> Any:
         """The result of a task by its name, as the server's JSON.

@@ -104,20 +104,16 @@ def blend(pixels: np.ndarray, colors: Any, weight: Any) -> np.ndarray:
     return np.rint(pixels * (1 - weight) + np.asarray(colors) * weight).astype(np.uint8)
 
 
-class AttentionMap(np.ndarray):
-    """An attention map [rows, columns]: an array, which a notebook shows over the model's input."""
+class _Map(np.ndarray):
+    """An array [rows, columns], which a notebook shows over an image."""
 
-    _pixels: Callable[[], np.ndarray] | None  # the model's input, without which the map is an array alone
+    _pixels: Callable[[], np.ndarray] | None  # the image, without which the map is an array alone
 
     def __array_finalize__(self, source: Any) -> None:
         self._pixels = None
 
-    def __repr__(self) -> str:
-        if self._pixels is None:
-            return repr(self.view(np.ndarray))
-        row, column = np.unravel_index(self.argmax(), self.shape)
-        size = "×".join(map(str, self.shape))
-        return f"<vitrail.AttentionMap {size}: {self.min():.3g} to {self.max():.3g}, highest at [{row}, {column}]>"
+    def _summary(self) -> str:
+        return f"{'×'.join(map(str, self.shape))}: {self.min():.3g} to {self.max():.3g}"
 
     def _repr_html_(self) -> str | None:
         if self._pixels is None:
@@ -127,12 +123,10 @@ class AttentionMap(np.ndarray):
         except Error:  # the file is not there any more
             return None
 
-    def overlay(self, image: Any = None, *, opacity: float = 0.6) -> np.ndarray:
-        """The map over the image in RGB: uint8 [height, width, 3].
+    def overlay(self, image: Any = None) -> np.ndarray:
+        raise NotImplementedError
 
-        image: by default the model's input, which is what the map covers; otherwise a uint8 array, or with Pillow a
-        file, which the map then covers as a whole.  opacity: the weight of the map's colours.
-        """
+    def _overlay(self, image: Any, opacity: float) -> np.ndarray:
         if image is not None:
             pixels = image_pixels(image, False)
         elif self._pixels is not None:
@@ -147,7 +141,57 @@ class AttentionMap(np.ndarray):
         return blend(pixels, np.stack(colors, -1), opacity)
 
 
+class AttentionMap(_Map):
+    """An attention map [rows, columns]: an array, which a notebook shows over the model's input."""
+
+    def __repr__(self) -> str:
+        if self._pixels is None:
+            return repr(self.view(np.ndarray))
+        row, column = np.unravel_index(self.argmax(), self.shape)
+        return f"<vitrail.AttentionMap {self._summary()}, highest at [{row}, {column}]>"
+
+    def overlay(self, image: Any = None, *, opacity: float = 0.6) -> np.ndarray:
+        """The map over the image in RGB: uint8 [height, width, 3].
+
+        image: by default the model's input, which is what the map covers; otherwise a uint8 array, or with Pillow a
+        file, which the map then covers as a whole.  opacity: the weight of the map's colours.
+        """
+        return self._overlay(image, opacity)
+
+
+class DepthMap(_Map):
+    """The depth of each pixel [height, width]: an array, which a notebook shows in colours.
+
+    unit: "m" for metres, or "relative" for inverse depth without scale and offset, where larger is nearer.
+    """
+
+    unit: str
+
+    def __array_finalize__(self, source: Any) -> None:
+        super().__array_finalize__(source)
+        self.unit = getattr(source, "unit", "relative")
+
+    def __repr__(self) -> str:
+        if self._pixels is None:
+            return repr(self.view(np.ndarray))
+        return f"<vitrail.DepthMap {self._summary()}, {self.unit}>"
+
+    def overlay(self, image: Any = None, *, opacity: float = 1) -> np.ndarray:
+        """The map over the image in RGB: uint8 [height, width, 3].
+
+        image: by default that of the map; otherwise a uint8 array, or with Pillow a file.  opacity: the weight of the
+        map's colours, by default all of it.
+        """
+        return self._overlay(image, opacity)
+
+
 def attention_map(values: np.ndarray, pixels: Callable[[], np.ndarray]) -> AttentionMap:
     result = values.view(AttentionMap)
     result._pixels = pixels
+    return result
+
+
+def depth_map(values: np.ndarray, unit: str, pixels: Callable[[], np.ndarray]) -> DepthMap:
+    result = values.view(DepthMap)
+    result.unit, result._pixels = unit, pixels
     return result

@@ -165,6 +165,25 @@ class Show(unittest.TestCase):
             self.assertEqual(repr(derived), repr(np.array(derived)))
         self.assertEqual(repr(plain), repr(np.array(plain)))
 
+    def test_a_depth_map_is_an_array_in_colours(self):
+        folder = ROOT / "tests" / "fixtures" / "depth"
+        with tempfile.TemporaryDirectory() as arrays:
+            for name, unit in (("relative", "relative"), ("metric", "m")):
+                depth = vitrail.load(folder / name).depth(PHOTO)
+                command = [os.environ["VITRAIL_PROGRAM"], "depth", "-m", folder / name, PHOTO, "--arrays", arrays]
+                subprocess.run([*command, "--force"], check=True, capture_output=True)
+                np.testing.assert_array_equal(depth, np.load(pathlib.Path(arrays, f"{pathlib.Path(PHOTO).stem}.npy")))
+                self.assertEqual((depth.dtype, depth.shape, depth.unit), (np.float32, (300, 451), unit))
+                self.assertRegex(repr(depth), rf"^<vitrail.DepthMap 300×451: \S+ to \S+, {unit}>$")
+                shown = Elements(depth._repr_html_())
+                np.testing.assert_array_equal(shown.images[0], depth.overlay())
+                self.assertIn(repr(depth)[1:-1], shown.texts)
+                np.testing.assert_array_equal(depth.overlay(opacity=0), pixels_of(PHOTO))
+                self.assertEqual((depth * 2).unit, unit)
+                self.assertIsNone((depth * 2)._repr_html_())
+        with self.assertRaisesRegex(vitrail.Error, "one that the model is for"):
+            self.model.depth(PHOTO)
+
     def test_masks_are_shown_over_their_image(self):
         masks = self.segmenter.segment(PHOTO, points=[[200, 150]])
         pixels, best = pixels_of(PHOTO), int(masks.iou.argmax())
