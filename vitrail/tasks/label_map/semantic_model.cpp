@@ -49,6 +49,7 @@ std::shared_ptr<const ImageEncoding> SemanticModel::encode(const image::ImageVie
   encoding->width = photo.width();
   encoding->height = photo.height();
   encoding->logits = session_->run({{"images", image::apply(photo, transform).unsqueeze(0)}})[0].tensor.squeeze(0);
+  require_finite("logits", encoding->logits);
   return encoding;
 }
 
