@@ -62,6 +62,16 @@ TEST(RecipeDefaults, OfSegmentationAreThoseOfSegmentAnything) {
                      ", \"segment\": " + segment + ", \"data\": " + kDataDefaults + "," + kOtherDefaults + "}"));
 }
 
+TEST(RecipeDefaults, OfSemanticSegmentationAreAFrozenBackboneAndALinearHead) {
+  const Recipe recipe =
+      parse_recipe(R"({"objective": "semantic", "model": {}, "data": {"train": "x"}, "epochs": 4})", "r.json");
+  const std::string semantic = R"({"train_backbone": false, "layers": [], "batch_norm": true, "ignored": 255,
+    "reduce_labels": false, "classes": []})";
+  EXPECT_EQ(write_recipe(recipe),
+            indented(std::string(R"({"objective": "semantic", "model": )") + kModelDefaults +
+                     ", \"semantic\": " + semantic + ", \"data\": " + kDataDefaults + "," + kOtherDefaults + "}"));
+}
+
 // An empty object turns an optional part on, with defaults.
 TEST(RecipeDefaults, OfOptionalPartsAreThoseOfTheirReferences) {
   const auto part = [](const std::string& setting, const char* pointer, const std::string& start = "{}") {
@@ -142,8 +152,8 @@ TEST(RecipeChoices, AreReadAndWrittenByTheirNames) {
               str("r.json: invalid recipe:\n  ", field, ": expected one of ", quoted, ", got \"other\""));
   }
   EXPECT_EQ(error_of([&] { parse_recipe(text, "r.json", {"objective=other"}); }),
-            "r.json: invalid recipe:\n  objective: expected one of \"classify\", \"probe\", \"segment\", got "
-            "\"other\"");
+            "r.json: invalid recipe:\n  objective: expected one of \"classify\", \"probe\", \"segment\", "
+            "\"semantic\", got \"other\"");
 }
 
 TEST(RecipeFields, OfRandomResizedCropsAreRefusedOutsideOfTheirLimits) {

@@ -4,14 +4,18 @@
 #include <set>
 
 #include "tests/train/segment_fixture.h"
+#include "tests/train/semantic_fixture.h"
 #include "vitrail/base/fields.h"
 #include "vitrail/train/recipe/recipe_overrides_internal.h"
 
 namespace vitrail::train {
 namespace {
 
-Recipe recipe_of_setting(const std::string& setting, bool segment = false) {
-  return parse_recipe(segment ? tiny_segment_recipe("x") : tiny_recipe("x"), "r.json", {setting});
+Recipe recipe_of_setting(const std::string& setting, const std::string& objective = "") {
+  const std::string text = objective == "segment"    ? tiny_segment_recipe("x")
+                           : objective == "semantic" ? tiny_semantic_recipe("x")
+                                                     : tiny_recipe("x");
+  return parse_recipe(text, "r.json", {setting});
 }
 
 struct RecipeField {
@@ -210,11 +214,23 @@ std::vector<RecipeField> segment_fields() {
           {"segment.cache=c", [](auto& r) { return segment_of(r).cache == "c"; }}};
 }
 
+std::vector<RecipeField> semantic_fields() {
+  return {
+      {"semantic.train_backbone=false", [](auto& r) { return !semantic_of(r).train_backbone; }},
+      {"semantic.layers=[1]", [](auto& r) { return semantic_of(r).layers == std::vector<int64_t>{1}; }},
+      {"semantic.batch_norm=false", [](auto& r) { return !semantic_of(r).batch_norm; }},
+      {"semantic.ignored=3", [](auto& r) { return semantic_of(r).ignored == 3; }},
+      {"semantic.reduce_labels=true", [](auto& r) { return semantic_of(r).reduce_labels; }},
+      {R"(semantic.classes=["a"])", [](auto& r) { return semantic_of(r).classes == std::vector<std::string>{"a"}; }}};
+}
+
 TEST(RecipeFields, OfSegmentationSetTheMembersOfTheirNames) {
-  for (const auto& [setting, is_set] : segment_fields()) {
-    const Recipe recipe = recipe_of_setting(setting, true);
-    EXPECT_TRUE(is_set(recipe)) << setting;
-    EXPECT_TRUE(is_set(parse_recipe(write_recipe(recipe), "r.json"))) << setting << ", written and read";
+  for (const auto& [objective, fields] : {std::pair{"segment", segment_fields()}, {"semantic", semantic_fields()}}) {
+    for (const auto& [setting, is_set] : fields) {
+      const Recipe recipe = recipe_of_setting(setting, objective);
+      EXPECT_TRUE(is_set(recipe)) << setting;
+      EXPECT_TRUE(is_set(parse_recipe(write_recipe(recipe), "r.json"))) << setting << ", written and read";
+    }
   }
 }
 
@@ -231,19 +247,21 @@ std::set<std::string> paths_of(const std::string& setting) {
 
 TEST(RecipeFields, EachHasACaseAbove) {
   std::set<std::string> paths{"objective", "loss.distillation.view_epochs"};  // in other tests
-  for (const auto& fields : {recipe_fields(), segment_fields()}) {
+  for (const auto& fields : {recipe_fields(), segment_fields(), semantic_fields()}) {
     for (const RecipeField& field : fields) paths.merge(paths_of(field.setting));
   }
-  for (const FieldRow& row : rows_of(describe_recipe, Recipe{.objective = "segment"})) {
-    const bool of_crop = row.name.starts_with("augment.random_resized_crop.");
-    EXPECT_TRUE(of_crop || paths.contains(row.name)) << row.name << ": add a case";
+  for (const char* objective : {"segment", "semantic"}) {
+    for (const FieldRow& row : rows_of(describe_recipe, Recipe{.objective = objective})) {
+      const bool of_crop = row.name.starts_with("augment.random_resized_crop.");
+      EXPECT_TRUE(of_crop || paths.contains(row.name)) << row.name << ": add a case";
+    }
   }
 }
 
 // A field's smallest and largest values, and values that are just too small and too large; "" where there is no limit.
 struct FieldLimits {
   const char *field, *too_small, *smallest, *largest, *too_large;
-  bool segment = false;
+  const char* objective = "";
 };
 
 TEST(RecipeFields, AreRefusedOutsideOfTheirLimits) {
@@ -308,29 +326,32 @@ TEST(RecipeFields, AreRefusedOutsideOfTheirLimits) {
                                      {"validate_every", "0", "1", "", ""},
                                      {"patience", "-1", "0", "", ""},
                                      {"log_every", "0", "1", "", ""},
-                                     {"segment.image_size", "-1", "0", "16384", "16385", true},
-                                     {"segment.window", "-1", "0", "1024", "1025", true},
-                                     {"segment.global_every", "0", "1", "1024", "1025", true},
-                                     {"segment.decoder_dim", "15", "16", "4096", "4097", true},
-                                     {"segment.decoder_depth", "0", "1", "64", "65", true},
-                                     {"segment.decoder_mlp", "0", "1", "65536", "65537", true},
-                                     {"segment.prompts", "0", "1", "1024", "1025", true},
-                                     {"segment.rounds", "0", "1", "32", "33", true},
-                                     {"segment.box_share", "-0.1", "0", "1", "1.1", true},
-                                     {"segment.focal_weight", "-0.1", "0", "", "", true},
-                                     {"segment.dice_weight", "-0.1", "0", "", "", true},
-                                     {"segment.iou_weight", "-0.1", "0", "", "", true},
-                                     {"segment.focal_alpha", "-0.1", "0", "1", "1.1", true},
-                                     {"segment.focal_gamma", "0.99", "1", "", "", true}};
-  for (const auto& [field, too_small, smallest, largest, too_large, segment] : all) {
+                                     {"segment.image_size", "-1", "0", "16384", "16385", "segment"},
+                                     {"segment.window", "-1", "0", "1024", "1025", "segment"},
+                                     {"segment.global_every", "0", "1", "1024", "1025", "segment"},
+                                     {"segment.decoder_dim", "15", "16", "4096", "4097", "segment"},
+                                     {"segment.decoder_depth", "0", "1", "64", "65", "segment"},
+                                     {"segment.decoder_mlp", "0", "1", "65536", "65537", "segment"},
+                                     {"segment.prompts", "0", "1", "1024", "1025", "segment"},
+                                     {"segment.rounds", "0", "1", "32", "33", "segment"},
+                                     {"segment.box_share", "-0.1", "0", "1", "1.1", "segment"},
+                                     {"segment.focal_weight", "-0.1", "0", "", "", "segment"},
+                                     {"segment.dice_weight", "-0.1", "0", "", "", "segment"},
+                                     {"segment.iou_weight", "-0.1", "0", "", "", "segment"},
+                                     {"segment.focal_alpha", "-0.1", "0", "1", "1.1", "segment"},
+                                     {"segment.focal_gamma", "0.99", "1", "", "", "segment"},
+                                     {"semantic.layers", "[-1]", "[0]", "[1024]", "[1025]", "semantic"},
+                                     {"semantic.ignored", "-1", "0", "255", "256", "semantic"}};
+  for (const auto& [field, too_small, smallest, largest, too_large, objective] : all) {
     const std::string path = field;
     for (const std::string value : {smallest, largest}) {
       if (value.empty()) continue;
-      EXPECT_NO_THROW(recipe_of_setting(path + "=" + value, segment)) << path << "=" << value;
+      EXPECT_NO_THROW(recipe_of_setting(path + "=" + value, objective)) << path << "=" << value;
     }
     for (const std::string value : {too_small, too_large}) {
       if (value.empty()) continue;
-      const std::string message = error_of([&, segment = segment] { recipe_of_setting(path + "=" + value, segment); });
+      const std::string message =
+          error_of([&, objective = objective] { recipe_of_setting(path + "=" + value, objective); });
       EXPECT_TRUE(contains(message, path + ": expected")) << path << "=" << value << "\n" << message;
     }
   }
@@ -384,11 +405,12 @@ TEST(RecipeFields, OfClassificationAreRefusedForMasks) {
         {"data.retrain=true", "data: expected neither balance, folds nor retrain"},
         {"model.head=probe", "model: expected neither positions, head"},
         {"model.init=x", "model: expected only init"}}) {
-    const std::string got = error_of([&, setting = setting] { recipe_of_setting(setting, true); });
+    const std::string got = error_of([&, setting = setting] { recipe_of_setting(setting, "segment"); });
     EXPECT_TRUE(contains(got, std::string("\n  ") + message)) << setting << "\n" << got;
   }
-  EXPECT_NO_THROW(recipe_of_setting(R"(model={"init": "x", "freeze": ["a"], "config": "c", "key_map": "k"})", true));
-  EXPECT_NO_THROW(recipe_of_setting("data.unreadable=skip", true));
+  EXPECT_NO_THROW(
+      recipe_of_setting(R"(model={"init": "x", "freeze": ["a"], "config": "c", "key_map": "k"})", "segment"));
+  EXPECT_NO_THROW(recipe_of_setting("data.unreadable=skip", "segment"));
 }
 
 }  // namespace

@@ -163,6 +163,7 @@ TEST(ReportPage, HasItsPartsInOrder) {
   report.examples = {small};
   report.augmented = {large};
   report.overlays = {small, large};
+  report.overlay_title = "Masks: the objects, and what a click in the middle of each gives";
   report.class_rows = {{"cat", 7, {.precision = 0.5, .recall = 0.25, .f1 = 1.0 / 3, .support = 4}}};
   report.classes = {"cat", "dog"};
   report.confusion = {{1, 2}, {3, 4}};

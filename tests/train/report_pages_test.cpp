@@ -76,7 +76,11 @@ TEST(ReportText, APartWithoutContentIsLeftOut) {
       {"<h2>Curves</h2>", [](Report& r) { r.charts.resize(1); }},
       {"<h2>Training images</h2>", [](Report& r) { r.examples = {image::make_image(2, 2, 3)}; }},
       {"<h2>Training images as", [](Report& r) { r.augmented = {image::make_image(2, 2, 3)}; }},
-      {"<h2>Masks: ", [](Report& r) { r.overlays = {image::make_image(2, 2, 3)}; }},
+      {"<h2>Masks: ",
+       [](Report& r) {
+         r.overlays = {image::make_image(2, 2, 3)};
+         r.overlay_title = "Masks: x";
+       }},
       {"<h2>Classes: ", [](Report& r) { r.class_rows.resize(1); }},
       {"<h2>Confusion: ", [](Report& r) { r.confusion = {{1}}, r.classes = {"x"}; }},
       {"<h2>Worst misclassifications</h2>",

@@ -35,10 +35,12 @@ bool glob(const std::string& pattern, const std::string& name) {
   return pattern.find_first_not_of('*', p) == std::string::npos;
 }
 
-// The name in the Vision Transformer that is the image encoder of Segment Anything.
+// The name in the Vision Transformer that is the image encoder of Segment Anything, or the backbone of a segmenter.
 std::string in_encoder(const std::string& name) {
-  constexpr std::string_view kEncoder = "image_encoder.";
-  return name.starts_with(kEncoder) ? name.substr(kEncoder.size()) : name;
+  for (const std::string_view prefix : {"image_encoder.", "backbone."}) {
+    if (name.starts_with(prefix)) return name.substr(prefix.size());
+  }
+  return name;
 }
 
 // Returns N for a name "blocks.N.…", or −1 for any other name.

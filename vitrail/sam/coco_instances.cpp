@@ -26,6 +26,7 @@ constexpr int kMaxDepth = 8;
 using Polygons = std::vector<std::vector<double>>;
 struct Annotation {
   int64_t id = 0;
+  json category = {};  // "category_id", as it is
   std::variant<Polygons, std::vector<uint32_t>, std::string> shape = {};
 };
 
@@ -77,7 +78,7 @@ void check_size(const json& segmentation, const CocoImage& image, const std::str
 
 Annotation annotation_of(const json& object, const CocoImage& image, const std::string& where) {
   const json& segmentation = object["segmentation"];
-  Annotation annotation{integer_of(object, "id", where)};
+  Annotation annotation{integer_of(object, "id", where), object.value("category_id", json())};
   if (segmentation.is_array()) {
     Polygons polygons;
     for (const json& polygon : segmentation) polygons.push_back(polygon_of(polygon, where));
@@ -110,6 +111,7 @@ class CocoInstances : public InstanceDataset {
  public:
   CocoInstances(const json& document, std::string where, fs::path folder)
       : where_(std::move(where)), folder_(std::move(folder)) {
+    read_categories(document);
     std::map<int64_t, CocoImage> images;
     for (const json& object : list_of(document, "images", where_)) add_image(object, images);
     for (const json& object : list_of(document, "annotations", where_)) add_annotation(object, images);
@@ -128,12 +130,8 @@ class CocoInstances : public InstanceDataset {
   fs::path path(int64_t image) const override { return folder_ / images_.at(static_cast<size_t>(image)).file; }
 
   std::vector<Rle> masks(int64_t index, int64_t width, int64_t height) const override {
-    const CocoImage& image = images_.at(static_cast<size_t>(index));
-    if (image.width != width || image.height != height) {
-      throw Error(path(index).string(), str("an image of ", image.width, "×", image.height, ", as ", where_, " says"),
-                  str(width, "×", height));
-    }
     std::vector<Rle> masks;
+    const CocoImage& image = checked(index, width, height);
     for (const Annotation& annotation : image.annotations) {
       Rle mask = mask_of(annotation, image);
       if (area(mask) > 0) masks.push_back(std::move(mask));
@@ -141,7 +139,52 @@ class CocoInstances : public InstanceDataset {
     return masks;
   }
 
+  std::vector<std::string> class_names() const override {
+    std::vector<std::string> names;
+    for (const auto& [id, name] : categories_) names.push_back(name);
+    return names;
+  }
+
+  std::vector<ClassMask> class_masks(int64_t index, int64_t width, int64_t height) const override {
+    std::vector<ClassMask> masks;
+    const CocoImage& image = checked(index, width, height);
+    for (const Annotation& annotation : image.annotations) {
+      Rle mask = mask_of(annotation, image);
+      if (area(mask) > 0) masks.push_back({std::move(mask), class_of(annotation)});
+    }
+    return masks;
+  }
+
  private:
+  void read_categories(const json& document) {
+    if (!document.is_object() || !document.contains("categories")) return;
+    for (const json& object : list_of(document, "categories", where_)) {
+      const int64_t id = integer_of(object, "id", where_ + ": categories");
+      const std::string where = str(where_, ": category ", id);
+      if (!object.contains("name") || !object["name"].is_string())
+        throw Error(where, "the text \"name\"", shown(object));
+      if (!categories_.emplace(id, object["name"].get<std::string>()).second)
+        throw Error(where, "one category of this id", "several");
+    }
+  }
+
+  int64_t class_of(const Annotation& annotation) const {
+    const auto found = annotation.category.is_number_integer() ? categories_.find(annotation.category.get<int64_t>())
+                                                               : categories_.end();
+    if (found == categories_.end()) {
+      throw Error(str(where_, ": annotation ", annotation.id), "the id of a category in \"category_id\"",
+                  shown(annotation.category));
+    }
+    return std::distance(categories_.begin(), found);
+  }
+
+  const CocoImage& checked(int64_t index, int64_t width, int64_t height) const {
+    const CocoImage& image = images_.at(static_cast<size_t>(index));
+    if (image.width == width && image.height == height) return image;
+    throw Error(path(index).string(), str("an image of ", image.width, "×", image.height, ", as ", where_, " says"),
+                str(width, "×", height));
+  }
+
   void add_image(const json& object, std::map<int64_t, CocoImage>& images) const {
     const int64_t id = integer_of(object, "id", where_ + ": images");
     const std::string where = str(where_, ": image ", id);
@@ -208,6 +251,7 @@ class CocoInstances : public InstanceDataset {
 
   std::string where_;
   fs::path folder_;
+  std::map<int64_t, std::string> categories_;  // names by id
   std::vector<CocoImage> images_;
   int64_t bad_polygons_ = 0;
   std::string bad_polygon_;  // why the first one is left out

@@ -18,6 +18,11 @@ struct InstancesLeftOut {
   int64_t without_mask = 0;  // COCO annotations without a segmentation
 };
 
+struct ClassMask {
+  Rle mask;
+  int64_t index = 0;  // names the class: that of class_names()
+};
+
 // Const functions are thread-safe.
 class InstanceDataset {
  public:
@@ -27,6 +32,15 @@ class InstanceDataset {
   // The masks of an image of width × height pixels, each of that size and not empty.  Throws Error naming the file or
   // annotation for a mask of another size, for one that cannot be read, and for one with soft edges.
   virtual std::vector<Rle> masks(int64_t image, int64_t width, int64_t height) const = 0;
+
+  // The names of the classes; empty if masks have none.  Those of COCO's JSON are its categories, in the order of their
+  // ids.
+  virtual std::vector<std::string> class_names() const { return {}; }
+  // The same masks with their classes; none if they have none.  Throws Error as masks(), and for an annotation without
+  // a category of the list.
+  virtual std::vector<ClassMask> class_masks(int64_t /*image*/, int64_t /*width*/, int64_t /*height*/) const {
+    return {};
+  }
 
   const InstancesLeftOut& left_out() const { return left_out_; }
 

@@ -178,7 +178,7 @@ std::optional<train::Recipe> recipe_of_run(const TrainCommandOptions& options) {
 
 // The epochs that take about `seconds`, from the time of some training steps on this machine.
 int64_t epochs_within(double seconds, const train::DefaultRecipe& chosen, int threads) {
-  constexpr double kMeasuredSeconds = 2, kForwardShare = 1 / 3.0;  // validation has no backward pass
+  constexpr double kMeasuredSeconds = 2, kForwardShare = 1 / 3.0;  // validation and frozen layers: no backward pass
   RandomParams params(0);
   models::VisionTransformer model(chosen.architecture, ParamSource(params));
   const int64_t batch = chosen.recipe.batch_size;
@@ -186,8 +186,8 @@ int64_t epochs_within(double seconds, const train::DefaultRecipe& chosen, int th
       time_training(model, {.batch = batch, .threads = threads, .precision = DType::f32}, kMeasuredSeconds);
   const double total = std::accumulate(times.milliseconds.begin(), times.milliseconds.end(), 0.0);
   const double image = total / static_cast<double>(times.milliseconds.size()) / 1000 / static_cast<double>(batch);
-  const auto training = static_cast<double>(chosen.training_images),
-             validation = static_cast<double>(chosen.validation_images);
+  const double training = static_cast<double>(chosen.training_images) * (chosen.is_frozen ? kForwardShare : 1),
+               validation = static_cast<double>(chosen.validation_images);
   const double epoch =
       image * (training + kForwardShare * validation + (chosen.recipe.data.retrain ? training + validation : 0));
   return static_cast<int64_t>(std::clamp(seconds / epoch, 1.0, static_cast<double>(train::kMaxEpochs)));

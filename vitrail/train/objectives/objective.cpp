@@ -8,6 +8,8 @@
 #include "vitrail/train/objectives/probe/probe_internal.h"
 #include "vitrail/train/objectives/segmentation/segment_recipe_internal.h"
 #include "vitrail/train/objectives/segmentation/segmentation_internal.h"
+#include "vitrail/train/objectives/semantic/semantic_internal.h"
+#include "vitrail/train/objectives/semantic/semantic_recipe_internal.h"
 #include "vitrail/train/run/run_folder_internal.h"
 
 namespace vitrail::train {
@@ -27,6 +29,12 @@ std::vector<ObjectiveRow>& table() {
        .describe = describe_segment_recipe,
        .check = check_segment_recipe,
        .splits = segment_splits,
+       .several_processes = false},
+      {.name = "semantic",
+       .make = make<Semantic>,
+       .describe = describe_semantic_recipe,
+       .check = check_semantic_recipe,
+       .splits = semantic_splits,
        .several_processes = false},
   };
   return rows;

@@ -19,6 +19,7 @@ struct DefaultRecipe {
   std::vector<std::string> reasons;
   models::VisionTransformerConfig architecture;  // the model's, with the classes of the dataset
   int64_t training_images = 0, validation_images = 0;
+  bool is_frozen = false;  // the model's layers but for the head
 };
 
 struct DefaultRecipeOptions {
@@ -42,6 +43,7 @@ struct DefaultRecipeOptions {
 // smoothing, random resized crops and flips (padded crops for small inputs), and early stopping; with few images the
 // head of a linear probe at first (Kumar et al. 2022, LP-FT), and a second training on all images at last.
 // Linear probe: logistic regression on all training images.
+// A dataset of label maps (is_map_dataset): a head for the pixels on frozen or fine-tuned features.
 DefaultRecipe default_recipe(const DefaultRecipeOptions& options);
 
 }  // namespace vitrail::train

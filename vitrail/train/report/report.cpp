@@ -130,7 +130,7 @@ std::string render_report(const Report& report) {
   if (!report.charts.empty()) page += "</div>\n";
   page += render_images("Training images", report.examples);
   page += render_images("Training images as the model sees them", report.augmented);
-  page += render_images("Masks: the objects, and what a click in the middle of each gives", report.overlays);
+  page += render_images(report.overlay_title, report.overlays);
   page += render_classes(report);
   if (!report.confusion.empty()) {
     page += "<h2>Confusion: " + escape_html(report.confusion_of) + "</h2>\n" + render_confusion(report);

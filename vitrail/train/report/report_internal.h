@@ -46,6 +46,7 @@ struct Report {
   std::vector<image::Image> examples;   // training images, as they are
   std::vector<image::Image> augmented;  // training images, as the model sees them
   std::vector<image::Image> overlays;   // masks over images, of a segmentation model
+  std::string overlay_title;            // "Masks: the objects, and …"
   std::vector<ClassRow> class_rows;
   bool shows_average_precision = false;           // a column of class_rows
   std::vector<std::string> classes;               // names by index

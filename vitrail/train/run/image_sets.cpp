@@ -52,7 +52,9 @@ ImageSet identified(const std::string& name, const Subset& subset) {
   return identified(name, subset.size(), path_of, properties_of);
 }
 
-ImageSet identified(const std::string& name, const sam::InstanceDataset* dataset,
+// A dataset of masks or maps.
+template <class Dataset>
+ImageSet identified(const std::string& name, const std::shared_ptr<const Dataset>& dataset,
                     const std::vector<int64_t>& samples = {}) {
   const int64_t images = dataset == nullptr ? 0 : samples.empty() ? dataset->size() : std::ssize(samples);
   const auto path_of = [&](int64_t i) { return dataset->path(sample_at(samples, i)).string(); };
@@ -67,8 +69,13 @@ std::vector<ImageSet> image_sets(const RunData& data) {
 }
 
 std::vector<ImageSet> image_sets(const SegmentData& data) {
-  return {identified("training", data.train.get(), data.samples), identified(kValidationSet, data.validation.get()),
-          identified("test", data.test.get())};
+  return {identified("training", data.train, data.samples), identified(kValidationSet, data.validation),
+          identified("test", data.test)};
+}
+
+std::vector<ImageSet> image_sets(const SemanticData& data) {
+  return {identified("training", data.train, data.samples), identified(kValidationSet, data.validation),
+          identified("test", data.test)};
 }
 
 std::string change_of_images(const std::vector<ImageSet>& before, const std::vector<ImageSet>& now,

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "vitrail/train/objectives/segmentation/segment_data_internal.h"
+#include "vitrail/train/objectives/semantic/semantic_data_internal.h"
 #include "vitrail/train/run/checkpoint.h"
 #include "vitrail/train/run/run_data_internal.h"
 
@@ -14,6 +15,7 @@ namespace vitrail::train {
 // segmentation, over their files.  It does not depend on the folder that all files of a set are in.
 std::vector<ImageSet> image_sets(const RunData& data);
 std::vector<ImageSet> image_sets(const SegmentData& data);
+std::vector<ImageSet> image_sets(const SemanticData& data);
 
 // The name of the validation images among the sets.
 inline constexpr const char* kValidationSet = "validation";

@@ -36,6 +36,7 @@ std::vector<sam::Rle> predicted_masks(const sam::Predictor& predictor, const ima
 void Segmentation::add_section(const Measurement&, Split, Report& report) {
   const sam::InstanceDataset* const dataset = data_.test ? data_.test.get() : data_.validation.get();
   if (dataset == nullptr) return;
+  report.overlay_title = "Masks: the objects, and what a click in the middle of each gives";
   const sam::Predictor model = predictor();
   const int64_t count = std::min(kOverlayImages, dataset->size());
   for (int64_t i = 0; i < count; ++i) {
