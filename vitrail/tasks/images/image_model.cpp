@@ -8,6 +8,7 @@
 #include "vitrail/base/parallel.h"
 #include "vitrail/models/registry.h"
 #include "vitrail/pipeline/prediction_json_internal.h"
+#include "vitrail/tasks/model_facts_internal.h"
 
 namespace vitrail::tasks {
 namespace {
@@ -73,16 +74,14 @@ ImageModel::ImageModel(const models::OpenedModel& opened, const OpenOptions& opt
 
 std::string ImageModel::facts() const {
   const models::ModelConfig& model = images().config();
-  const ordered_json facts{{"architecture", model.architecture},
-                           {"image_size", model.vit.img_size},
-                           {"depth", model.vit.depth},
-                           {"heads", model.vit.num_heads},
-                           {"dim", model.vit.embed_dim},
-                           {"classes", classifies() ? model.vit.num_classes : 0},
-                           {"texts", dual() != nullptr},
-                           {"segments", false},
-                           {"precision", kernels::name_of(precision())}};
-  return pipeline::json_line(facts);
+  return facts_json({.architecture = model.architecture,
+                     .image_size = model.vit.img_size,
+                     .depth = model.vit.depth,
+                     .heads = model.vit.num_heads,
+                     .dim = model.vit.embed_dim,
+                     .classes = classifies() ? model.vit.num_classes : 0,
+                     .texts = dual() != nullptr,
+                     .precision = precision()});
 }
 
 Shape ImageModel::input_shape() const {

@@ -4,6 +4,7 @@
 #include "vitrail/base/error.h"
 #include "vitrail/models/sam/architectures.h"
 #include "vitrail/models/sam/sam.h"
+#include "vitrail/tasks/model_facts_internal.h"
 
 namespace vitrail::tasks {
 namespace {
@@ -56,8 +57,7 @@ std::string SegmentModel::config() const {
 
 std::string SegmentModel::facts() const {
   const int64_t side = predictor_.image_size();
-  return str("{\"architecture\": \"sam\", \"image_size\": [", side, ", ", side,
-             "], \"segments\": true, \"precision\": \"", kernels::name_of(precision_), "\"}");
+  return facts_json({.architecture = "sam", .image_size = {side, side}, .segments = true, .precision = precision_});
 }
 
 std::unique_ptr<Request> SegmentModel::tensors() const { return std::make_unique<EmbeddingTensor>(*this); }
