@@ -170,5 +170,17 @@ TEST(SamOnnx, ADecoderOfManyCellsTakesAnyNumberOfPoints) {
   EXPECT_EQ(graphs.decoder.inputs.at(1), (Value{"point_coords", kFloat, {"1", "num_points", "2"}}));
 }
 
+// The neck's convolution of a map as large as published models' is whole.
+TEST(SamOnnx, AnEncoderOfPublishedSizeIsExported) {
+  models::SamConfig config;
+  config.encoder = {.grid = 64, .dim = 16, .num_heads = 2, .head_dim = 8, .mlp_hidden = 16, .out_chans = 256};
+  config.encoder.blocks = {{.table_length = 127}};
+  config.has_decoder = false;
+  RandomParams random(1);
+  const fs::path path = testing::scratch_folder() / "sam.onnx";
+  export_sam_onnx(models::Sam(config, ParamSource(random)), path);
+  EXPECT_EQ(testing::read_onnx(sam_onnx_files(path).encoder).count("Conv"), 1);
+}
+
 }  // namespace
 }  // namespace vitrail::onnx

@@ -294,16 +294,17 @@ Array convolution(const Array& x, const Array& weight, const Array* bias, const 
   return result;
 }
 
-// Linear, half_pixel, of the last two axes.
-Array resized(const Array& x, const Ints& sizes) {
+// Linear, of the last two axes.
+Array resized(const Array& x, const Ints& sizes, bool align_corners) {
   Array result = array_of(sizes);
   const int64_t height = x.shape[2], width = x.shape[3];
   struct Taps {
     int64_t first, second;
     double part;
   };
-  const auto taps = [](int64_t at, int64_t from, int64_t to) {
-    const double position = (static_cast<double>(at) + 0.5) * static_cast<double>(from) / static_cast<double>(to) - 0.5;
+  const auto taps = [align_corners](int64_t at, int64_t from, int64_t to) {
+    const auto index = static_cast<double>(at), in = static_cast<double>(from), out = static_cast<double>(to);
+    const double position = align_corners ? index * (in - 1) / std::max(out - 1, 1.0) : (index + 0.5) * in / out - 0.5;
     const double inside = std::clamp(position, 0.0, static_cast<double>(from - 1));
     const auto first = static_cast<int64_t>(std::floor(inside));
     return Taps{first, std::min(first + 1, from - 1), inside - static_cast<double>(first)};
@@ -444,9 +445,10 @@ const std::map<std::string, Rule>& rules() {
       {"Conv", [](const Arrays& in,
                   const Node& node) { return convolution(*in[0], *in[1], in.size() > 2 ? in[2] : nullptr, node); }},
       {"Resize", [](const Arrays& in, const Node& node) {
-         if (node.texts.at("mode") != "linear" || node.texts.at("coordinate_transformation_mode") != "half_pixel")
+         const std::string& corners = node.texts.at("coordinate_transformation_mode");
+         if (node.texts.at("mode") != "linear" || (corners != "half_pixel" && corners != "align_corners"))
            fail("Resize of another mode");
-         return resized(*in[0], ints_of(*in[3]));
+         return resized(*in[0], ints_of(*in[3]), corners == "align_corners");
        }}};
   return table;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the exports of images, texts and Segment Anything share.
+// What the exports share.
 #include <filesystem>
 #include <map>
 #include <string>
@@ -9,13 +9,24 @@
 
 #include "vitrail/models/load.h"
 #include "vitrail/models/preprocessing.h"
-#include "vitrail/nn/module.h"
+#include "vitrail/nn/convolution.h"
 #include "vitrail/onnx/export.h"
 #include "vitrail/onnx/graph_builder_internal.h"
+#include "vitrail/ops/recorder.h"
 
 namespace vitrail::onnx {
 
 using Metadata = std::vector<std::pair<std::string, std::string>>;
+
+// Records a pass for a graph.
+class GraphRecorder {
+ public:
+  const std::vector<ops::RecordedOperation>& operations() const { return recorder_.operations(); }
+
+ private:
+  nn::WholeConvolutions whole_convolutions_;
+  ops::Recorder recorder_;
+};
 
 void check(const OnnxOptions& options);  // throws Error for an opset out of range
 

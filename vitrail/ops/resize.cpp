@@ -116,7 +116,21 @@ void resize_backward(const T* grad, T* grad_x, const ResizeSizes& n) {
   });
 }
 
-Tensor resize(const char* name, const Tensor& x, const Shape& shape, const ResizeSizes& n) {
+// Resizes the last two of four axes or, with channels last, the second and third.
+std::string onnx_resize(OnnxValues& onnx, const Tensor& x, const ResizeSizes& n, bool channels_last) {
+  OnnxGraph& graph = onnx.graph();
+  std::string map = onnx.value_of(x);
+  if (channels_last) map = graph.transpose(map, {0, 3, 1, 2});
+  const std::string leading = graph.node("Shape", {map}, {{"start", int64_t{0}}, {"end", int64_t{2}}});
+  const std::string sizes =
+      graph.node("Concat", {leading, graph.constant(Ints{n.height, n.width})}, {{"axis", int64_t{0}}});
+  const char* corners = n.corners == Corners::aligned ? "align_corners" : "half_pixel";
+  map = graph.node("Resize", {map, "", "", sizes},
+                   {{"mode", std::string("linear")}, {"coordinate_transformation_mode", std::string(corners)}});
+  return channels_last ? graph.transpose(map, {0, 2, 3, 1}) : map;
+}
+
+Tensor resize(const char* name, const Tensor& x, const Shape& shape, const ResizeSizes& n, bool channels_last) {
   return apply({.name = name,
                 .shape = shape,
                 .kernel = [n](auto in, auto out) { resize_forward(in[0].data, out[0].data, n); },
@@ -124,6 +138,11 @@ Tensor resize(const char* name, const Tensor& x, const Shape& shape, const Resiz
                     [n](const auto& in, const auto&) {
                       return backward_kernel(
                           in, {}, [n](auto from, auto grads) { resize_backward(from[0].data, grads[0].data, n); });
+                    },
+                .onnx =
+                    [n, channels_last](OnnxValues& onnx, const auto& in, const auto&) {
+                      if (in[0].rank() != 4) throw Error("ONNX", "maps with four axes", in[0].shape().to_string());
+                      return onnx_resize(onnx, in[0], n, channels_last);
                     }},
                {x});
 }
@@ -139,7 +158,7 @@ Tensor resize_bilinear(const Tensor& x, int64_t height, int64_t width) {
   shape[x.rank() - 2] = height;
   shape[x.rank() - 1] = width;
   return resize("resize_bilinear", x, shape,
-                {x.numel() / (x.size(-1) * x.size(-2)), x.size(-2), x.size(-1), height, width});
+                {x.numel() / (x.size(-1) * x.size(-2)), x.size(-2), x.size(-1), height, width}, false);
 }
 
 Tensor resize_map(const Tensor& x, int64_t height, int64_t width, Corners corners) {
@@ -148,7 +167,7 @@ Tensor resize_map(const Tensor& x, int64_t height, int64_t width, Corners corner
                 str(x.shape(), " to ", height, "×", width));
   }
   return resize("resize_map", x, {x.size(0), height, width, x.size(3)},
-                {x.size(0), x.size(1), x.size(2), height, width, x.size(3), corners});
+                {x.size(0), x.size(1), x.size(2), height, width, x.size(3), corners}, true);
 }
 
 }  // namespace vitrail::ops
