@@ -336,12 +336,9 @@ TEST(CommandOptions, OfClassifiersAreRefusedForSegmentAnything) {
   }
   expect_refused({{{"inspect", "-m", model, "--preset", "medsam"}, "--preset" + reason}});
   const std::string bench = ": does not apply to Segment Anything";
-  for (const auto& [option, value] : {std::pair("--train", ""), std::pair("--checkpointing", ""),
-                                      std::pair("--profile", ""), std::pair("--tome", "2")}) {
-    Arguments arguments{"bench", "sam_vit_b", option};
-    if (*value != '\0') arguments.push_back(value);
-    expect_refused({{arguments, option + bench}});
-  }
+  for (const char* option : {"--train", "--checkpointing", "--profile"})
+    expect_refused({{{"bench", "sam_vit_b", option}, option + bench}});
+  expect_refused({{{"bench", "sam_vit_b", "--tome", "2"}, "--tome" + reason}});
   for (const char* batch : {"2", "1,1"}) {
     expect_refused({{{"bench", "sam_vit_b", "--batch", batch},
                      "--batch: Segment Anything encodes one image at a time: expected 1"}});

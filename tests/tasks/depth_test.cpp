@@ -6,6 +6,7 @@
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "tests/support/errors.h"
 #include "tests/support/golden.h"
@@ -313,6 +314,28 @@ TEST(AuthorsFile, TellsTheVersionAndTheUnitByItsName) {
     EXPECT_ERROR(error_of([&] { models::depth_config_of_file(small, name); }), name, name);
   EXPECT_ERROR(error_of([] { models::depth_config_of_file(authors_checkpoint(5), "depth_anything_vits14.pth"); }),
                "depth_anything_vits14.pth", "5 of 64");
+}
+
+TEST(AuthorsFile, HasTheConfigurationOfTransformersWhenItIsConverted) {
+  for (const char* name : {"depth_anything_vitl14.pth", "depth_anything_v2_metric_vkitti_vitl.pth"}) {
+    const models::DepthConfig want = models::depth_config_of_file(authors_checkpoint(24), name);
+    const models::DepthConfig got = models::read_depth_config(models::write_depth_anything_config(want), "config.json",
+                                                              models::write_depth_processor(want), "processor");
+    const auto shape_of = [](const models::VisionTransformerConfig& vit) {
+      return std::tie(vit.img_size, vit.patch_size, vit.embed_dim, vit.depth, vit.num_heads, vit.mlp_layer,
+                      vit.init_values, vit.norm_eps, vit.reg_tokens, vit.num_classes);
+    };
+    EXPECT_EQ(shape_of(got.backbone), shape_of(want.backbone));
+    EXPECT_EQ(std::tie(got.layers, got.final_norm, got.head_dim, got.metric, got.max_depth, got.head_doubles),
+              std::tie(want.layers, want.final_norm, want.head_dim, want.metric, want.max_depth, want.head_doubles));
+    EXPECT_EQ(
+        std::tie(got.neck.dim, got.neck.hidden_dims, got.neck.factors, got.neck.fusion_dim, got.neck.doubles),
+        std::tie(want.neck.dim, want.neck.hidden_dims, want.neck.factors, want.neck.fusion_dim, want.neck.doubles));
+    EXPECT_EQ(std::tie(got.resize.size, got.resize.keep_aspect_ratio, got.resize.multiple),
+              std::tie(want.resize.size, want.resize.keep_aspect_ratio, want.resize.multiple));
+    EXPECT_EQ(std::tie(got.preprocessing.mean, got.preprocessing.std, got.preprocessing.interpolation),
+              std::tie(want.preprocessing.mean, want.preprocessing.std, want.preprocessing.interpolation));
+  }
 }
 
 }  // namespace

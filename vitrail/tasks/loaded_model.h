@@ -2,6 +2,7 @@
 #pragma once
 // A model of any family, ready to run.
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "vitrail/image/image_view.h"
 #include "vitrail/models/model_files.h"
 #include "vitrail/pipeline/model.h"
+#include "vitrail/tasks/network.h"
 #include "vitrail/tasks/task.h"
 
 namespace vitrail::tasks {
@@ -27,6 +29,8 @@ class LoadedModel {
   virtual std::vector<std::string> class_names() const { return {}; }  // empty if it names none
   virtual std::unique_ptr<Request> tensors() const = 0;                // the request for its tensors
   virtual void warm_up() const = 0;                                    // runs once
+  // Without one, the model's family has its own row in `inspect`, `bench` and `convert`, or none.
+  virtual std::optional<Network> network() const { return {}; }
 
   // For requests with passes: the model's input [C, H, W], and the results of a pass, each [B, …].  A model without
   // passes throws Error.

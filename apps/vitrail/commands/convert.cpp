@@ -96,7 +96,7 @@ int convert_to_onnx(const models::OpenedModel& opened, const ConvertCommandOptio
 
 int convert_dual(const models::OpenedModel& opened, const ConvertCommandOptions& options, const GlobalOptions& global) {
   models::check_weights(opened);
-  const NamedTensors tensors = tensors_as(dual_tensors(*opened.checkpoint), dtype_from_name(options.dtype));
+  const NamedTensors tensors = tensors_as(tensors_of(*opened.checkpoint), dtype_from_name(options.dtype));
   write_dual_folder(opened, tensors, options.output);
   if (!global.quiet) {
     note_source(opened,

@@ -43,15 +43,6 @@ std::string why_image_tower_alone(const models::OpenedModel& opened, const Model
   return opened.config.key_map.empty() || builtin ? "" : "the key map in config.json";
 }
 
-NamedTensors dual_tensors(const weights::Checkpoint& checkpoint) {
-  NamedTensors tensors;
-  for (const weights::TensorInfo& info : checkpoint.tensors()) {
-    const bool of_model = !checkpoint.beside(info.name) && info.unsupported_dtype.empty();
-    if (of_model) tensors.emplace_back(info.name, checkpoint.tensor(info.name));
-  }
-  return tensors;
-}
-
 void write_dual_folder(const models::OpenedModel& opened, const NamedTensors& tensors, const fs::path& folder) {
   std::vector<std::string> processors;
   for (const char* name : {"processor_config.json", "preprocessor_config.json"}) {

@@ -12,9 +12,6 @@ namespace vitrail::app {
 // What the form of a dual model's source cannot express; empty if it has all.
 std::string why_image_tower_alone(const models::OpenedModel& opened, const ModelOptions& options, bool int8);
 
-// All tensors of both towers, under the source's names.
-NamedTensors dual_tensors(const weights::Checkpoint& checkpoint);
-
 // Writes the tensors with the source's configuration and the files of its processor and tokenizer.  Throws Error for a
 // folder with another model's processor (weights::check_no_other_processor()), before anything is written.
 void write_dual_folder(const models::OpenedModel& opened, const NamedTensors& tensors,

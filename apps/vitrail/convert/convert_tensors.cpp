@@ -15,6 +15,15 @@ NamedTensors parameters_of(const nn::Module& model) {
   return tensors;
 }
 
+NamedTensors tensors_of(const weights::Checkpoint& checkpoint) {
+  NamedTensors tensors;
+  for (const weights::TensorInfo& info : checkpoint.tensors()) {
+    const bool of_model = !checkpoint.beside(info.name) && info.unsupported_dtype.empty();
+    if (of_model) tensors.emplace_back(info.name, checkpoint.tensor(info.name));
+  }
+  return tensors;
+}
+
 NamedTensors tensors_as(const NamedTensors& tensors, DType dtype) {
   NamedTensors result;
   std::vector<std::string> kept;

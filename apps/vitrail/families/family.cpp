@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "apps/vitrail/anomaly/anomaly_family.h"
+#include "apps/vitrail/families/network_family.h"
 #include "apps/vitrail/inspect/inspect_images.h"
 #include "apps/vitrail/label_map/label_map_family.h"
 #include "apps/vitrail/segment/segment_family.h"
@@ -22,6 +23,8 @@ constexpr ModelFamily kFamilies[] = {
     {"semantic", inspect_label_map_model, bench_label_map_model, evaluate_label_maps, convert_label_map_model},
     {"vit", inspect_image_model, bench_image_model, evaluate_image_model, convert_image_model},
 };
+// Families without a row, whose models run by their task.
+constexpr ModelFamily kAnyNetwork{"", inspect_network, bench_network, evaluate_network, convert_network};
 
 }  // namespace
 
@@ -42,10 +45,17 @@ const ModelFamily& family_of(const NamedModel& model) {
       model.files ? &tasks::family_of(*model.files) : tasks::family_of_architecture(model.name);
   const std::string_view name = family ? family->name : "vit";  // a config.json alone
   const auto* const row = std::ranges::find(kFamilies, name, &ModelFamily::name);
-  if (row == std::end(kFamilies))
-    throw Error(model.name, "a model of another family for this command: " + join(kFamilies, ", ", &ModelFamily::name),
-                "a model that runs by its task: vitrail " + std::string(name));
-  return *row;
+  return row == std::end(kFamilies) ? kAnyNetwork : *row;
+}
+
+tasks::Network network_of(const tasks::LoadedModel& model, const std::string& name) {
+  if (auto network = model.network()) return *network;
+  throw Error(name, "a model that this command takes apart", model.family() + ", which runs by its task");
+}
+
+int evaluate_network(const NamedModel& model, const EvalCommandOptions& /*options*/, const GlobalOptions& /*global*/) {
+  throw Error(model.name, "a model that can be evaluated: " + join(kFamilies, ", ", &ModelFamily::name),
+              "a model that runs by its task");
 }
 
 }  // namespace vitrail::app

@@ -25,7 +25,7 @@ class InspectedImageModel : public InspectedModel {
   const weights::Checkpoint* checkpoint() const override { return opened_ ? opened_->checkpoint.get() : nullptr; }
   const weights::KeyMap* key_map() const override { return opened_ ? &opened_->key_map : nullptr; }
   void print_summary() const override;
-  std::unique_ptr<nn::Module> build(Device device) const override;
+  std::shared_ptr<const nn::Module> build(Device device) const override;
   void trace(const nn::Module& model, ValueListing& listing) const override;
 
  private:
@@ -39,7 +39,7 @@ class InspectedImageModel : public InspectedModel {
 
 void InspectedImageModel::print_summary() const {
   const auto& vit = config_.vit;
-  const std::unique_ptr<nn::Module> shapes = build(Device::meta);
+  const std::shared_ptr<const nn::Module> shapes = build(Device::meta);
   print_output("architecture  {}\n", escaped(config_.architecture));
   if (opened_) {
     print_output("weights       {} ({}), {} keys\n", escaped(opened_->checkpoint->path()),
@@ -61,7 +61,7 @@ void InspectedImageModel::print_summary() const {
   if (opened_) models::check_weights(*opened_);
 }
 
-std::unique_ptr<nn::Module> InspectedImageModel::build(Device device) const {
+std::shared_ptr<const nn::Module> InspectedImageModel::build(Device device) const {
   if (opened_ && device == Device::cpu)
     return std::make_unique<models::VisionTransformer>(models::build_model(*opened_));
   RandomParams random(0, DType::f32, device);

@@ -27,7 +27,7 @@ std::string expected_names(bool traced) {
 }  // namespace
 
 void print_values(const ValueOptions& options, const InspectedModel& inspected) {
-  const std::unique_ptr<nn::Module> model = inspected.build(Device::cpu);
+  const std::shared_ptr<const nn::Module> model = inspected.build(Device::cpu);
   std::optional<NpzArrays> file;
   if (!options.output.empty()) file.emplace(options.output);
   ValueListing listing(options.slices, inspected.key_map(), file ? &*file : nullptr);

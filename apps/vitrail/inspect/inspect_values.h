@@ -24,7 +24,7 @@ class InspectedModel {
   virtual const weights::Checkpoint* checkpoint() const = 0;  // null: an architecture or a config.json
   virtual const weights::KeyMap* key_map() const = 0;         // likewise
   virtual void print_summary() const = 0;
-  virtual std::unique_ptr<nn::Module> build(Device device) const = 0;
+  virtual std::shared_ptr<const nn::Module> build(Device device) const = 0;
   // One forward pass of the built model.  The listing gets the inputs and outputs; modules report theirs to the trace.
   virtual void trace(const nn::Module& model, ValueListing& listing) const = 0;
 };

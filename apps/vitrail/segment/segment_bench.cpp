@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "apps/vitrail/bench/bench_times.h"
+#include "apps/vitrail/families/model_options.h"
 #include "apps/vitrail/output/output.h"
 #include "apps/vitrail/shell/usage_errors.h"
 #include "vitrail/base/parallel.h"
@@ -101,12 +102,11 @@ class SegmentTasks {
 
 // Throws CLI::Error for options that have no meaning for Segment Anything.
 void check_for_segmentation(const BenchCommandOptions& options) {
-  check_segmentation_options(options.model);
-  const char* given = options.train            ? "--train"
-                      : options.checkpointing  ? "--checkpointing"
-                      : options.profile        ? "--profile"
-                      : options.model.tome > 0 ? "--tome"
-                                               : nullptr;
+  refuse_model_options(options.model, "Segment Anything");
+  const char* given = options.train           ? "--train"
+                      : options.checkpointing ? "--checkpointing"
+                      : options.profile       ? "--profile"
+                                              : nullptr;
   if (given != nullptr) throw CLI::ValidationError(given, "does not apply to Segment Anything");
   if (options.batches_given && options.batches != std::vector<int64_t>{1})
     throw CLI::ValidationError("--batch", "Segment Anything encodes one image at a time: expected 1");

@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include "apps/vitrail/convert/convert_tensors.h"
+#include "apps/vitrail/families/model_options.h"
 #include "apps/vitrail/output/output.h"
 #include "apps/vitrail/segment/segment_family.h"
 #include "apps/vitrail/segment/segment_options.h"
@@ -16,7 +17,7 @@ namespace {
 int write_onnx_files(const models::ModelFiles& files, const ConvertCommandOptions& options,
                      const GlobalOptions& global) {
   if (options.dtype != "fp32") throw CLI::ValidationError("--dtype", "Segment Anything is exported in fp32");
-  check_segmentation_options(options.model);
+  refuse_model_options(options.model, "Segment Anything");
   const onnx::SamOnnxOptions values{.file = options.onnx.values, .single_mask = options.onnx.single_mask};
   const models::Sam sam = models::load_sam(files);
   onnx::export_sam_onnx(sam, options.output, values);
@@ -34,7 +35,7 @@ int write_folder(const models::ModelFiles& files, const ConvertCommandOptions& o
     throw CLI::ValidationError("--dtype", "Segment Anything is quantised when it is loaded (segment --precision int8)");
   ModelOptions others = options.model;
   others.preset.clear();
-  check_segmentation_options(others);
+  refuse_model_options(others, "Segment Anything");
   const models::Sam sam = models::load_sam(files, {segmentation_preset(options.model.preset)});
   const NamedTensors tensors = tensors_as(parameters_of(sam), dtype_from_name(options.dtype));
   weights::write_hub_folder(options.output, models::write_sam_config(sam.config()), tensors);

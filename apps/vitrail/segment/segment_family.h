@@ -9,9 +9,6 @@ namespace vitrail::app {
 // Loads or builds the model: a registered architecture has random weights (seed 0), or none on the meta device.
 models::Sam segmentation_model(const NamedModel& model, Device device = Device::cpu);
 
-// Throws CLI::ValidationError for options of preprocessing and architecture, which Segment Anything does not have.
-void check_segmentation_options(const ModelOptions& model);
-
 // Its row of the families.
 std::unique_ptr<InspectedModel> inspect_segmentation(const NamedModel& model, const ModelOptions& options,
                                                      const ValueOptions& values);

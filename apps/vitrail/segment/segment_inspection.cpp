@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "apps/vitrail/families/model_options.h"
 #include "apps/vitrail/output/output.h"
 #include "apps/vitrail/output/value_listing.h"
 #include "apps/vitrail/shell/usage_errors.h"
@@ -77,7 +78,7 @@ class InspectedSam : public InspectedModel {
   std::string source() const override { return model_.name; }
   const weights::Checkpoint* checkpoint() const override { return checkpoint_.get(); }
   const weights::KeyMap* key_map() const override { return key_map_ ? &*key_map_ : nullptr; }
-  std::unique_ptr<nn::Module> build(Device device) const override {
+  std::shared_ptr<const nn::Module> build(Device device) const override {
     return std::make_unique<models::Sam>(segmentation_model(model_, device));
   }
   void print_summary() const override;
@@ -128,7 +129,7 @@ void InspectedSam::trace(const nn::Module& model, ValueListing& listing) const {
 
 std::unique_ptr<InspectedModel> inspect_segmentation(const NamedModel& model, const ModelOptions& options,
                                                      const ValueOptions& values) {
-  check_segmentation_options(options);
+  refuse_model_options(options, "Segment Anything");
   if (values.batch != 1) throw CLI::ValidationError("--batch", "Segment Anything is traced with one image");
   return std::make_unique<InspectedSam>(model, values.trace);
 }

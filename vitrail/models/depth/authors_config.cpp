@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "vitrail/base/error.h"
 #include "vitrail/models/depth/config.h"
@@ -97,6 +98,49 @@ DepthConfig depth_config_of_file(const weights::Checkpoint& checkpoint, const st
   pixels.mean = {0.485, 0.456, 0.406};
   pixels.std = {0.229, 0.224, 0.225};
   return config;
+}
+
+std::string write_depth_anything_config(const DepthConfig& config) {
+  const VisionTransformerConfig& vit = config.backbone;
+  const DptNeckConfig& neck = config.neck;
+  std::vector<int64_t> depths;
+  for (const int64_t layer : config.layers) depths.push_back(layer + 1);
+  const nlohmann::ordered_json backbone{{"model_type", "dinov2"},
+                                        {"hidden_size", vit.embed_dim},
+                                        {"num_hidden_layers", vit.depth},
+                                        {"num_attention_heads", vit.num_heads},
+                                        {"image_size", vit.img_size[0]},
+                                        {"patch_size", vit.patch_size[0]},
+                                        {"use_swiglu_ffn", vit.mlp_layer == MlpLayer::swiglu},
+                                        {"out_indices", depths},
+                                        {"reshape_hidden_states", false}};
+  nlohmann::ordered_json json{{"architectures", {"DepthAnythingForDepthEstimation"}},
+                              {"model_type", config.architecture},
+                              {"backbone_config", backbone},
+                              {"patch_size", vit.patch_size[0]},
+                              {"reassemble_hidden_size", neck.dim},
+                              {"reassemble_factors", neck.factors},
+                              {"neck_hidden_sizes", neck.hidden_dims},
+                              {"fusion_hidden_size", neck.fusion_dim},
+                              {"head_hidden_size", config.head_dim},
+                              {"depth_estimation_type", config.metric ? "metric" : "relative"}};
+  if (config.metric) json["max_depth"] = config.max_depth;
+  return json.dump(2) + "\n";
+}
+
+std::string write_depth_processor(const DepthConfig& config) {
+  constexpr int kBicubic = 3;  // Pillow's number
+  const nlohmann::ordered_json json{{"image_processor_type", "DPTImageProcessor"},
+                                    {"do_resize", true},
+                                    {"size", {{"height", config.resize.size[0]}, {"width", config.resize.size[1]}}},
+                                    {"keep_aspect_ratio", config.resize.keep_aspect_ratio},
+                                    {"ensure_multiple_of", config.resize.multiple},
+                                    {"resample", kBicubic},
+                                    {"do_rescale", true},
+                                    {"do_normalize", true},
+                                    {"image_mean", *config.preprocessing.mean},
+                                    {"image_std", *config.preprocessing.std}};
+  return json.dump(2) + "\n";
 }
 
 }  // namespace vitrail::models

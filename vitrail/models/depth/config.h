@@ -28,4 +28,8 @@ DepthConfig read_depth_config(const std::string& config, const std::string& path
 // these files differ in nothing else.
 DepthConfig depth_config_of_file(const weights::Checkpoint& checkpoint, const std::string& path);
 
+// transformers' config.json and preprocessor_config.json of such a model.
+std::string write_depth_anything_config(const DepthConfig& config);
+std::string write_depth_processor(const DepthConfig& config);
+
 }  // namespace vitrail::models

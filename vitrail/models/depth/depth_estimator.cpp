@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/models/depth/depth_estimator.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "vitrail/base/error.h"
 #include "vitrail/base/file_lookup_internal.h"
-#include "vitrail/base/parallel.h"
 #include "vitrail/base/read_file.h"
 #include "vitrail/models/config_formats_internal.h"
 #include "vitrail/nn/trace.h"
+#include "vitrail/ops/activation.h"
+#include "vitrail/ops/elementwise.h"
 #include "vitrail/ops/layout.h"
 #include "vitrail/ops/resize.h"
 #include "vitrail/weights/checkpoint_params_internal.h"
@@ -62,19 +60,27 @@ constexpr const char* kAuthorsKeys = R"~({
     {"from": "depth_head\\.scratch\\.output_conv2\\.0\\.(.*)", "to": "head.conv2.$1"},
     {"from": "depth_head\\.scratch\\.output_conv2\\.2\\.(.*)", "to": "head.conv3.$1"}]})~";
 
+Tensor scaled(const Tensor& x, double factor) { return factor == 1 ? x : ops::mul(x, Tensor::full({1}, factor)); }
+
 bool has_authors_names(const weights::Checkpoint& checkpoint) {
   return checkpoint.has("depth_head.scratch.refinenet4.out_conv.weight") &&
          checkpoint.has("depth_head.scratch.output_conv2.2.weight");
 }
 
-DepthConfig config_of(const ModelFiles& files, const weights::Checkpoint& checkpoint) {
+// Fills in the configuration and its texts.
+void read_config(const ModelFiles& files, DepthFiles& opened) {
+  const std::string weights = files.weights.front().string();
   if (is_present(files.config)) {
     const PreprocessorFile preprocessor = preprocessor_file(files.config.parent_path());
-    return read_depth_config(read_regular_text_file(files.config), files.config.string(), preprocessor.text,
-                             preprocessor.path);
+    opened.config_json = read_regular_text_file(files.config);
+    opened.preprocessor_json = preprocessor.text;
+    opened.config = read_depth_config(opened.config_json, files.config.string(), preprocessor.text, preprocessor.path);
+    return;
   }
-  if (has_authors_names(checkpoint)) return depth_config_of_file(checkpoint, files.weights.front().string());
-  throw Error(files.weights.front().string(), "a config.json of transformers beside it", "none");
+  if (!has_authors_names(*opened.checkpoint)) throw Error(weights, "a config.json of transformers beside it", "none");
+  opened.config = depth_config_of_file(*opened.checkpoint, weights);
+  opened.config_json = write_depth_anything_config(opened.config);
+  opened.preprocessor_json = write_depth_processor(opened.config);
 }
 
 }  // namespace
@@ -116,17 +122,12 @@ Tensor DepthEstimator::forward(const Tensor& images) const {
   const Tensor fused =
       neck_.forward(backbone_.intermediates(images, config_.layers, config_.final_norm), rows, columns);
   const auto& patch = config_.backbone.patch_size;
-  if (config_.head_doubles) return head_.forward(fused, {2 * fused.size(1), 2 * fused.size(2)});
-  return head_.forward(fused, {rows * patch[0], columns * patch[1]});
-}
-
-void DepthEstimator::activate(Tensor& output) const {
-  const auto scale = static_cast<float>(config_.max_depth);
-  float* const values = output.data<float>();
-  parallel_for(0, output.numel(), 1 << 14, [&](int64_t first, int64_t last) {
-    for (int64_t i = first; i < last; ++i)
-      values[i] = scale * (config_.metric ? 1 / (1 + std::exp(-values[i])) : std::max(values[i], 0.0F));
-  });
+  const std::array<int64_t, 2> doubled{2 * fused.size(1), 2 * fused.size(2)};
+  const Tensor output =
+      head_.forward(fused, config_.head_doubles ? doubled : std::array{rows * patch[0], columns * patch[1]});
+  if (!config_.metric) return scaled(ops::activation(output, Activation::relu), config_.max_depth);
+  const Tensor curve = ops::activation(scaled(output, 0.5), Activation::tanh);
+  return scaled(ops::add(curve, Tensor::full({1}, 1)), config_.max_depth / 2);  // σ(x) = (1 + tanh(x / 2)) / 2
 }
 
 void DepthEstimator::visit(nn::Visitor& visitor) {
@@ -141,14 +142,20 @@ bool is_depth_estimator(const ModelFiles& files) {
                                       (first.has("head.conv3.weight") || first.has("head.head.0.weight")));
 }
 
-DepthEstimator load_depth_estimator(const ModelFiles& files) {
-  const auto checkpoint = files.checkpoint();
-  if (checkpoint->has("head.head.0.weight") && !checkpoint->has("head.head.2.weight"))
-    throw Error(checkpoint->path(), "the head of a depth estimator", "another, such as DPTForSemanticSegmentation's");
-  const DepthConfig config = config_of(files, *checkpoint);
-  const std::string keys = has_authors_names(*checkpoint) ? kAuthorsKeys : transformers_keys(config);
-  weights::CheckpointParams params(checkpoint, weights::KeyMap::parse(keys, "key map"));
-  DepthEstimator model(config, ParamSource(params));
+DepthFiles open_depth_estimator(const ModelFiles& files) {
+  DepthFiles opened{.checkpoint = files.checkpoint(), .key_map = weights::KeyMap::parse(kAuthorsKeys, "key map")};
+  const weights::Checkpoint& checkpoint = *opened.checkpoint;
+  if (checkpoint.has("head.head.0.weight") && !checkpoint.has("head.head.2.weight"))
+    throw Error(checkpoint.path(), "the head of a depth estimator", "another, such as DPTForSemanticSegmentation's");
+  read_config(files, opened);
+  if (!has_authors_names(checkpoint))
+    opened.key_map = weights::KeyMap::parse(transformers_keys(opened.config), "key map");
+  return opened;
+}
+
+DepthEstimator load_depth_estimator(const DepthFiles& files) {
+  weights::CheckpointParams params(files.checkpoint, files.key_map);
+  DepthEstimator model(files.config, ParamSource(params));
   params.finish();
   return model;
 }

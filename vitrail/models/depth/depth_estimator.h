@@ -6,6 +6,7 @@
 #include "vitrail/models/depth/config.h"
 #include "vitrail/models/model_files.h"
 #include "vitrail/models/vision_transformer.h"
+#include "vitrail/weights/key_map.h"
 
 namespace vitrail::models {
 
@@ -26,10 +27,9 @@ class DepthHead : public nn::Module {
 class DepthEstimator : public nn::Module {
  public:
   DepthEstimator(const DepthConfig& config, const ParamSource& params);
-  // Images [B, C, H, W] → the output of the head's last layer [B, height, width].
+  // Images [B, C, H, W] → the prediction [B, height, width]: max_depth · relu (relative depth) or max_depth · sigmoid
+  // (metric depth) of the head's last layer.
   Tensor forward(const Tensor& images) const;
-  // Turns such an output into the prediction: max_depth · relu (relative depth) or max_depth · sigmoid (metric depth).
-  void activate(Tensor& output) const;
   const DepthConfig& config() const { return config_; }
   std::string type() const override { return "DepthEstimator"; }
   void visit(nn::Visitor& visitor) override;
@@ -44,9 +44,20 @@ class DepthEstimator : public nn::Module {
 // Whether weights have the tensors of Depth Anything or DPT.
 bool is_depth_estimator(const ModelFiles& files);
 
+// The files of a model.  The texts are transformers' config.json and preprocessor_config.json; for a file of the
+// authors alone, such ones are written.
+struct DepthFiles {
+  std::shared_ptr<weights::Checkpoint> checkpoint;
+  weights::KeyMap key_map;
+  DepthConfig config = {};
+  std::string config_json = {}, preprocessor_json = {};
+};
+
 // Reads a folder of transformers' DepthAnythingForDepthEstimation or DPTForDepthEstimation, or a file of Depth
-// Anything's authors with or without a config.json of transformers beside it, in eval mode with f32 weights.  Throws
-// one Error that lists all missing, extra and misshapen keys.
-DepthEstimator load_depth_estimator(const ModelFiles& files);
+// Anything's authors with or without a config.json of transformers beside it.
+DepthFiles open_depth_estimator(const ModelFiles& files);
+
+// In eval mode with f32 weights.  Throws one Error that lists all missing, extra and misshapen keys.
+DepthEstimator load_depth_estimator(const DepthFiles& files);
 
 }  // namespace vitrail::models

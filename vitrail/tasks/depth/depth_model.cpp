@@ -8,6 +8,7 @@
 #include "vitrail/infer/preprocess.h"
 #include "vitrail/models/dense/outer_layers.h"
 #include "vitrail/pipeline/prediction_json_internal.h"
+#include "vitrail/tasks/model_facts_internal.h"
 
 namespace vitrail::tasks {
 namespace {
@@ -36,15 +37,35 @@ class DepthTensor : public Request {
 
 DepthModel::DepthModel(const models::ModelFiles& files, const OpenOptions& options)
     : precision_(require_no_others(options, "a depth estimator").model.precision.value_or(kernels::Precision::fp32)),
-      model_(models::load_depth_estimator(files)),
+      files_(models::open_depth_estimator(files)),
+      model_(models::load_depth_estimator(files_)),
       transform_(infer::transform_of(model_.config().preprocessing, files.path.string())) {
   session_ = std::make_unique<infer::FunctionSession>(
-      model_,
-      [this](const infer::NamedTensors& in) -> infer::NamedTensors {
-        return {{"depth", model_.forward(in[0].tensor)}};
-      },
+      model_, [this](const infer::NamedTensors& in) { return forward(in); },
       infer::FunctionOptions{
           .threads = options.model.threads, .precision = precision_, .excluded_layers = models::outer_layers(model_)});
+}
+
+infer::NamedTensors DepthModel::forward(const infer::NamedTensors& inputs) const {
+  return {{"depth", model_.forward(inputs[0].tensor)}};
+}
+
+std::optional<Network> DepthModel::network() const {
+  const models::DepthConfig& config = model_.config();
+  const auto [height, width] = config.resize.size;
+  return Network{
+      .module = model_,
+      .forward = [this](const infer::NamedTensors& in) { return forward(in); },
+      .session = *session_,
+      .inputs = {{"images", Tensor::empty({1, config.backbone.in_chans, height, width}, DType::f32, Device::meta)}},
+      .any_size = true,
+      .pixels = &config.preprocessing,
+      .inputs_of = [this](const image::ImageView& photo) -> infer::NamedTensors {
+        return {{"images", prepared(photo)}};
+      },
+      .key_map = files_.key_map,
+      .config_json = files_.config_json,
+      .preprocessor_json = files_.preprocessor_json};
 }
 
 std::string DepthModel::config() const {
@@ -55,15 +76,12 @@ std::string DepthModel::config() const {
 
 std::string DepthModel::facts() const {
   const models::VisionTransformerConfig& vit = model_.config().backbone;
-  return pipeline::json_line({{"architecture", model_.config().architecture},
-                              {"image_size", model_.config().resize.size},
-                              {"depth", vit.depth},
-                              {"heads", vit.num_heads},
-                              {"dim", vit.embed_dim},
-                              {"classes", 0},
-                              {"texts", false},
-                              {"segments", false},
-                              {"precision", kernels::name_of(precision_)}});
+  return facts_json({.architecture = model_.config().architecture,
+                     .image_size = model_.config().resize.size,
+                     .depth = vit.depth,
+                     .heads = vit.num_heads,
+                     .dim = vit.embed_dim,
+                     .precision = precision_});
 }
 
 std::unique_ptr<Request> DepthModel::tensors() const { return std::make_unique<DepthTensor>(*this); }
@@ -74,15 +92,17 @@ void DepthModel::warm_up() const {
 }
 
 std::shared_ptr<const ImageEncoding> DepthModel::encode(const image::ImageView& photo) const {
-  image::EvalTransform transform = transform_;
-  transform.processor->size = models::dense_input_size(model_.config(), photo.height(), photo.width());
   auto encoding = std::make_shared<DepthEncoding>();
   encoding->width = photo.width();
   encoding->height = photo.height();
-  const Tensor input = image::apply(photo, transform).unsqueeze(0);
-  encoding->map = session_->run({{"images", input}})[0].tensor.squeeze(0);
-  model_.activate(encoding->map);
+  encoding->map = session_->run({{"images", prepared(photo)}})[0].tensor.squeeze(0);
   return encoding;
+}
+
+Tensor DepthModel::prepared(const image::ImageView& photo) const {
+  image::EvalTransform transform = transform_;
+  transform.processor->size = models::dense_input_size(model_.config(), photo.height(), photo.width());
+  return image::apply(photo, transform).unsqueeze(0);
 }
 
 Tensor DepthModel::depth(const ImageEncoding& encoding, int64_t height, int64_t width) const {

@@ -25,6 +25,7 @@ class DepthModel : public LoadedModel {
   image::ColorMode color_mode() const override { return image::ColorMode::rgb; }
   std::unique_ptr<Request> tensors() const override;
   void warm_up() const override;
+  std::optional<Network> network() const override;
   std::shared_ptr<const ImageEncoding> encode(const image::ImageView& photo) const override;
 
   // The map of an encoding at another size, as transformers' post_process_depth_estimation: [height, width], in metres
@@ -33,7 +34,11 @@ class DepthModel : public LoadedModel {
   const models::DepthConfig& depth_config() const { return model_.config(); }
 
  private:
+  infer::NamedTensors forward(const infer::NamedTensors& inputs) const;
+  Tensor prepared(const image::ImageView& photo) const;  // [1, C, H, W]
+
   kernels::Precision precision_;
+  models::DepthFiles files_;
   models::DepthEstimator model_;
   image::EvalTransform transform_;
   std::unique_ptr<infer::FunctionSession> session_;
