@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The options of `vitrail depth`, and what other commands say to its model.
+#include <array>
+#include <cstring>
+
 #include "tests/apps/cli_fixture.h"
 #include "tests/apps/option_effects.h"
 #include "vitrail/base/npy.h"
@@ -98,11 +101,57 @@ void check_depth_force() {
   EXPECT_NE(content_of(folder / "a.npy"), "notes");
 }
 
+std::string point_cloud(const Arguments& more) {
+  const fs::path folder = scratch_folder();
+  depth_of(Arguments{"--ply", folder} + more, "metric");
+  return content_of(folder / "a.ply");
+}
+
+// The first point, behind the header.
+std::array<float, 3> first_point(const std::string& ply) {
+  const std::string end = "end_header\n";
+  std::array<float, 3> point{};
+  std::memcpy(point.data(), ply.data() + ply.find(end) + end.size(), sizeof(point));
+  return point;
+}
+
+// A point for each pixel of the metric map.
+void check_depth_ply() {
+  const json line = depth_of({}, "metric").at(0);
+  const std::string ply = point_cloud({"--focal", "20"});
+  const int64_t pixels = line["shape"][0].get<int64_t>() * line["shape"][1].get<int64_t>();
+  EXPECT_TRUE(contains(ply, str("\nelement vertex ", pixels, "\n")));
+  EXPECT_EQ(std::ssize(ply.substr(ply.find("end_header\n") + 11)), 15 * pixels);
+  const auto refused = [](const std::string& model, const Arguments& more) {
+    return refusal(Arguments{"depth", "-m", depth_model_folder(model), noise_folder(), "--ply", scratch_folder()} +
+                   more);
+  };
+  const std::string relative = refused("relative", {"--fov", "60"}), neither = refused("metric", {}),
+                    both = refused("metric", {"--fov", "60", "--focal", "20"});
+  EXPECT_TRUE(contains(relative, "--ply: expected a metric model")) << relative;
+  EXPECT_TRUE(contains(neither, "--ply: expected either fov in degrees or focal in pixels, of the camera, got neither"))
+      << neither;
+  EXPECT_TRUE(contains(both, "got both")) << both;
+}
+
+void check_depth_focal() {
+  const std::array<float, 3> near = first_point(point_cloud({"--focal", "20"})),
+                             far = first_point(point_cloud({"--focal", "40"}));
+  EXPECT_EQ(near[2], far[2]);
+  EXPECT_EQ(near[0], 2 * far[0]);
+  const std::string message = refusal({"depth", "-m", depth_model_folder("metric"), noise_folder(), "--focal", "20"});
+  EXPECT_TRUE(contains(message, "--focal: expected a point cloud (ply)")) << message;
+}
+
+// 90° have the focal length of half the width.
+void check_depth_fov() {
+  const int64_t width = image::read_image(noise_folder() / "a.png").width;
+  const std::array<float, 3> got = first_point(point_cloud({"--fov", "90"})),
+                             want = first_point(point_cloud({"--focal", str(static_cast<double>(width) / 2)}));
+  for (size_t i = 0; i < 3; ++i) EXPECT_NEAR(got[i], want[i], 1e-5);
+}
+
 TEST(DepthCommand, OtherCommandsNameItsModel) {
-  for (const Arguments& command : {Arguments{"bench", depth_model_folder()}, {"inspect", "-m", depth_model_folder()}}) {
-    const std::string message = refusal(command);
-    EXPECT_TRUE(contains(message, "vitrail depth")) << message;
-  }
   const std::string message = refusal({"classify", "-m", depth_model_folder(), noise_folder()});
   EXPECT_TRUE(contains(message, "a Depth Anything depth estimator, which `vitrail depth`")) << message;
 }
@@ -117,6 +166,9 @@ OptionEffects depth_option_effects() {
           {"depth", "--common-scale", check_depth_common_scale},
           {"depth", "--opacity", check_depth_opacity},
           {"depth", "--raw", check_depth_raw},
+          {"depth", "--ply", check_depth_ply},
+          {"depth", "--fov", check_depth_fov},
+          {"depth", "--focal", check_depth_focal},
           {"depth", "--exif", check_depth_exif},
           {"depth", "--batch", check_depth_batch},
           {"depth", "--force", check_depth_force}};

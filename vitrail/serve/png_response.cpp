@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/serve/png_response_internal.h"
 
+#include <algorithm>
+
 #include "vitrail/base/error.h"
+#include "vitrail/base/text.h"
 #include "vitrail/serve/request_images_internal.h"
 
 namespace vitrail::serve {
@@ -10,12 +13,13 @@ HttpResponse png_response(const std::vector<uint8_t>& file) {
   return {.content_type = "image/png", .body = {file.begin(), file.end()}};
 }
 
-bool wants_png(Call& call, bool single) {
-  const std::string preset = media_type(call.request().header("accept")) == "image/png" ? "png" : "json";
-  const std::string format = call.options().text("format").value_or(preset);
-  if (format != "json" && format != "png") throw Error("format", "one of json, png", "'" + format + "'");
-  if (format == "png" && !single) throw Error("format", "json for several images", "png");
-  return format == "png";
+std::string result_format(Call& call, bool single, const std::vector<std::string>& files) {
+  const auto has = [&](const std::string& name) { return std::ranges::find(files, name) != files.end(); };
+  const bool accepts_png = has("png") && media_type(call.request().header("accept")) == "image/png";
+  std::string format = call.options().text("format").value_or(accepts_png ? "png" : "json");
+  if (format != "json" && !has(format)) throw Error("format", "one of json, " + join(files), "'" + format + "'");
+  if (format != "json" && !single) throw Error("format", "json for several images", format);
+  return format;
 }
 
 }  // namespace vitrail::serve

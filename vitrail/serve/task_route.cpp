@@ -8,9 +8,19 @@
 namespace vitrail::serve {
 namespace {
 
-HttpResponse render_response(const tasks::Request& request, const ImageOutcome& outcome) {
+HttpResponse file_response(const tasks::Request& request, const ImageOutcome& outcome, const std::string& format) {
   require_result(outcome);
-  return png_response(request.render_png(outcome.item));
+  if (format == "png") return png_response(request.render_png(outcome.item));
+  const std::vector<uint8_t> file = request.file(outcome.item, format);
+  return {.content_type = "application/octet-stream", .body = {file.begin(), file.end()}};
+}
+
+// The files that a result may be, besides JSON.
+std::vector<std::string> files_of(const tasks::Task& task) {
+  std::vector<std::string> files;
+  if (task.can_render) files.emplace_back("png");
+  for (const tasks::FileKind& kind : task.files) files.push_back(kind.name);
+  return files;
 }
 
 }  // namespace
@@ -20,15 +30,18 @@ void task_route(const CallPointer& call) {
   RequestImages input = take_images(call->request(), call->engine().options.limits, options, call->parse_budget());
   ImageJob job{.model = call->take_model(call->route()), .request = {}, .decode = {.apply_exif = options.flag("exif")}};
   const tasks::Task& task = *tasks::find_task(call->route(), job.model->loaded());
-  job.render = task.can_render && wants_png(*call, input.single);
-  const tasks::Setting setting{
-      .model = job.model->name(), .render = job.render, .max_pixels = call->engine().options.limits.pixels};
+  const std::vector<std::string> files = files_of(task);
+  const std::string format = files.empty() ? "json" : result_format(*call, input.single, files);
+  job.render = format != "json";
+  tasks::Setting setting{
+      .model = job.model->name(), .render = format == "png", .max_pixels = call->engine().options.limits.pixels};
+  if (job.render && !setting.render) setting.files = {format};
   job.request = task.request(job.model->loaded(), options, setting);
   options.require_all_taken();
   job.request->check(std::ssize(input.images));
-  job.finish = [request = job.request, render = job.render,
-                single = input.single](std::vector<ImageOutcome>& outcomes) {
-    return render ? render_response(*request, outcomes.front()) : list_response(*request, outcomes, single);
+  job.finish = [request = job.request, format, single = input.single](std::vector<ImageOutcome>& outcomes) {
+    return format == "json" ? list_response(*request, outcomes, single)
+                            : file_response(*request, outcomes.front(), format);
   };
   const int64_t texts = job.request->texts();
   if (texts == 0) return start_images(call, std::move(input.images), std::move(job));

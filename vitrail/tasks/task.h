@@ -51,11 +51,19 @@ struct Item {
   std::any value = {};                            // what compute() and finish() keep
 };
 
+// A further kind of file of a result, such as a point cloud.
+struct FileKind {
+  std::string name;   // that of the option and of the files' extension: "ply"
+  std::string help;   // the option in one line
+  std::string start;  // the first bytes of each file
+};
+
 // What a request comes with beside its options.
 struct Setting {
-  std::string model;               // the model's name, for errors
-  bool render = false;             // render() is called
-  int64_t max_pixels = INT64_MAX;  // the limit of an image among the options
+  std::string model;                    // the model's name, for errors
+  bool render = false;                  // render() is called
+  std::vector<std::string> files = {};  // file() is called for these kinds
+  int64_t max_pixels = INT64_MAX;       // the limit of an image among the options
 };
 
 // Results that would exhaust memory.
@@ -98,6 +106,7 @@ class Request {
   virtual Tensor array(const Item& /*item*/, size_t /*output*/) const { return {}; }
   virtual image::Image render(const Item& /*item*/) const { return {}; }
   virtual std::vector<uint8_t> render_png(const Item& item) const;  // the file of render(), or of 16-bit values
+  virtual std::vector<uint8_t> file(const Item& /*item*/, const std::string& /*kind*/) const { return {}; }
 };
 
 // Rows may share a name, each for other models: a request goes to the first one that fits its model.
@@ -108,6 +117,7 @@ struct Task {
   // The options with their defaults, as request() reads them, for a task without a command of its own.
   void (*describe)(Fields& fields) = nullptr;
   bool can_render = false;
+  std::vector<FileKind> files = {};
   bool model_options = true;  // the command has the options of a model's configuration and preprocessing
   bool (*fits)(const LoadedModel& model) = nullptr;
   // Takes the options of the request.  Throws Error for values out of range.

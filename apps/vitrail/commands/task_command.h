@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The command of a task: its options, JSON lines, arrays and rendered images.
+#include <map>
 #include <memory>
 #include <string>
 
@@ -17,6 +18,7 @@ struct TaskOptions {
   StreamOptions images = {};
   tasks::RequestOptions request = {};
   std::string arrays = {}, render = {};
+  std::map<std::string, std::string> files = {};  // kind → folder, empty if it was not given
   bool force = false;
 };
 

@@ -61,12 +61,19 @@ class TaskRun {
 // The library's error names an option without its hyphens.
 void TaskRun::make_request() {
   try {
-    request_ =
-        task_.request(*model_, options_.request, {.model = options_.model.path(), .render = !options_.render.empty()});
+    tasks::Setting setting{.model = options_.model.path(), .render = !options_.render.empty()};
+    for (const auto& [kind, folder] : options_.files) {
+      if (!folder.empty()) setting.files.push_back(kind);
+    }
+    request_ = task_.request(*model_, options_.request, setting);
     request_->check(request_->needs_all() ? static_cast<int64_t>(source_.count.value_or(1)) : 1);
   } catch (const Error& error) {
     const auto names_error = [&](const FieldRow& row) { return error.parts() && row.option == error.parts()->where; };
-    if (!task_.describe || std::ranges::none_of(rows_of(task_.describe), names_error)) throw;
+    const auto kind_has_error = [&](const tasks::FileKind& kind) {
+      return error.parts() && kind.name == error.parts()->where;
+    };
+    const bool is_option = task_.describe && std::ranges::any_of(rows_of(task_.describe), names_error);
+    if (!is_option && std::ranges::none_of(task_.files, kind_has_error)) throw;
     throw Error("--" + error.parts()->where, error.parts()->expected, error.parts()->got);
   }
   if (request_->texts() > 0) request_->prepare({});
@@ -118,10 +125,16 @@ void TaskRun::print(const Outcome& outcome) {
 void TaskRun::write_files(const tasks::Item& item) {
   images_read_.add(item.name);
   const std::string name = names_.name_of(item.name);
-  const auto file = [&](const char* option, const std::string& folder, const std::string& extension, Kind kind) {
+  const auto file = [&](const std::string& option, const std::string& folder, const std::string& extension, Kind kind,
+                        const std::string& start = {}) {
     const fs::path path = fs::path(folder) / (name + extension);
-    check_output({option, path.string(), kind}, images_read_, options_.force);
+    check_output({.option = option, .path = path.string(), .kind = kind, .start = start}, images_read_, options_.force);
     return path;
+  };
+  const auto write = [](const fs::path& path, const std::vector<uint8_t>& bytes) {
+    AtomicFile out(path);
+    out.write(bytes.data(), bytes.size());
+    out.commit();
   };
   const std::vector<tasks::Output> outputs = request_->outputs();
   for (size_t i = 0; i < outputs.size() && !options_.arrays.empty(); ++i) {
@@ -131,11 +144,13 @@ void TaskRun::write_files(const tasks::Item& item) {
     write_npy(file("--arrays", options_.arrays, extension, Kind::array),
               std::span(shape.begin(), static_cast<size_t>(shape.rank())), array.data<float>());
   }
-  if (options_.render.empty()) return;
-  AtomicFile image(file("--render", options_.render, ".png", Kind::png));
-  const std::vector<uint8_t> bytes = request_->render_png(item);
-  image.write(bytes.data(), bytes.size());
-  image.commit();
+  if (!options_.render.empty()) write(file("--render", options_.render, ".png", Kind::png), request_->render_png(item));
+  for (const tasks::FileKind& kind : task_.files) {
+    const auto folder = options_.files.find(kind.name);
+    if (folder == options_.files.end() || folder->second.empty()) continue;
+    write(file("--" + kind.name, folder->second, "." + kind.name, Kind::task_file, kind.start),
+          request_->file(item, kind.name));
+  }
 }
 
 std::vector<const tasks::Task*> rows_named(const std::string& name) {
@@ -176,6 +191,11 @@ void add_task_options(CLI::App& command, const std::shared_ptr<TaskOptions>& opt
                      "Folder for NAME.npy of each image, or for NAME.OUTPUT.npy if the task has several outputs");
   if (std::ranges::any_of(rows, &tasks::Task::can_render))
     command.add_option("--render", options->render, "Folder for NAME.png of each image");
+  for (const tasks::Task* row : rows) {
+    for (const tasks::FileKind& kind : row->files) {
+      if (!has_option(command, kind.name)) command.add_option("--" + kind.name, options->files[kind.name], kind.help);
+    }
+  }
   if (!has_option(command, "force")) add_force_to(command, options->force);
   options->images.add_to(command);
 }
@@ -183,6 +203,8 @@ void add_task_options(CLI::App& command, const std::shared_ptr<TaskOptions>& opt
 std::unique_ptr<tasks::LoadedModel> open_task_model(const TaskOptions& options, const GlobalOptions& global) {
   create_folder_of("--arrays", options.arrays, options.images.inputs);
   create_folder_of("--render", options.render, options.images.inputs);
+  for (const auto& [kind, folder] : options.files)
+    create_folder_of(("--" + kind).c_str(), folder, options.images.inputs);
   auto model = tasks::open_model(options.model.path(), {.model = session_options_of(options.model, global)});
   if (!tasks::find_task(options.task, *model))
     throw Error("--model", tasks::models_for_task(options.task), model->family());

@@ -101,6 +101,7 @@ bool is_own(const OutputFile& output) {
   if (output.kind == Kind::paths) return false;
   const std::string text = start_of(output.path);
   if (text.empty()) return !exists(output.path);  // another run may be replacing it
+  if (output.kind == Kind::task_file) return text.starts_with(output.start);
   if (output.kind == Kind::record) return has_keys(text, {"model", "tokens", "layers", "probe"});
   if (output.kind == Kind::shard_records)
     return has_keys(text.substr(0, text.find('\n')), {"key", "file", "sha256", "status"});
@@ -145,7 +146,7 @@ void check_outputs(const std::vector<OutputFile>& outputs, const std::vector<std
   const FileSet files(inputs);
   std::map<fs::path, std::string> options;
   for (const OutputFile& output : outputs) {
-    const auto& [option, path, kind, owners] = output;
+    const auto& [option, path, kind, owners, start] = output;
     if (path.empty()) continue;
     if (path == "-") throw CLI::ValidationError(option, "expected a file, got -: standard output has other results");
     check_output(output, files, force || is_device(path));

@@ -38,12 +38,14 @@ enum class Kind {
   record,         // the record of embeddings
   shard_records,  // JSON lines of a shard's images
   paths,          // a list beside an array or an index
+  task_file,      // a kind of file of a task
 };
 
 struct OutputFile {
   std::string option, path;  // without a path the option was not given
   Kind kind;
   std::vector<std::string> owners = {};  // one of these files makes a list beside it the command's own
+  std::string start = {};                // the first bytes of a task's file
 };
 
 // --force of a command that writes files.

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The depth of each pixel, as a map of the image's size and in colours.
 #include <algorithm>
+#include <optional>
 
 #include "vitrail/base/callbacks.h"
 #include "vitrail/image/encode.h"
 #include "vitrail/image/overlay.h"
+#include "vitrail/image/point_cloud.h"
 #include "vitrail/pipeline/prediction_json_internal.h"
 #include "vitrail/tasks/depth/depth_model.h"
 #include "vitrail/tasks/images/tensor_json_internal.h"
@@ -19,6 +21,7 @@ struct DepthOptions {
   DepthColors colors = DepthColors::heat;
   bool common_scale = false, raw = false;
   double opacity = 1;
+  std::optional<double> fov = {}, focal = {};
 };
 
 void describe_depth(Fields& fields, DepthOptions& options) {
@@ -29,6 +32,8 @@ void describe_depth(Fields& fields, DepthOptions& options) {
   fields.boolean({"common_scale", "One colour scale for all images, from their smallest to their largest value"},
                  options.common_scale);
   fields.number({"opacity", "Weight of the colours over the image, 0 to 1"}, options.opacity, {0, 1});
+  fields.number({"fov", "For a point cloud: horizontal field of view of the images in degrees"}, options.fov, {1, 179});
+  fields.number({"focal", "For a point cloud: focal length of the images in pixels"}, options.focal, kAboveZero);
   fields.boolean({"raw", "Add all values to the JSON, row by row"}, options.raw);
 }
 
@@ -41,11 +46,24 @@ struct DepthMap {
 class Depth : public Request {
  public:
   Depth(const DepthModel& model, RequestOptions& options, const Setting& setting)
-      : model_(model), render_(setting.render) {
+      : model_(model), render_(setting.render), point_cloud_(!setting.files.empty()) {
     describe_depth(options, options_);
   }
 
-  bool keeps_photo() const override { return render_ && options_.colors == DepthColors::heat; }
+  void check(int64_t /*images*/) const override {
+    if (!point_cloud_) {
+      if (options_.fov || options_.focal)
+        throw Error(options_.fov ? "fov" : "focal", "a point cloud (ply), which it is for", "none");
+      return;
+    }
+    if (!model_.depth_config().metric)
+      throw Error("ply", "a metric model, whose depth is in metres", "a model of relative depth");
+    if (options_.fov.has_value() == options_.focal.has_value()) {
+      throw Error("ply", "either fov in degrees or focal in pixels, of the camera", options_.fov ? "both" : "neither");
+    }
+  }
+
+  bool keeps_photo() const override { return point_cloud_ || (render_ && options_.colors == DepthColors::heat); }
   bool needs_all() const override { return options_.common_scale; }
 
   void compute(Item& item, const ImageEncoding* encoding, const ProgressCallback& /*progress*/) const override {
@@ -97,6 +115,12 @@ class Depth : public Request {
     return options_.colors == DepthColors::gray16 ? image::encode_png(in_16_bits(item)) : Request::render_png(item);
   }
 
+  // The only kind is a point cloud.
+  std::vector<uint8_t> file(const Item& item, const std::string& /*kind*/) const override {
+    const double focal = options_.focal ? *options_.focal : image::focal_length(*options_.fov, item.photo.width);
+    return image::encode_ply(values_in(of(item)), item.photo, focal);
+  }
+
  private:
   static const DepthMap& of(const Item& item) { return std::any_cast<const DepthMap&>(item.value); }
   static std::span<const float> values_in(const DepthMap& map) {
@@ -128,7 +152,7 @@ class Depth : public Request {
   }
 
   const DepthModel& model_;
-  bool render_;
+  bool render_, point_cloud_;
   DepthOptions options_;
 };
 
@@ -140,6 +164,10 @@ Task depth_task() {
           .help = "Estimate the depth of each pixel",
           .describe = describe_defaults<DepthOptions, describe_depth>,
           .can_render = true,
+          .files = {{"ply",
+                     "Folder for NAME.ply of each image, a point cloud in metres of a metric model; needs --fov or "
+                     "--focal",
+                     "ply\n"}},
           .model_options = false,
           .fits = is_depth_model,
           .request = [](const LoadedModel& model, RequestOptions& options, const Setting& setting)
