@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "apps/vitrail/eval/eval_output.h"
+#include "apps/vitrail/families/model_options.h"
 #include "apps/vitrail/output/output.h"
 #include "vitrail/analysis/roc.h"
 #include "vitrail/anomaly/defect_set.h"
@@ -52,8 +54,8 @@ nlohmann::ordered_json number(double value) {
 int evaluate_bank(const NamedModel& model, const EvalCommandOptions& options, const GlobalOptions& global) {
   refuse_classifier_options(options, "finds anomalies");
   refuse_label_map_options(options);
-  if (!options.split.empty())
-    throw CLI::ValidationError("--split", "belongs to a classifier; the model finds anomalies");
+  refuse_split(options, "finds anomalies");
+  refuse_model_options(options.model, "a bank of anomaly detection");
   const anomaly::DefectSet set = anomaly::open_defect_set(options.dataset);
   const anomaly::Detector detector(*model.files, session_options_of({}, global));
   const ImageSource source{
@@ -86,11 +88,7 @@ int evaluate_bank(const NamedModel& model, const EvalCommandOptions& options, co
     report["pixel_auroc"] = number(analysis::area_under_roc(pixels.scores, positive));
   }
   if (failures > 0) report["unreadable"] = failures;
-  if (options.format == "json") {
-    print_json(report);
-  } else {
-    for (const auto& [name, value] : report.items()) print_output("{:12s} {}\n", name, value.dump());
-  }
+  print_report(report, options.format == "json");
   return failures == 0 ? 0 : 1;
 }
 

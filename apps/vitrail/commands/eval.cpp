@@ -213,6 +213,11 @@ void refuse_classifier_options(const EvalCommandOptions& options, const std::str
   if (given != nullptr) throw CLI::ValidationError(given, "belongs to a classifier; the model " + what_it_does);
 }
 
+void refuse_split(const EvalCommandOptions& options, const std::string& what_it_does) {
+  if (!options.split.empty())
+    throw CLI::ValidationError("--split", "belongs to a classifier; the model " + what_it_does);
+}
+
 void refuse_label_map_options(const EvalCommandOptions& options) {
   const data::LabelMapReading none;
   const char* given = options.label_maps.reduce_labels             ? "--reduce-labels"
@@ -243,14 +248,14 @@ int evaluate_image_model(const NamedModel& named, const EvalCommandOptions& opti
 void add_eval(CLI::App& program, const GlobalOptions& global, Run& run) {
   auto options = std::make_shared<EvalCommandOptions>();
   CLI::App* command = program.add_subcommand(
-      "eval", "Evaluate a classifier on labelled images, or a segmenter on images with masks or label maps");
+      "eval", "Evaluate a classifier on labelled images, or another model on masks, label maps, defects or depth");
   command->footer("Example: vitrail eval -m MODEL imagenet/val");
   command
       ->add_option(
           "DATASET", options->dataset,
           "Folder or .zip of class folders, CSV file (file,class_index), or CIFAR or MNIST files; for Segment "
           "Anything a COCO file (.json) or a folder of images and masks; for a semantic segmenter a folder with "
-          "images and labels")
+          "images and labels; for a bank a set with defects; for a depth estimator a folder with images and depth")
       ->required();
   options->model.add_to(*command);
   options->model.add_merging_to(*command);

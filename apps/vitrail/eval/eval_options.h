@@ -24,8 +24,9 @@ struct EvalCommandOptions {
 };
 
 // Throw CLI::ValidationError for options of classifiers, but --split, given to a model that does something else
-// ("finds anomalies"); and for those of label maps.
+// ("finds anomalies"); for --split; and for those of label maps.
 void refuse_classifier_options(const EvalCommandOptions& options, const std::string& what_it_does);
+void refuse_split(const EvalCommandOptions& options, const std::string& what_it_does);
 void refuse_label_map_options(const EvalCommandOptions& options);
 
 int evaluate_image_model(const NamedModel& model, const EvalCommandOptions& options, const GlobalOptions& global);

@@ -83,6 +83,11 @@ nlohmann::ordered_json json_of(const data::ClassMetrics& metrics) {
       {"precision", metrics.precision}, {"recall", metrics.recall}, {"f1", metrics.f1}, {"images", metrics.support}};
 }
 
+void print_report(const nlohmann::ordered_json& report, bool json) {
+  if (json) return print_json(report);
+  for (const auto& [name, value] : report.items()) print_output("{:12s} {}\n", name, value.dump());
+}
+
 void print_evaluation_table(const EvaluationOutput& output) {
   const data::ClassificationReport& report = *output.report;
   print_output("top-1 {}\n", data::accuracy_text(report.top1(), report.images()));

@@ -27,6 +27,9 @@ struct EvaluationOutput {
 
 nlohmann::ordered_json json_of(const data::ClassMetrics& metrics);
 
+// As JSON, or a line for each value.
+void print_report(const nlohmann::ordered_json& report, bool json);
+
 void print_evaluation_table(const EvaluationOutput& output);
 void print_evaluation_json(const EvaluationOutput& output);
 

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "apps/vitrail/anomaly/anomaly_family.h"
+#include "apps/vitrail/eval/depth_evaluation.h"
 #include "apps/vitrail/families/network_family.h"
 #include "apps/vitrail/inspect/inspect_images.h"
 #include "apps/vitrail/label_map/label_map_family.h"
@@ -21,6 +22,7 @@ constexpr ModelFamily kFamilies[] = {
     {"anomaly", inspect_bank, bench_bank, evaluate_bank, convert_bank},
     {"eomt", inspect_label_map_model, bench_label_map_model, evaluate_label_maps, convert_label_map_model},
     {"semantic", inspect_label_map_model, bench_label_map_model, evaluate_label_maps, convert_label_map_model},
+    {"depth", inspect_network, bench_network, evaluate_depth, convert_network},
     {"vit", inspect_image_model, bench_image_model, evaluate_image_model, convert_image_model},
 };
 // Families without a row, whose models run by their task.

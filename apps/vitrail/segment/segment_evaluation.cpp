@@ -5,6 +5,7 @@
 
 #include <chrono>
 
+#include "apps/vitrail/families/model_options.h"
 #include "apps/vitrail/output/output.h"
 #include "apps/vitrail/output/progress.h"
 #include "apps/vitrail/segment/segment_options.h"
@@ -42,6 +43,7 @@ void print_result(const sam::MaskEvaluation& result, double seconds, bool json) 
 int evaluate_segmentation(const NamedModel& model, const EvalCommandOptions& options, const GlobalOptions& global) {
   refuse_classifier_options(options, "segments objects");
   refuse_label_map_options(options);
+  refuse_model_options(options.model, "Segment Anything");
   const auto start = std::chrono::steady_clock::now();
   const auto dataset = sam::open_instances(train::find_dataset(options.dataset), options.split);
   const sam::Predictor predictor(*model.files, {.threads = global.threads, .precision = precision_of(global)});
