@@ -37,7 +37,7 @@ from ._library import (
 from ._library import Prediction as PredictionStruct
 from ._program import run_program
 from ._segment import ImageEmbedding, embedded, masks_of
-from ._show import AttentionMap, DepthMap, attention_map, depth_map, image_pixels, png, table
+from ._show import AttentionMap, DepthMap, attention_map, depth_map, image_pixels, option_text, png, table
 
 OnProgress = Callable[[int], Any]
 TOKENS = ("pooled", "cls", "patch", "grid", "all")
@@ -425,10 +425,11 @@ class Model:
     def run(self, task: str, images: Any, exif: bool = False, **options: Any) -> Any:
         """The result of a task by its name, as the server's JSON.
 
-        options: those of the server's route, with _ for -; a list stands for an option that is repeated.
+        options: those of the server's route, with _ for -; a list stands for an option that is repeated.  A file, such
+        as a trimap, is a pathlib.Path, bytes, an array or an image of Pillow.
         """
         values = [(k.replace("_", "-"), v) for k, vs in options.items() for v in (vs if isinstance(vs, list) else [vs])]
-        given = [f"{name}={str(value).lower() if isinstance(value, bool) else value}" for name, value in values]
+        given = [f"{name}={option_text(value)}" for name, value in values]
         arguments = c_text(task), _strings(given)
 
         def results(handles: Any, count: int) -> Any:

@@ -7,6 +7,7 @@ import base64
 import html
 import io
 import os
+import pathlib
 import struct
 import zlib
 from collections.abc import Callable, Iterable, Sequence
@@ -45,6 +46,20 @@ def png(pixels: np.ndarray) -> bytes:
     header = struct.pack(">IIBBBBB", width, height, 8, 2 if channels == 3 else 0, 0, 0, 0)  # 8 bits, RGB or grey
     body = chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows.tobytes())) + chunk(b"IEND", b"")
     return b"\x89PNG\r\n\x1a\n" + body
+
+
+def option_text(value: Any) -> str:
+    """The value of an option as text: a file or an image as a data URI."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, os.PathLike):
+        value = pathlib.Path(value).read_bytes()
+    elif hasattr(value, "__array_interface__"):
+        pixels = pixels_of(value)
+        value = png(pixels.reshape(*pixels.shape[:2], -1))
+    if isinstance(value, bytes):
+        return "data:application/octet-stream;base64," + base64.b64encode(value).decode()
+    return str(value)
 
 
 def figure(pixels: np.ndarray, caption: str) -> str:

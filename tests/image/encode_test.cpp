@@ -5,6 +5,7 @@
 #include "tests/support/errors.h"
 #include "tests/support/messages.h"
 #include "vitrail/base/error.h"
+#include "vitrail/base/gzip_internal.h"
 #include "vitrail/image/decode.h"
 
 namespace vitrail::image {
@@ -56,6 +57,28 @@ TEST(EncodePng, WritesSixteenBitsOfGrey) {
   const Image clamped = decode(std::as_bytes(std::span(file)), {.mode = ColorMode::grey}, "file");
   EXPECT_EQ(clamped.pixels, (std::vector<uint8_t>{0, 1, 254, 255, 255, 255}));
   EXPECT_ERROR(testing::error_of([] { encode_png(Gray16{4, 4, std::vector<uint16_t>(5)}); }), "encode_png", "5");
+}
+
+// The filtered bytes of a single pixel are its values, whatever the filter.
+TEST(EncodePng, WritesColourAndAlpha) {
+  for (const int64_t channels : {1, 3}) {
+    Image image = make_image(1, 1, channels);
+    image.pixels = channels == 3 ? std::vector<uint8_t>{10, 20, 30} : std::vector<uint8_t>{10};
+    const std::vector<uint8_t> file = encode_png(image, Image{1, 1, 1, {200}});
+    EXPECT_EQ(file[25], 6) << "RGBA";
+    const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
+    const auto data = std::as_bytes(std::span(text.substr(text.find("IDAT") + 4)));
+    const std::vector<std::byte> row = inflate_all(data.first(data.size() - 16), 100, "IDAT");
+    ASSERT_EQ(row.size(), 5u);
+    const std::vector<std::byte> pixel(row.begin() + 1, row.end()),
+        want = channels == 3 ? std::vector{std::byte{10}, std::byte{20}, std::byte{30}, std::byte{200}}
+                             : std::vector{std::byte{10}, std::byte{10}, std::byte{10}, std::byte{200}};
+    EXPECT_EQ(pixel, want);
+  }
+  const Image image = counting(31, 17, 3);
+  const std::vector<uint8_t> file = encode_png(image, counting(31, 17, 1));
+  EXPECT_TRUE(same_pixels(decode(std::as_bytes(std::span(file)), {}, "file"), image));
+  EXPECT_ERROR(testing::error_of([&] { encode_png(image, counting(31, 16, 1)); }), "encode_png", "31×16 of 1 channels");
 }
 
 TEST(EncodePng, RefusalsNameTheFunctionOrThePath) {

@@ -49,7 +49,6 @@ TEST(UnsupportedFamilies, EachNameHasItsFamily) {
       {"vit_tiny_r_s16_p8_224", "a ViT behind convolutions"},
       {"vitdet", "a ViTDet detector"},
       {"vitpose_backbone", "a ViTPose"},
-      {"vitmatte", "a ViTMatte"},
       {"mlcd_vision_model", "an MLCD"},
       {"pixio", "a Pixio"},
       {"radio", "a RADIO of transformers"},
@@ -160,6 +159,7 @@ TEST(UnsupportedFamilies, EachNameHasItsFamily) {
             "a Depth Anything depth estimator, which `vitrail depth` and the task depth run");
   EXPECT_EQ(describe_unsupported_family("eomt_dinov3"), "an EoMT, which `vitrail segment` and the task segment run");
   EXPECT_EQ(describe_unsupported_family("dpt"), "a DPT, which `vitrail depth` or `vitrail segment` runs, by its head");
+  EXPECT_EQ(describe_unsupported_family("vitmatte"), "a ViTMatte, which `vitrail matte` and the task matte run");
 }
 
 // Supported models, other words with a short name's letters, and names that contain one.

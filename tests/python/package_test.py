@@ -142,6 +142,25 @@ class Classifier(unittest.TestCase):
         with self.assertRaisesRegex(vitrail.Error, "no_such_task"):
             self.model.run("no_such_task", PHOTO)
 
+    def test_run_takes_files_and_images_as_options(self):
+        from PIL import Image
+
+        model = vitrail.load(ROOT / "tests/fixtures/vitmatte/windows")
+        photo = np.full((40, 50, 3), 90, np.uint8)
+        trimap = np.zeros((40, 50), np.uint8)
+        trimap[10:, 10:], trimap[20:, 20:] = 128, 255
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "trimap.png"
+            Image.fromarray(trimap).save(file)
+            want = model.run("matte", photo, trimap=file, raw=True)
+            self.assertEqual((want["shape"], want["unknown"]), ([40, 50], 0.3))
+            for form in (trimap, trimap[..., None], Image.fromarray(trimap), file.read_bytes()):
+                self.assertEqual(model.run("matte", photo, trimap=form, raw=True), want)
+            both = model.run("matte", [photo, photo], trimap=[file, np.full_like(trimap, 128)])
+        self.assertEqual([result["unknown"] for result in both], [0.3, 1])
+        with self.assertRaisesRegex(vitrail.Error, "the image's size 50×40, got 50×39"):
+            model.run("matte", photo, trimap=trimap[1:])
+
     def test_embed_is_bit_for_bit_the_programs(self):
         np.testing.assert_array_equal(self.model.embed([PHOTO]), features_of_program("-m", CLASSIFIER, PHOTO))
         patch = self.model.embed(PHOTO, tokens="patch", layer=2)

@@ -160,6 +160,8 @@ class Clients(unittest.TestCase):
         arguments += ["-m", f"sam={REPOSITORY / 'tests/fixtures/sam/padded_windows/model.pth'}"]
         arguments += ["-m", f"depth={REPOSITORY / 'tests/fixtures/depth/relative'}", "-m", f"bank={FOLDER / 'bank'}"]
         arguments += ["-m", f"ade={REPOSITORY / 'tests/fixtures/semantic/linear'}"]
+        arguments += ["-m", f"matte={REPOSITORY / 'tests/fixtures/vitmatte/windows'}"]
+        Image.fromarray(numpy.full((36, 40), 128, numpy.uint8)).save(FOLDER / "t.png")
         run(PROGRAM, "anomaly", "fit", FOLDER / "x.jpg", "-m", MODELS / "timm_token", "-o", FOLDER / "bank", "--quiet")
         server = Server(PROGRAM, *arguments)
         for line in lines:

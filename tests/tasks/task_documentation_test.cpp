@@ -58,7 +58,9 @@ TEST(TaskDocumentation, NamesTheOptionsOfEachRoute) {
     const nlohmann::json described = parameters_of(task.name);
     for (const auto& [parameter, schema] : described.items()) parameters.insert(parameter);
     for (const char* of_all : {"model", "exif"}) EXPECT_EQ(parameters.erase(of_all), 1u) << task.name;
-    if (task.name == "segment") parameters.insert("mask");  // a file of a form, which is no parameter
+    // Files of a form are no parameters.
+    if (task.name == "segment") parameters.insert("mask");
+    for (const TaskFile& file : task.input_files) parameters.insert(file.name);
     if (cell.find("…") == cell.npos) {
       EXPECT_EQ(documented, parameters) << task.name;
     } else {

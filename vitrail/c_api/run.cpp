@@ -2,6 +2,7 @@
 #include "vitrail/tasks/run.h"
 #include "vitrail/base/text.h"
 #include "vitrail/c_api/handles_internal.h"
+#include "vitrail/tasks/item_files.h"
 
 struct vitrail_text {
   std::string text;
@@ -28,11 +29,13 @@ const tasks::Task& task_for(const vitrail_model& model, const std::string& name)
 
 std::string run(const vitrail_model& model, const tasks::Task& task, const std::vector<image::ImageView>& images,
                 tasks::RequestOptions options) {
-  const std::unique_ptr<tasks::Request> request = task.request(*model.loaded, options, {.model = model.path});
+  const tasks::ItemFiles files(task, options);
+  const std::unique_ptr<tasks::Request> request =
+      task.request(*model.loaded, options, {.model = model.path, .input_files = files.names()});
   options.require_all_taken();
   std::vector<tasks::Item> items;
   for (const image::ImageView& view : images) {
-    items.push_back({.name = str("image ", items.size())});
+    items.push_back({.name = str("image ", items.size()), .input_files = files.of(items.size(), images.size())});
     items.back().photo = image::to_image(view, model.loaded->color_mode());
   }
   tasks::run(*model.loaded, *request, items);

@@ -87,6 +87,21 @@ std::vector<uint8_t> encode_png(const Image& image) {
                   image.pixels.data(), image.row_bytes()});
 }
 
+std::vector<uint8_t> encode_png(const Image& image, const Image& alpha) {
+  check_image(image, "encode_png");
+  check_image(alpha, "encode_png");
+  if (alpha.channels != 1 || alpha.width != image.width || alpha.height != image.height)
+    throw Error("encode_png", str("alpha of ", image.width, "×", image.height),
+                str(alpha.width, "×", alpha.height, " of ", alpha.channels, " channels"));
+  std::vector<uint8_t> bytes;
+  bytes.reserve(4 * alpha.pixels.size());
+  for (size_t i = 0; i < alpha.pixels.size(); ++i) {
+    for (size_t c = 0; c < 3; ++c) bytes.push_back(image.pixels[image.channels == 3 ? 3 * i + c : i]);
+    bytes.push_back(alpha.pixels[i]);
+  }
+  return encoded({image.width, image.height, 8, PNG_COLOR_TYPE_RGB_ALPHA, bytes.data(), 4 * image.width});
+}
+
 std::vector<uint8_t> encode_png(const Gray16& image) {
   const auto pixels = static_cast<int64_t>(image.values.size());
   if (image.width < 1 || image.height < 1 || pixels % image.width != 0 || pixels / image.width != image.height)

@@ -11,6 +11,9 @@ namespace vitrail::image {
 // The bytes of a PNG file: 8-bit grey or RGB, not interlaced.  Throws Error for an empty or inconsistent image.
 std::vector<uint8_t> encode_png(const Image& image);
 
+// The same with an alpha channel: RGBA.  alpha: grey, of the image's size.
+std::vector<uint8_t> encode_png(const Image& image, const Image& alpha);
+
 // Grey values of 16 bits, [height, width].
 struct Gray16 {
   int64_t width = 0, height = 0;

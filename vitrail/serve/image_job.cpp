@@ -36,7 +36,10 @@ class RunningJob : public std::enable_shared_from_this<RunningJob> {
         outcomes_(images_.size()),
         decode_seconds_(images_.size()),
         remaining_(images_.size() * passes_.size()) {
-    for (size_t i = 0; i < images_.size(); ++i) outcomes_[i].item.name = images_[i].name;
+    for (size_t i = 0; i < images_.size(); ++i) {
+      outcomes_[i].item.name = images_[i].name;
+      outcomes_[i].item.input_files = std::move(images_[i].files);
+    }
   }
 
   void start() {
@@ -179,6 +182,7 @@ class RunningJob : public std::enable_shared_from_this<RunningJob> {
   void next(size_t i) {
     encoding_.reset();
     if (!job_.render) outcomes_[i].item.photo = {};
+    outcomes_[i].item.input_files = {};
     if (i + 1 < images_.size()) return post(i + 1, &RunningJob::prepare);
     finish();
   }

@@ -10,6 +10,7 @@
 #include "vitrail/serve/http_error.h"
 #include "vitrail/serve/json_body_internal.h"
 #include "vitrail/serve/multipart_internal.h"
+#include "vitrail/tasks/item_files.h"
 
 namespace vitrail::serve {
 namespace {
@@ -27,7 +28,8 @@ void check_count(size_t count, const Limits& limits) {
 RequestImages from_form(const HttpRequest& request, const Limits& limits, RequestOptions& options) {
   RequestImages result;
   for (const Part& part : parse_multipart(request.body, request.header("content-type"), limits.images + kMaxFields)) {
-    const bool is_option = part.name == kMask || (part.filename.empty() && part.name != "image");
+    const bool is_option =
+        part.name == kMask || tasks::is_item_file(part.name) || (part.filename.empty() && part.name != "image");
     if (is_option) {
       options.add(part.name, std::string(part.content));
       continue;

@@ -7,6 +7,7 @@
 #include "vitrail/serve/http_internal.h"
 #include "vitrail/serve/json_body_internal.h"
 #include "vitrail/serve/target_internal.h"
+#include "vitrail/tasks/task.h"
 #include "vitrail/tensor/tensor.h"
 
 namespace vitrail::serve {
@@ -15,6 +16,7 @@ struct EncodedImage {
   std::string name;   // as the command line's path: "-", or the name of the file
   std::string bytes;  // the content of an image file
   Tensor input = {};  // instead: what preprocessing gives, [C, H, W]
+  tasks::FilesOfItem files = {};
 };
 
 struct RequestImages {

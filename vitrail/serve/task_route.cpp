@@ -4,6 +4,7 @@
 #include "vitrail/serve/png_response_internal.h"
 #include "vitrail/serve/routes_internal.h"
 #include "vitrail/serve/text_task_internal.h"
+#include "vitrail/tasks/item_files.h"
 
 namespace vitrail::serve {
 namespace {
@@ -31,11 +32,14 @@ void task_route(const CallPointer& call) {
   ImageJob job{.model = call->take_model(call->route()), .request = {}, .decode = {.apply_exif = options.flag("exif")}};
   const tasks::Task& task = *tasks::find_task(call->route(), job.model->loaded());
   const std::vector<std::string> files = files_of(task);
-  const std::string format = files.empty() ? "json" : result_format(*call, input.single, files);
+  const std::string format = files.empty() ? "json" : result_format(*call, input.images.size() == 1, files);
   job.render = format != "json";
   tasks::Setting setting{
       .model = job.model->name(), .render = format == "png", .max_pixels = call->engine().options.limits.pixels};
   if (job.render && !setting.render) setting.files = {format};
+  const tasks::ItemFiles input_files(task, options);
+  for (size_t i = 0; i < input.images.size(); ++i) input.images[i].files = input_files.of(i, input.images.size());
+  setting.input_files = input_files.names();
   job.request = task.request(job.model->loaded(), options, setting);
   options.require_all_taken();
   job.request->check(std::ssize(input.images));

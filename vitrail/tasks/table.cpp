@@ -10,6 +10,7 @@
 #include "vitrail/tasks/label_map/eomt_model.h"
 #include "vitrail/tasks/label_map/semantic_model.h"
 #include "vitrail/tasks/loaded_model.h"
+#include "vitrail/tasks/matte/matte_model.h"
 #include "vitrail/tasks/segment/segment_model.h"
 #include "vitrail/tasks/table_internal.h"
 
@@ -26,8 +27,8 @@ std::vector<Task>& table() {
 // The first one that recognises a model takes it: a DPT for classes is like one for depth.  The last one takes what no
 // other recognises, and says what is wrong with it.
 const std::vector<Family>& families() {
-  static const std::vector<Family> rows{segment_family(), semantic_family(), depth_family(),
-                                        eomt_family(),    anomaly_family(),  image_family()};
+  static const std::vector<Family> rows{segment_family(), semantic_family(), depth_family(), eomt_family(),
+                                        matte_family(),   anomaly_family(),  image_family()};
   return rows;
 }
 

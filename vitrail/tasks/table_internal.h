@@ -13,6 +13,7 @@
   TASK(segment) \
   TASK(label_map) \
   TASK(depth) \
+  TASK(matte) \
   TASK(anomaly)
 // clang-format on
 

@@ -14,7 +14,9 @@
 //   once           request->finish(items): what depends on all images, such as a common PCA
 //   each result    request->json(item), request->array(item, i) as outputs() describes, request->render(item)
 #include <any>
+#include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -42,10 +44,14 @@ struct ImageEncoding {
   int64_t width = 0, height = 0;  // the size of the image
 };
 
+// The contents of the files that come with an image, by their options.
+using FilesOfItem = std::map<std::string, std::shared_ptr<const std::string>>;
+
 // An image on its way through a request.
 struct Item {
   std::string name = {};                          // as results and errors name it
   image::Image photo = {};                        // if keeps_photo(); kept for render() if it is wanted
+  FilesOfItem input_files = {};                   // those of Task::input_files, for compute()
   int64_t width = 0, height = 0;                  // the size of the image
   std::vector<std::vector<Tensor>> results = {};  // results of each of passes(), without the batch axis
   std::any value = {};                            // what compute() and finish() keep
@@ -60,10 +66,11 @@ struct FileKind {
 
 // What a request comes with beside its options.
 struct Setting {
-  std::string model;                    // the model's name, for errors
-  bool render = false;                  // render() is called
-  std::vector<std::string> files = {};  // file() is called for these kinds
-  int64_t max_pixels = INT64_MAX;       // the limit of an image among the options
+  std::string model;                       // the model's name, for errors
+  bool render = false;                     // render() is called
+  std::vector<std::string> files = {};     // file() is called for these kinds
+  int64_t max_pixels = INT64_MAX;          // the limit of an image among the options
+  std::set<std::string> input_files = {};  // the options of Task::input_files that each image comes with
 };
 
 // Results that would exhaust memory.
@@ -109,6 +116,11 @@ class Request {
   virtual std::vector<uint8_t> file(const Item& /*item*/, const std::string& /*kind*/) const { return {}; }
 };
 
+// An option whose value is a file for each image, such as its trimap.
+struct TaskFile {
+  std::string name, help;
+};
+
 // Rows may share a name, each for other models: a request goes to the first one that fits its model.
 struct Task {
   std::string name;       // that of the route and of the command: "classify"
@@ -116,6 +128,7 @@ struct Task {
   std::string help = {};  // the command in one line
   // The options with their defaults, as request() reads them, for a task without a command of its own.
   void (*describe)(Fields& fields) = nullptr;
+  std::vector<TaskFile> input_files = {};
   bool can_render = false;
   std::vector<FileKind> files = {};
   bool model_options = true;  // the command has the options of a model's configuration and preprocessing

@@ -17,6 +17,7 @@ struct TaskOptions {
   ModelOptions model = {};
   StreamOptions images = {};
   tasks::RequestOptions request = {};
+  std::map<std::string, std::string> input_files = {};  // paths, by the options of the rows' input files
   std::string arrays = {}, render = {};
   std::map<std::string, std::string> files = {};  // kind → folder, empty if it was not given
   bool force = false;

@@ -8,6 +8,7 @@
 #include "apps/vitrail/commands/commands.h"
 #include "apps/vitrail/commands/task_command.h"
 #include "apps/vitrail/input/image_stream.h"
+#include "apps/vitrail/input/item_files.h"
 #include "apps/vitrail/output/output.h"
 #include "apps/vitrail/output/output_checks.h"
 #include "apps/vitrail/output/output_folder.h"
@@ -35,6 +36,9 @@ class TaskRun {
         model_(std::move(model)),
         task_(*tasks::find_task(options.task, *model_)),
         source_(image_source(options.images, model_->color_mode())) {
+    for (const auto& [name, path] : options.input_files) {
+      if (!path.empty()) files_.emplace(name, ItemFile("--" + name, path));
+    }
     make_request();
     if (!options_.arrays.empty() && request_->outputs().empty())
       throw CLI::ValidationError("--arrays", "does not apply to " + task_.name + ", which has no arrays");
@@ -44,6 +48,7 @@ class TaskRun {
 
  private:
   void make_request();
+  void compute(tasks::Item& item) const;
   void print(const Outcome& outcome);
   void write_files(const tasks::Item& item);
 
@@ -52,6 +57,7 @@ class TaskRun {
   std::unique_ptr<tasks::LoadedModel> model_;
   const tasks::Task& task_;
   ImageSource source_;
+  std::map<std::string, ItemFile> files_;
   std::unique_ptr<tasks::Request> request_;
   FileSet images_read_;  // no output replaces one of these
   UniqueNames names_;
@@ -65,6 +71,7 @@ void TaskRun::make_request() {
     for (const auto& [kind, folder] : options_.files) {
       if (!folder.empty()) setting.files.push_back(kind);
     }
+    for (const auto& [name, file] : files_) setting.input_files.insert(name);
     request_ = task_.request(*model_, options_.request, setting);
     request_->check(request_->needs_all() ? static_cast<int64_t>(source_.count.value_or(1)) : 1);
   } catch (const Error& error) {
@@ -73,19 +80,29 @@ void TaskRun::make_request() {
       return error.parts() && kind.name == error.parts()->where;
     };
     const bool is_option = task_.describe && std::ranges::any_of(rows_of(task_.describe), names_error);
-    if (!is_option && std::ranges::none_of(task_.files, kind_has_error)) throw;
+    const auto file_has_error = [&](const tasks::TaskFile& file) {
+      return error.parts() && file.name == error.parts()->where;
+    };
+    if (!is_option && std::ranges::none_of(task_.files, kind_has_error) &&
+        std::ranges::none_of(task_.input_files, file_has_error))
+      throw;
     throw Error("--" + error.parts()->where, error.parts()->expected, error.parts()->got);
   }
   if (request_->texts() > 0) request_->prepare({});
 }
 
+void TaskRun::compute(tasks::Item& item) const {
+  for (const auto& [name, file] : files_) item.input_files[name] = file.content_of(item.name);
+  request_->compute(item, model_->encode(item.photo).get(), {});
+  item.input_files.clear();
+}
+
 int TaskRun::run() {
-  const ImageRun run{
-      .passes = request_->passes(),
-      .input_of = [&](const image::Image& photo) { return model_->input_of(photo); },
-      .run = [&](const Tensor& inputs, const infer::Request& pass) { return model_->run(inputs, pass); },
-      .compute = [&](tasks::Item& item) { request_->compute(item, model_->encode(item.photo).get(), {}); },
-      .keeps_photo = request_->keeps_photo() && !request_->needs_all()};
+  const ImageRun run{.passes = request_->passes(),
+                     .input_of = [&](const image::Image& photo) { return model_->input_of(photo); },
+                     .run = [&](const Tensor& inputs, const infer::Request& pass) { return model_->run(inputs, pass); },
+                     .compute = [&](tasks::Item& item) { compute(item); },
+                     .keeps_photo = request_->keeps_photo() && !request_->needs_all()};
   std::vector<Outcome> all;
   failures_ += run_images(source_, run, options_.images.batch, global_, [&](Outcome& outcome) {
     if (!request_->needs_all()) return print(outcome);
@@ -124,6 +141,7 @@ void TaskRun::print(const Outcome& outcome) {
 
 void TaskRun::write_files(const tasks::Item& item) {
   images_read_.add(item.name);
+  for (const auto& [name, file] : files_) images_read_.add(file.path_of(item.name).string());
   const std::string name = names_.name_of(item.name);
   const auto file = [&](const std::string& option, const std::string& folder, const std::string& extension, Kind kind,
                         const std::string& start = {}) {
@@ -186,7 +204,14 @@ void add_described(CLI::App& command, const std::shared_ptr<TaskOptions>& option
 
 void add_task_options(CLI::App& command, const std::shared_ptr<TaskOptions>& options) {
   const std::vector<const tasks::Task*> rows = rows_named(options->task);
-  for (const tasks::Task* row : rows) add_described(command, options, *row);
+  for (const tasks::Task* row : rows) {
+    for (const tasks::TaskFile& file : row->input_files) {
+      if (has_option(command, file.name)) continue;
+      command.add_option("--" + file.name, options->input_files[file.name],
+                         file.help + "; or a folder with such a file for each image, of its name");
+    }
+    add_described(command, options, *row);
+  }
   command.add_option("--arrays", options->arrays,
                      "Folder for NAME.npy of each image, or for NAME.OUTPUT.npy if the task has several outputs");
   if (std::ranges::any_of(rows, &tasks::Task::can_render))
