@@ -150,7 +150,7 @@ void check_matte_force() {
 
 TEST(MatteCommand, OtherCommandsNameItsModel) {
   const std::string bench = refusal({"bench", matte_model_folder()});
-  EXPECT_TRUE(contains(bench, "vitrail matte")) << bench;
+  EXPECT_TRUE(contains(bench, "a matting model, which runs by its task")) << bench;
   const std::string classify = refusal({"classify", "-m", matte_model_folder(), noise_folder()});
   EXPECT_TRUE(contains(classify, "a ViTMatte, which `vitrail matte`")) << classify;
 }
