@@ -82,6 +82,7 @@ DepthConfig depth_config_of_file(const weights::Checkpoint& checkpoint, const st
     throw Error(path, "12, 24 or 40 blocks of a multiple of 64 features",
                 str(config.backbone.depth, " of ", config.backbone.embed_dim));
   }
+  config.architecture = "depth_anything";
   DptNeckConfig& neck = config.neck;
   neck.dim = config.backbone.embed_dim;
   for (size_t i = 0; i < neck.hidden_dims.size(); ++i)
