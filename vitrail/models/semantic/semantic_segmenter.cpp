@@ -17,7 +17,7 @@ constexpr std::string_view kBackbone = "backbone.";
 // The last layer of each head, and another that tells it from other models.
 constexpr std::pair<const char*, const char*> kTensors[] = {
     {"head.conv_seg.weight", "head.conv_seg.weight"},
-    {"decode_head.conv_seg.weight", "decode_head.conv_seg.weight"},
+    {"decode_head.conv_seg.weight", "decode_head.bn.running_mean"},
     {"head.conv2.weight", "head.neck.convs.0.weight"},
     {"head.head.4.weight", "head.head.1.running_mean"},
     {"decode_head.classifier.weight", "decode_head.fpn_bottleneck.conv.weight"},
