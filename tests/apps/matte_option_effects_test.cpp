@@ -129,7 +129,10 @@ void check_matte_raw() {
 
 void check_matte_exif() {
   const fs::path turned = fixture("image/decode/exif_6.png"), trimap = scratch_folder() / "trimap.png";
-  write_square(trimap, turned, 128);
+  const image::Image size = image::read_image(turned);
+  image::Image unknown = image::make_image(size.width, size.height, 1);
+  std::ranges::fill(unknown.pixels, uint8_t{128});
+  image::write_png(trimap, unknown);
   const Arguments command{"matte", "-m", matte_model_folder(), turned, "--trimap", trimap};
   EXPECT_EQ(run_program(command).status, 0);
   EXPECT_EQ(run_program(command + Arguments{"--exif"}).status, 1) << "the upright image has another size";
