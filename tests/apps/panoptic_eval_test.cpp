@@ -89,6 +89,9 @@ TEST(EvalOfPanopticMaps, CountsSegmentsOfAnotherCategory) {
 
 TEST(EvalOfPanopticMaps, RefusesOtherSetsAndModels) {
   const fs::path set = found_segments("dinov3_panoptic");
+  const ProgramResult reduced = run_program({"eval", "-m", eomt_model("panoptic"), set, "--reduce-labels"});
+  EXPECT_EQ(reduced.status, 2);
+  EXPECT_TRUE(contains(reduced.err, "--reduce-labels: does not apply to a panoptic set")) << reduced.err;
   const std::string semantic = refusal({"eval", "-m", eomt_model("semantic"), set});
   EXPECT_TRUE(contains(semantic, "got one for semantic maps")) << semantic;
   json content = annotations_of(set);

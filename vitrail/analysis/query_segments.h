@@ -17,7 +17,7 @@ struct QueryMasks {
 };
 
 // The size of the image, and its size at the input, which is a square with this side.  It may be smaller than the
-// input, whose rest is padding.
+// input, with padding beyond it.
 struct QueryPlacement {
   int64_t side = 0;
   std::array<int64_t, 2> resized{}, size{};  // height, width

@@ -218,12 +218,12 @@ void refuse_split(const EvalCommandOptions& options, const std::string& what_it_
     throw CLI::ValidationError("--split", "belongs to a classifier; the model " + what_it_does);
 }
 
-void refuse_label_map_options(const EvalCommandOptions& options) {
+void refuse_label_map_options(const EvalCommandOptions& options, const char* why) {
   const data::LabelMapReading none;
   const char* given = options.label_maps.reduce_labels             ? "--reduce-labels"
                       : options.label_maps.ignored != none.ignored ? "--ignored-label"
                                                                    : nullptr;
-  if (given != nullptr) throw CLI::ValidationError(given, "belongs to a model that gives each pixel a class");
+  if (given != nullptr) throw CLI::ValidationError(given, why);
 }
 
 int evaluate_image_model(const NamedModel& named, const EvalCommandOptions& options, const GlobalOptions& global) {

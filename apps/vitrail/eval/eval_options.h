@@ -27,7 +27,8 @@ struct EvalCommandOptions {
 // ("finds anomalies"); for --split; and for those of label maps.
 void refuse_classifier_options(const EvalCommandOptions& options, const std::string& what_it_does);
 void refuse_split(const EvalCommandOptions& options, const std::string& what_it_does);
-void refuse_label_map_options(const EvalCommandOptions& options);
+void refuse_label_map_options(const EvalCommandOptions& options,
+                              const char* why = "belongs to a model that gives each pixel a class");
 
 int evaluate_image_model(const NamedModel& model, const EvalCommandOptions& options, const GlobalOptions& global);
 

@@ -77,7 +77,10 @@ size_t run_label_maps(const tasks::LabelMapModel& model, tasks::LabelMapTask tas
 
 int evaluate_label_maps(const NamedModel& named, const EvalCommandOptions& options, const GlobalOptions& global) {
   refuse_classifier_options(options, "gives each pixel a class");
-  if (data::is_panoptic_set(options.dataset)) return evaluate_panoptic_set(named, options, global);
+  if (data::is_panoptic_set(options.dataset)) {
+    refuse_label_map_options(options, "does not apply to a panoptic set, which has ids of segments");
+    return evaluate_panoptic_set(named, options, global);
+  }
   const data::LabelMapSet set = data::open_label_map_set(options.dataset, wanted_splits(options));
   const auto opened = tasks::open_model(*named.files, {.model = session_options_of(options.model, global)});
   const tasks::LabelMapModel& model = tasks::label_map_model(*opened);

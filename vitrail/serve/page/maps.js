@@ -34,7 +34,7 @@ class Maps {
 
 // What the views do.  describe(result) gives what Stage.legend() takes; body(result) is an element with the result;
 // paint(context, map, size) draws the map over the image.
-const view = (task, rest) => ({
+const view = (task, methods) => ({
   suits: (model) => model.tasks.includes(task),
   maps: new Maps(`v1/${task}`),
   results: new Results(`v1/${task}`),
@@ -49,7 +49,7 @@ const view = (task, rest) => ({
     }
     state.result.replaceChildren(...cards(state, all, (each) => this.body(each)));
   },
-  ...rest,
+  ...methods,
 });
 
 const number = (value) => Number(value.toPrecision(3)).toString();

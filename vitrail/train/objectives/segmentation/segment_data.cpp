@@ -5,8 +5,7 @@
 #include <numeric>
 
 #include "vitrail/base/error.h"
-#include "vitrail/data/datasets/holdout_split.h"
-#include "vitrail/data/loader/sampler_internal.h"
+#include "vitrail/train/objectives/holdout_internal.h"
 #include "vitrail/train/recipe/recipe_inputs.h"
 
 namespace vitrail::train {
@@ -40,24 +39,6 @@ std::shared_ptr<const sam::InstanceDataset> open_split(const std::string& path, 
   return dataset;
 }
 
-void hold_out(const DataRecipe& recipe, SegmentData& data) {
-  const int64_t size = data.train->size();
-  const int64_t count = recipe.holdout.value_or(data.validation ? 0 : data::default_holdout(size, 1));
-  if (count >= size) {
-    throw Error("data.holdout", str("fewer than the ", size, " training images"), str(count));
-  }
-  if (count == 0) return;
-  if (data.validation) throw Error("data.holdout", "0 together with data.val", str(count));
-  const std::vector<int64_t> order = data::epoch_order(data.samples, true, recipe.holdout_seed, 0);
-  std::vector<int64_t> held_out(order.begin(), order.begin() + count);
-  data.samples.assign(order.begin() + count, order.end());
-  std::ranges::sort(held_out);
-  std::ranges::sort(data.samples);
-  data.validation = std::make_shared<InstanceSubset>(data.train, std::move(held_out));
-  data.validation_name = str(count, " images held out of ", recipe.train);
-  data.train_name = str(size - count, " of ", data.train_name);
-}
-
 }  // namespace
 
 SegmentData open_segment_data(const DataRecipe& recipe) {
@@ -67,7 +48,7 @@ SegmentData open_segment_data(const DataRecipe& recipe) {
   data.test = open_split(recipe.test, recipe.test_split, "test", data.test_name);
   data.samples.resize(static_cast<size_t>(data.train->size()));
   std::iota(data.samples.begin(), data.samples.end(), int64_t{0});
-  hold_out(recipe, data);
+  hold_out<InstanceSubset>(recipe, data);
   return data;
 }
 

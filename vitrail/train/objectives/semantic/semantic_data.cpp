@@ -9,11 +9,10 @@
 #include "vitrail/base/error.h"
 #include "vitrail/base/read_file.h"
 #include "vitrail/base/text.h"
-#include "vitrail/data/datasets/holdout_split.h"
 #include "vitrail/data/datasets/label_map_set.h"
-#include "vitrail/data/loader/sampler_internal.h"
 #include "vitrail/image/label_image.h"
 #include "vitrail/sam/instance_dataset.h"
+#include "vitrail/train/objectives/holdout_internal.h"
 #include "vitrail/train/objectives/semantic/semantic_recipe_internal.h"
 #include "vitrail/train/recipe/recipe_inputs.h"
 
@@ -47,22 +46,6 @@ class MapSubset : public MapDataset {
   std::shared_ptr<const MapDataset> dataset_;
   std::vector<int64_t> images_;
 };
-
-void hold_out(const DataRecipe& recipe, SemanticData& data) {
-  const int64_t size = data.train->size();
-  const int64_t count = recipe.holdout.value_or(data.validation ? 0 : data::default_holdout(size, 1));
-  if (count >= size) throw Error("data.holdout", str("fewer than the ", size, " training images"), str(count));
-  if (count == 0) return;
-  if (data.validation) throw Error("data.holdout", "0 together with data.val", str(count));
-  const std::vector<int64_t> order = data::epoch_order(data.samples, true, recipe.holdout_seed, 0);
-  std::vector<int64_t> held_out(order.begin(), order.begin() + count);
-  data.samples.assign(order.begin() + count, order.end());
-  std::ranges::sort(held_out);
-  std::ranges::sort(data.samples);
-  data.validation = std::make_shared<MapSubset>(data.train, std::move(held_out));
-  data.validation_name = str(count, " images held out of ", recipe.train);
-  data.train_name = str(size - count, " of ", data.train_name);
-}
 
 // The names of a split in datasets.
 std::vector<std::string> split_names(const std::string& split) {
@@ -214,7 +197,7 @@ SemanticData open_semantic_data(const Recipe& recipe) {
   data.samples.resize(static_cast<size_t>(data.train->size()));
   std::iota(data.samples.begin(), data.samples.end(), int64_t{0});
   data.classes = class_names_of(*data.train, semantic, sets.train);
-  hold_out(sets, data);
+  hold_out<MapSubset>(sets, data);
   return data;
 }
 
