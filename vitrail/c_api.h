@@ -23,7 +23,7 @@ extern "C" {
 #endif
 
 /* Increases with each addition; functions and the order of fields do not change. */
-#define VITRAIL_C_API_VERSION 5
+#define VITRAIL_C_API_VERSION 6
 int vitrail_api_version(void);     /* that of the library */
 const char* vitrail_version(void); /* "0.2.0"; static */
 
@@ -326,6 +326,10 @@ vitrail_status* vitrail_run(const vitrail_model* model, const char* task, const 
                             size_t count, const char* const* options, size_t num_options, vitrail_text** json);
 const char* vitrail_text_data(const vitrail_text* text);
 void vitrail_text_free(vitrail_text* text);
+
+/* An array of the result of vitrail_run for the image at `index`, as the command's --arrays writes it, such as "depth";
+ * since version 6.  `results` keeps what it needs; the model must be open. */
+vitrail_status* vitrail_run_array(const vitrail_text* results, size_t index, const char* name, vitrail_tensor** array);
 
 /* -- Paths, since version 4 */
 

@@ -35,5 +35,24 @@ TEST(CApi, RunsTasksByTheirNames) {
   EXPECT_EQ(none.handle, nullptr);
 }
 
+TEST(CApi, GivesTheArraysOfATask) {
+  const Model model(small_model());
+  OwnedModel handle;
+  ASSERT_EQ(message_of(vitrail_model_open(small_model().c_str(), nullptr, &handle)), "");
+  const Inputs in(model, handle);
+  OwnedText results;
+  ASSERT_EQ(message_of(vitrail_run(handle, "classify", in.handles.data(), 2, nullptr, 0, &results)), "");
+  OwnedTensor first, second, none;
+  EXPECT_OK(vitrail_run_array(results, 0, "logits", &first));
+  EXPECT_OK(vitrail_run_array(results, 1, "logits", &second));
+  const Tensor wanted = model.logits(in.views);
+  expect_same(first, wanted.select(0, 0));
+  expect_same(second, wanted.select(0, 1));
+  EXPECT_EQ(message_of(vitrail_run_array(results, 0, "depth", &none)), "name: expected one of logits, got 'depth'");
+  EXPECT_EQ(message_of(vitrail_run_array(results, 2, "logits", &none)), "index: expected one of 2 images, got 2");
+  EXPECT_EQ(message_of(vitrail_run_array(nullptr, 0, "logits", &none)), "results: expected a pointer, got NULL");
+  EXPECT_EQ(none.handle, nullptr);
+}
+
 }  // namespace
 }  // namespace vitrail::testing

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/tasks/run.h"
+
+#include <algorithm>
+
 #include "vitrail/base/text.h"
 #include "vitrail/c_api/handles_internal.h"
 #include "vitrail/tasks/item_files.h"
 
 struct vitrail_text {
   std::string text;
+  std::unique_ptr<vitrail::tasks::Request> request;
+  std::vector<vitrail::tasks::Item> items;  // without their photos
 };
 
 namespace vitrail::c_api {
@@ -27,10 +32,10 @@ const tasks::Task& task_for(const vitrail_model& model, const std::string& name)
   throw Error("task", "one that the model is for: " + join(known), "'" + name + "'");
 }
 
-std::string run(const vitrail_model& model, const tasks::Task& task, const std::vector<image::ImageView>& images,
-                tasks::RequestOptions options) {
+vitrail_text run(const vitrail_model& model, const tasks::Task& task, const std::vector<image::ImageView>& images,
+                 tasks::RequestOptions options) {
   const tasks::ItemFiles files(task, options);
-  const std::unique_ptr<tasks::Request> request =
+  std::unique_ptr<tasks::Request> request =
       task.request(*model.loaded, options, {.model = model.path, .input_files = files.names()});
   options.require_all_taken();
   std::vector<tasks::Item> items;
@@ -39,7 +44,18 @@ std::string run(const vitrail_model& model, const tasks::Task& task, const std::
     items.back().photo = image::to_image(view, model.loaded->color_mode());
   }
   tasks::run(*model.loaded, *request, items);
-  return "[" + join(items, ",", [&](const tasks::Item& item) { return request->json(item); }) + "]";
+  std::string text = "[" + join(items, ",", [&](const tasks::Item& item) { return request->json(item); }) + "]";
+  for (tasks::Item& item : items) item.photo = {};
+  return {std::move(text), std::move(request), std::move(items)};
+}
+
+Tensor array_of(const vitrail_text& results, size_t index, const std::string& name) {
+  if (index >= results.items.size()) throw Error("index", str("one of ", results.items.size(), " images"), str(index));
+  const std::vector<tasks::Output> outputs = results.request->outputs();
+  const auto output = std::ranges::find(outputs, name, &tasks::Output::name);
+  if (output == outputs.end())
+    throw Error("name", "one of " + join(outputs, ", ", &tasks::Output::name), "'" + name + "'");
+  return results.request->array(results.items[index], static_cast<size_t>(output - outputs.begin()));
 }
 
 }  // namespace
@@ -56,6 +72,14 @@ vitrail_status* vitrail_run(const vitrail_model* model, const char* task, const 
     const vitrail::tasks::Task& wanted = task_for(opened, &required(task, "task"));
     result = new vitrail_text{
         run(opened, wanted, views_of(images, count), request_options(strings_of(options, num_options, "options")))};
+  });
+}
+
+vitrail_status* vitrail_run_array(const vitrail_text* results, size_t index, const char* name, vitrail_tensor** array) {
+  using namespace vitrail::c_api;
+  return guarded([&] {
+    vitrail_tensor*& result = required(array, "array");
+    result = new_tensor(array_of(required(results, "results"), index, &required(name, "name")));
   });
 }
 
