@@ -14,14 +14,15 @@ from ._embedder import Embedder
 from ._errors import Error, InternalError
 from ._index import Index, Match
 from ._library import version as _version
+from ._maps import AnomalyMap, AttentionMap, DepthMap, LabelMap, Matte, Segment
 from ._model import Model, Prediction, Predictions, load
 from ._paths import list_images
 from ._program import convert, eval, knn, pull
 from ._segment import ImageEmbedding, Masks
-from ._show import AttentionMap, DepthMap
 from ._train import train
 
 __all__ = [
+    "AnomalyMap",
     "AttentionMap",
     "DepthMap",
     "Embedder",
@@ -29,11 +30,14 @@ __all__ = [
     "ImageEmbedding",
     "Index",
     "InternalError",
+    "LabelMap",
     "Masks",
     "Match",
+    "Matte",
     "Model",
     "Prediction",
     "Predictions",
+    "Segment",
     "convert",
     "eval",
     "knn",

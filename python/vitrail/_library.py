@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import pathlib
 import warnings
@@ -136,6 +137,7 @@ FUNCTIONS = {
     "forward": (Status, [Handle, c_void_p, POINTER(c_int64), Handles]),
     "embed_texts": (Status, [Handle, Strings, c_size_t, Handles]),
     "run": (Status, [Handle, c_char_p, Handles, c_size_t, Strings, c_size_t, Handles]),
+    "run_array": (Status, [Handle, c_size_t, c_char_p, Handles]),
     "text_data": (c_char_p, [Handle]),
     "text_free": (None, [Handle]),
     "train": (Status, [c_char_p, c_char_p, POINTER(TrainOptions), POINTER(c_int)]),
@@ -185,7 +187,18 @@ class TensorHandle(Owned):
 
 
 class TextHandle(Owned):
+    """A text, with the arrays of the result of a task."""
+
     free = "text_free"
+
+    def json(self) -> Any:
+        return json.loads(functions.text_data(self))
+
+    def array(self, name: str) -> np.ndarray:
+        """The first image's."""
+        result = TensorHandle()
+        functions.run_array(self, 0, c_text(name), ctypes.byref(result))
+        return result.values()
 
 
 class PathsHandle(Owned):

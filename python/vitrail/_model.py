@@ -13,7 +13,7 @@ import os
 import pathlib
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 
@@ -35,11 +35,13 @@ from ._library import (
     functions,
 )
 from ._library import Prediction as PredictionStruct
+from ._maps import AnomalyMap, AttentionMap, DepthMap, LabelMap, Matte, label_map, with_image
 from ._program import run_program
 from ._segment import ImageEmbedding, embedded, masks_of
-from ._show import AttentionMap, DepthMap, attention_map, depth_map, image_pixels, option_text, png, table
+from ._show import image_pixels, option_text, png, table
 
 OnProgress = Callable[[int], Any]
+T = TypeVar("T")
 TOKENS = ("pooled", "cls", "patch", "grid", "all")
 
 
@@ -77,6 +79,19 @@ def _strings(strings: Sequence[str]) -> tuple[Any, int]:
     if isinstance(strings, str):
         strings = [strings]
     return (ctypes.c_char_p * len(strings))(*map(c_text, strings)), len(strings)
+
+
+def _content(image: Any) -> Any:
+    """An image that can be read again: of an open file its bytes."""
+    return image.read() if hasattr(image, "read") else image
+
+
+def _image_file(image: Any) -> Any:
+    """An image as run() takes it for an option: a path, bytes, an array or an image of Pillow."""
+    if isinstance(image, str):
+        return pathlib.Path(image)
+    image = _content(image)
+    return image.astype(np.uint8) * 255 if isinstance(image, np.ndarray) and image.dtype == bool else image
 
 
 def _encoded(path: StrPath | None) -> bytes | None:
@@ -154,8 +169,7 @@ class Model:
         options = {**self._program_options(), "precision": None}
         with tempfile.TemporaryDirectory() as folder:
             file, output = pathlib.Path(folder, "image"), pathlib.Path(folder, "trace.npz")
-            if hasattr(image, "read"):
-                image = image.read()
+            image = _content(image)
             if isinstance(image, (bytes, bytearray, memoryview)):
                 file.write_bytes(image)
             elif isinstance(image, (str, os.PathLike)):
@@ -256,8 +270,7 @@ class Model:
         """The attention of the class token, or without one of the mean over all tokens, to each patch of one image:
         an array [rows, columns].
         """
-        if hasattr(image, "read"):
-            image = image.read()
+        image = _content(image)
         options = AttentionOptions(ctypes.sizeof(AttentionOptions), layer, -1 if head is None else head, rollout)
 
         def map_of(handles: Any, _: int) -> np.ndarray:
@@ -266,7 +279,7 @@ class Model:
             return result.values()
 
         values = run_together(self._handle, [image], exif, map_of)
-        return attention_map(values, lambda: self._input_pixels(image, exif))
+        return with_image(values, AttentionMap, lambda: self._input_pixels(image, exif))
 
     def gradients(
         self, image: Any, target: int | str | None = None, of: str | Sequence[str] = "images", exif: bool = False
@@ -279,8 +292,7 @@ class Model:
         of them, whose gradients come from one pass.  Needs a classifier whose weights are not int8, and the memory for
         its weights in fp32.
         """
-        if hasattr(image, "read"):
-            image = image.read()
+        image = _content(image)
         names, index = _strings(of), self._class_index(target)
 
         def arrays(handles: Any, _: int) -> list[np.ndarray]:
@@ -416,11 +428,51 @@ class Model:
 
         In metres, or with a model of relative depth inverse depth without scale and offset: `unit` says which.
         """
-        if hasattr(image, "read"):
-            image = image.read()
-        result = self.run("depth", image, exif, raw=True)
-        values = np.asarray(result["depth"], np.float32).reshape(result["shape"])
-        return depth_map(values, result["unit"], lambda: image_pixels(image, exif))
+        return self._map(DepthMap, "depth", "depth", image, exif, {})
+
+    def label_map(self, image: Any, task: str | None = None, exif: bool = False) -> LabelMap:
+        """The class of each pixel of one image, and the segments, with a semantic segmenter or EoMT.
+
+        task: "semantic", "instance" or "panoptic"; by default what the model is for.
+        """
+        image = _content(image)
+
+        def arrays(results: TextHandle) -> LabelMap:
+            (facts,) = results.json()
+            labels = results.array("labels").astype(np.int32)
+            semantic = facts["task"] == "semantic"  # a segment for each class
+            ids = labels + 1 if semantic else results.array("ids").astype(np.int32)
+            return label_map(facts, labels, ids, (image, exif))
+
+        return self._task("segment", [image], exif, {} if task is None else {"task": task}, arrays)
+
+    def matte(
+        self, image: Any, trimap: Any = None, *, mask: Any = None, band: int | None = None, exif: bool = False
+    ) -> Matte:
+        """The alpha of each pixel of one image [height, width], with a matting model.
+
+        trimap: an image of the same size, 255 in the foreground, 0 in the background and 128 where unknown; or mask: an
+        image that is 0 outside of the object, or booleans [height, width].  band: the pixels on both sides of a mask's
+        edge whose alpha is unknown (10).
+        """
+        files = {"trimap": trimap, "mask": mask}
+        options = {name: _image_file(file) for name, file in files.items() if file is not None}
+        return self._map(Matte, "matte", "alpha", image, exif, options if band is None else {**options, "band": band})
+
+    def anomaly(
+        self, image: Any, threshold: float | None = None, pixel_threshold: float | None = None, exif: bool = False
+    ) -> AnomalyMap:
+        """How unlike good images each pixel of one image is [height, width], and the whole image, with a bank of
+        `vitrail anomaly fit`.
+
+        threshold: the score from which the image is anomalous.  pixel_threshold: the distance from which a pixel is in
+        the mask.  By default both are the bank's.
+        """
+        options = {} if threshold is None else {"threshold": threshold}
+        result = self._map(AnomalyMap, "anomaly", "map", image, exif, options)
+        own = self.config.get("pixel_threshold")
+        result._facts["pixel_threshold"] = own if pixel_threshold is None else pixel_threshold
+        return result
 
     def run(self, task: str, images: Any, exif: bool = False, **options: Any) -> Any:
         """The result of a task by its name, as the server's JSON.
@@ -428,17 +480,29 @@ class Model:
         options: those of the server's route, with _ for -; a list stands for an option that is repeated.  A file, such
         as a trimap, is a pathlib.Path, bytes, an array or an image of Pillow.
         """
+        rows = self._task(task, images, exif, options, TextHandle.json)
+        return rows[0] if is_one_image(images) else rows
+
+    def _task(self, task: str, images: Any, exif: bool, options: dict[str, Any], take: Callable[[TextHandle], T]) -> T:
+        """What `take` makes of the results of a task."""
         values = [(k.replace("_", "-"), v) for k, vs in options.items() for v in (vs if isinstance(vs, list) else [vs])]
         given = [f"{name}={option_text(value)}" for name, value in values]
         arguments = c_text(task), _strings(given)
 
-        def results(handles: Any, count: int) -> Any:
+        def results(handles: Any, count: int) -> T:
             text, (name, strings) = TextHandle(), arguments
             functions.run(self._handle, name, handles, count, *strings, ctypes.byref(text))
-            return json.loads(functions.text_data(text))
+            return take(text)
 
-        rows = run_together(self._handle, images, exif, results)
-        return rows[0] if is_one_image(images) else rows
+        return run_together(self._handle, images, exif, results)
+
+    def _map(self, kind: Any, task: str, array: str, image: Any, exif: bool, options: dict[str, Any]) -> Any:
+        """An array of the result of a task for one image, as a map of this class."""
+        image = _content(image)
+        facts, values = self._task(
+            task, [image], exif, options, lambda results: (results.json()[0], results.array(array))
+        )
+        return with_image(values, kind, lambda: image_pixels(image, exif), facts)
 
     def _tensor(self, function: Any, handles: Any, count: int, *options: Any) -> TensorHandle:
         result = TensorHandle()

@@ -12,7 +12,7 @@ from ._batches import run_together
 from ._errors import Error
 from ._interrupts import interruptible
 from ._library import ImageEmbeddingHandle, Prompt, TensorHandle, functions
-from ._show import MASK_COLOR, blend, figure, image_pixels, table
+from ._show import MASK_COLOR, OverImage, blend, figure, table
 
 
 class _Arrays(NamedTuple):
@@ -21,10 +21,8 @@ class _Arrays(NamedTuple):
     logits: np.ndarray  # [masks, h, w] at the model's mask size
 
 
-class Masks(_Arrays):
+class Masks(_Arrays, OverImage):
     """The masks of a prompt: a tuple (masks, iou, logits)."""
-
-    _image: tuple[Any, bool] | None = None  # what was segmented, and whether its EXIF orientation was applied
 
     def __repr__(self) -> str:
         count, height, width = self.masks.shape
@@ -46,14 +44,8 @@ class Masks(_Arrays):
         image: by default the one that was segmented; files need Pillow.  mask: its number, by default that with the
         highest predicted IoU.  opacity: the weight of the mask's colour.
         """
-        source = self._image if image is None else (image, False)
-        if source is None:
-            raise Error("image: expected the image of these masks, got none", "image", "the image", "none")
-        pixels = image_pixels(*source)
         chosen = self.masks[int(self.iou.argmax()) if mask is None else mask]
-        if pixels.shape[:2] != chosen.shape:
-            expected, got = (f"{shape[1]}×{shape[0]}" for shape in (chosen.shape, pixels.shape))
-            raise Error(f"image: expected the masks' size {expected}, got {got}", "image", expected, got)
+        pixels = self._pixels_below(image, chosen.shape)
         return blend(pixels, MASK_COLOR, opacity * chosen[..., None])
 
 

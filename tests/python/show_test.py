@@ -202,7 +202,7 @@ class Show(unittest.TestCase):
         np.testing.assert_array_equal(shown.images[0], overlay)
         for i in range(3):
             self.assertIn(f"{masks.masks[i].sum():.0f} pixels", shown.texts)
-        with self.assertRaisesRegex(vitrail.Error, "the masks' size 451×300, got 451×299"):
+        with self.assertRaisesRegex(vitrail.Error, "the result's size 451×300, got 451×299"):
             masks.overlay(pixels[1:])
 
     def test_masks_know_their_image_in_all_its_forms(self):
