@@ -57,7 +57,7 @@ TEST(PatchFeatures, OfAnomalyDinoAreUnitVectorsOfAllLayers) {
 TEST(PatchSearch, OfAnomalyDinoHasTheMeanOfTheFarthestPatches) {
   const Tensor bank = patch_features(Tensor::randn({5, 8, 6}, 1), Method::anomalydino);
   const Tensor image = patch_features(Tensor::randn({20, 15, 6}, 2), Method::anomalydino);  // 300 patches
-  const PatchDistances found = PatchSearch(bank, Method::anomalydino).distances(image);
+  const PatchDistances found = PatchSearch(bank, Method::anomalydino).distances({image});
   std::vector<double> expected;
   for (int64_t i = 0; i < 300; ++i) {
     expected.push_back(std::pow(sorted_distances(image, i, bank)[0].first, 2) / 2);  // 1 − cosine
@@ -70,7 +70,7 @@ TEST(PatchSearch, OfAnomalyDinoHasTheMeanOfTheFarthestPatches) {
 TEST(PatchSearch, OfPatchcoreWeighsTheLargestDistance) {
   const Tensor bank = patch_features(Tensor::randn({6, 8, 6}, 1), Method::patchcore);
   const Tensor image = patch_features(Tensor::randn({4, 5, 6}, 2), Method::patchcore);
-  const PatchDistances found = PatchSearch(bank, Method::patchcore).distances(image);
+  const PatchDistances found = PatchSearch(bank, Method::patchcore).distances({image});
   double farthest = 0;
   int64_t patch = 0, nearest = 0;
   for (int64_t i = 0; i < 20; ++i) {
@@ -88,9 +88,9 @@ TEST(PatchSearch, OfPatchcoreWeighsTheLargestDistance) {
 
 // Image 4, the only one held out, has a patch that the others lack.
 TEST(Fit, HasThresholdsOfHeldOutImages) {
-  std::vector<Tensor> images;
+  std::vector<Patches> images;
   for (int i = 0; i < 6; ++i)
-    images.push_back(Tensor::from<float>({2, 2}, {1, 0, i == 4 ? 0.F : 1.F, i == 4 ? 1.F : 0.F}));
+    images.push_back({Tensor::from<float>({2, 2}, {1, 0, i == 4 ? 0.F : 1.F, i == 4 ? 1.F : 0.F})});
   Bank bank{.options = {.coreset = 1}};
   fit(images, bank);
   EXPECT_EQ(bank.images, 6);
@@ -105,10 +105,45 @@ TEST(Fit, HasThresholdsOfHeldOutImages) {
   EXPECT_FALSE(small.threshold);
 }
 
+// The second patch of each image is background; that of image 4, the only one held out, is like no other.
+TEST(Fit, LeavesOutTheBackgroundOfTestedOrOfAllImages) {
+  std::vector<Patches> images;
+  for (int i = 0; i < 6; ++i)
+    images.push_back({Tensor::from<float>({2, 2}, {1, 0, i == 4 ? 0.F : 1.F, i == 4 ? 1.F : 0.F}), {1, 0}});
+  for (const auto& [mask, patches] : {std::pair(Mask::test, 12), std::pair(Mask::all, 6)}) {
+    Bank bank{.options = {.coreset = 1, .mask = mask}};
+    fit(images, bank);
+    EXPECT_EQ(bank.patches.size(0), patches);
+    EXPECT_NEAR(*bank.threshold, 0, kTolerance);
+    EXPECT_NEAR(*bank.pixel_threshold, 0, kTolerance);
+  }
+  for (Patches& image : images) image.foreground.clear();  // no object was found: all patches count
+  Bank bank{.options = {.coreset = 1, .mask = Mask::all}};
+  fit(images, bank);
+  EXPECT_EQ(bank.patches.size(0), 12);
+  EXPECT_NEAR(*bank.threshold, 1, kTolerance);
+}
+
+TEST(PatchSearch, BackgroundIsAtNoDistance) {
+  for (const Method method : {Method::anomalydino, Method::patchcore}) {
+    const Tensor bank = patch_features(Tensor::randn({5, 8, 6}, 1), method);
+    Patches image{patch_features(Tensor::randn({4, 5, 6}, 2), method)};
+    const PatchDistances whole = PatchSearch(bank, method).distances(image);
+    const auto farthest = std::ranges::max_element(whole.distances) - whole.distances.begin();
+    image.foreground.assign(20, 1);
+    EXPECT_EQ(PatchSearch(bank, method).distances(image).score, whole.score);
+    image.foreground[static_cast<size_t>(farthest)] = 0;
+    const PatchDistances masked = PatchSearch(bank, method).distances(image);
+    EXPECT_LT(masked.score, whole.score);
+    for (size_t i = 0; i < 20; ++i)
+      EXPECT_EQ(masked.distances[i], static_cast<int64_t>(i) == farthest ? 0 : whole.distances[i]);
+  }
+}
+
 // The image that is held out is like none of the others, but at its second angle like itself.
 TEST(Fit, HoldsOutAllAnglesOfAnImageAndScoresTheFirst) {
-  const Tensor usual = Tensor::from<float>({1, 2}, {1, 0}), other = Tensor::from<float>({1, 2}, {0, 1});
-  std::vector<Tensor> images(12, usual);
+  const Patches usual{Tensor::from<float>({1, 2}, {1, 0})}, other{Tensor::from<float>({1, 2}, {0, 1})};
+  std::vector<Patches> images(12, usual);
   images[2 * 4] = images[2 * 4 + 1] = other;
   Bank bank{.options = {.coreset = 1, .rotations = 2}};
   fit(images, bank);

@@ -218,6 +218,7 @@ OptionEffects anomaly_option_effects() {
           changing("--coreset", {"--coreset", "0.02"}),
           changing("--seed", {"--coreset", "0.02", "--seed", "1"}, {"--coreset", "0.02"}),
           changing("--rotations", {"--rotations", "8"}),
+          changing("--mask", {"-m", "imagenet-tiny", "--mask", "all"}, {"-m", "imagenet-tiny"}),
           changing("--image-size", {"--image-size", "48"}),
           {"anomaly fit", "--force", check_force_of_fit},
           {"anomaly fit", "--batch", check_batch_of_fit},

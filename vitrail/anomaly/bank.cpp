@@ -42,6 +42,11 @@ void describe_options(Fields& fields, BankOptions& options) {
   fields.integer({"seed", "Seed of the choice of patches"}, options.seed, 0);
   fields.integer({"rotations", "Angles of each good image, for objects in any orientation (AnomalyDINO: 8)"},
                  options.rotations, 1, 360);
+  fields.choice(
+      {"mask",
+       "Leave out the background of objects, by the first principal component: of no image, of those that are "
+       "tested (AnomalyDINO), or of all"},
+      options.mask, {{"none", Mask::none}, {"test", Mask::test}, {"all", Mask::all}});
 }
 
 void describe_bank(Fields& fields, Bank& bank) {

@@ -23,12 +23,17 @@ namespace vitrail::anomaly {
 //                 Anomaly Detection", equations 2, 3 and 7)
 enum class Method : uint8_t { anomalydino, patchcore };
 
+// The images whose background does not count (foreground_of()): those that are tested, or the good ones of the bank
+// too.
+enum class Mask : uint8_t { none, test, all };
+
 struct BankOptions {
   Method method = Method::anomalydino;
   std::vector<int64_t> layers = {-1};  // blocks; their features are concatenated
   double coreset = 0.1;                // the share of the patches that the bank keeps
   int64_t seed = 0;                    // for the coreset's projection and first patch
   int64_t rotations = 1;               // the bank has each image at as many angles, evenly spaced
+  Mask mask = Mask::none;
 };
 
 void describe_options(Fields& fields, BankOptions& options);

@@ -22,7 +22,7 @@ Detector::Detector(const models::ModelFiles& file, const ModelOptions& options)
 PatchDistances Detector::run(const image::ImageView& image) const {
   const Tensor grid = model_->run({&image, 1}, request_)[0].select(0, 0);
   const ComputeTeam team(model_->session().threads());
-  return search_.distances(patch_features(grid, bank_.options.method));
+  return search_.distances(patches_of(grid, bank_.options));
 }
 
 Tensor Detector::map(const PatchDistances& patches, int64_t height, int64_t width) const {

@@ -6,7 +6,6 @@
 #include <cstring>
 
 #include "vitrail/anomaly/coreset.h"
-#include "vitrail/anomaly/patches.h"
 #include "vitrail/base/error.h"
 
 namespace vitrail::anomaly {
@@ -14,22 +13,31 @@ namespace {
 
 bool is_held_out(size_t photo) { return photo % kMinHeldOut == kMinHeldOut - 1; }
 
-Tensor concatenated(const std::vector<const Tensor*>& images) {
+// The patches of all images, with Mask::all those of their foregrounds.
+Tensor concatenated(const std::vector<const Patches*>& images, Mask mask) {
+  const auto keeps = [mask](const Patches& image, int64_t i) {
+    return mask != Mask::all || image.foreground.empty() || image.foreground[static_cast<size_t>(i)] != 0;
+  };
+  const int64_t width = images.front()->features.size(1);
   int64_t count = 0;
-  for (const Tensor* image : images) count += image->size(0);
-  const int64_t width = images.front()->size(1);
+  for (const Patches* image : images) {
+    if (image->features.size(1) != width)
+      throw Error("features", str("of width ", width), str(image->features.size(1)));
+    for (int64_t i = 0; i < image->features.size(0); ++i) count += keeps(*image, i) ? 1 : 0;
+  }
   const Tensor rows = Tensor::empty({count, width});
   float* to = rows.data<float>();
-  for (const Tensor* image : images) {
-    if (image->size(1) != width) throw Error("features", str("of width ", width), str(image->size(1)));
-    const Tensor values = image->contiguous();
-    to = std::copy(values.data<float>(), values.data<float>() + values.numel(), to);
+  for (const Patches* image : images) {
+    const Tensor values = image->features.contiguous();
+    for (int64_t i = 0; i < values.size(0); ++i) {
+      if (keeps(*image, i)) to = std::copy_n(values.data<float>() + i * width, width, to);
+    }
   }
   return rows;
 }
 
-Tensor chosen_patches(const std::vector<const Tensor*>& images, const BankOptions& options) {
-  const Tensor rows = concatenated(images);
+Tensor chosen_patches(const std::vector<const Patches*>& images, const BankOptions& options) {
+  const Tensor rows = concatenated(images, options.mask);
   const auto count = std::max<int64_t>(1, std::llround(options.coreset * static_cast<double>(rows.size(0))));
   const std::vector<int64_t> chosen = coreset(rows, count, options.seed);
   const int64_t width = rows.size(1);
@@ -40,9 +48,9 @@ Tensor chosen_patches(const std::vector<const Tensor*>& images, const BankOption
   return patches;
 }
 
-void set_thresholds(const std::vector<Tensor>& images, Bank& bank) {
+void set_thresholds(const std::vector<Patches>& images, Bank& bank) {
   const auto rotations = static_cast<size_t>(bank.options.rotations);
-  std::vector<const Tensor*> kept;
+  std::vector<const Patches*> kept;
   for (size_t i = 0; i < images.size(); ++i)
     if (!is_held_out(i / rotations)) kept.push_back(&images[i]);
   const PatchSearch search(chosen_patches(kept, bank.options), bank.options.method);
@@ -59,13 +67,13 @@ void set_thresholds(const std::vector<Tensor>& images, Bank& bank) {
 
 }  // namespace
 
-void fit(const std::vector<Tensor>& images, Bank& bank) {
+void fit(const std::vector<Patches>& images, Bank& bank) {
   const auto rotations = static_cast<size_t>(bank.options.rotations);
   if (images.empty()) throw Error("images", "at least one good image", "none");
   if (images.size() % rotations != 0) throw Error("images", str("a multiple of ", rotations), str(images.size()));
   if (images.size() / rotations >= kMinHeldOut) set_thresholds(images, bank);
-  std::vector<const Tensor*> all;
-  for (const Tensor& image : images) all.push_back(&image);
+  std::vector<const Patches*> all;
+  for (const Patches& image : images) all.push_back(&image);
   bank.patches = chosen_patches(all, bank.options);
   bank.images = static_cast<int64_t>(images.size() / rotations);
 }

@@ -8,6 +8,7 @@
 
 #include "vitrail/analysis/knn.h"
 #include "vitrail/analysis/nearest.h"
+#include "vitrail/anomaly/foreground.h"
 #include "vitrail/base/error.h"
 
 namespace vitrail::anomaly {
@@ -69,21 +70,27 @@ infer::Request feature_request(const BankOptions& options) {
   return {.output = infer::Output::features, .features = {.tokens = infer::Tokens::grid, .layers = options.layers}};
 }
 
+Tensor concatenated_layers(const Tensor& grid) {
+  const Tensor layers = grid.shape().rank() == 3 ? grid.unsqueeze(0) : grid;
+  const int64_t count = layers.size(0), dim = layers.size(3);
+  return layers.permute({1, 2, 0, 3}).contiguous().view({layers.size(1) * layers.size(2), count * dim});
+}
+
 Tensor patch_features(const Tensor& grid, Method method) {
+  if (method == Method::anomalydino) return analysis::normalized_rows(concatenated_layers(grid));
   const Tensor layers = (grid.shape().rank() == 3 ? grid.unsqueeze(0) : grid).contiguous();
   const int64_t count = layers.size(0), rows = layers.size(1), columns = layers.size(2), dim = layers.size(3);
   const Tensor features = Tensor::empty({rows * columns, count * dim});
-  for (int64_t layer = 0; layer < count; ++layer) {
-    const float* const from = layers.data<float>() + layer * rows * columns * dim;
-    float* const to = features.data<float>() + layer * dim;
-    if (method == Method::patchcore) {
-      pool_neighborhoods(from, rows, columns, dim, count * dim, to);
-    } else {
-      for (int64_t i = 0; i < rows * columns; ++i)
-        std::copy(from + i * dim, from + (i + 1) * dim, to + i * count * dim);
-    }
-  }
-  return method == Method::anomalydino ? analysis::normalized_rows(features) : features;
+  for (int64_t layer = 0; layer < count; ++layer)
+    pool_neighborhoods(layers.data<float>() + layer * rows * columns * dim, rows, columns, dim, count * dim,
+                       features.data<float>() + layer * dim);
+  return features;
+}
+
+Patches patches_of(const Tensor& grid, const BankOptions& options) {
+  Patches patches{patch_features(grid, options.method)};
+  if (options.mask != Mask::none) patches.foreground = foreground_of(grid);
+  return patches;
 }
 
 PatchSearch::PatchSearch(const Tensor& patches, Method method) : patches_(patches.contiguous()), method_(method) {
@@ -94,12 +101,17 @@ PatchSearch::PatchSearch(const Tensor& patches, Method method) : patches_(patche
       }));
 }
 
-PatchDistances PatchSearch::distances(const Tensor& features) const {
+PatchDistances PatchSearch::distances(const Patches& image) const {
+  const Tensor& features = image.features;
+  const auto drop_background = [&image](std::vector<float>& distances) {
+    for (size_t i = 0; i < image.foreground.size(); ++i) distances[i] *= static_cast<float>(image.foreground[i]);
+  };
   if (features.size(1) != width()) throw Error("patches", str("features of ", width()), str(features.size(1)));
   PatchDistances result;
   if (method_ == Method::anomalydino) {
     for (const auto& nearest : analysis::nearest_rows(features, *rows_, 1))
       result.distances.push_back(std::max(0.F, 1 - nearest.front().score));
+    drop_background(result.distances);
     result.score = mean_of_highest(result.distances);
     return result;
   }
@@ -110,6 +122,7 @@ PatchDistances PatchSearch::distances(const Tensor& features) const {
     rows.push_back(nearest.front().row);
     result.distances.push_back(distance_of(patch, patches_.data<float>() + rows.back() * width(), width()));
   }
+  drop_background(result.distances);
   result.score = patchcore_score(features, result.distances, rows);
   return result;
 }

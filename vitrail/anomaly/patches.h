@@ -16,8 +16,20 @@ infer::Request feature_request(const BankOptions& options);
 // [rows · columns, layers · D]: for anomalydino unit vectors, for patchcore means over 3 × 3 patches of the grid.
 Tensor patch_features(const Tensor& grid, Method method);
 
+// The features of the layers side by side: [rows · columns, layers · D].
+Tensor concatenated_layers(const Tensor& grid);
+
+// The patches of an image.
+struct Patches {
+  Tensor features;                       // [n, width], as patch_features() makes them
+  std::vector<uint8_t> foreground = {};  // by foreground_of(); empty: all patches count
+};
+
+// grid: as for patch_features().
+Patches patches_of(const Tensor& grid, const BankOptions& options);
+
 struct PatchDistances {
-  std::vector<float> distances;  // from each patch to the nearest of the bank
+  std::vector<float> distances;  // from each patch to the nearest of the bank; 0 in the background
   double score = 0;              // the image's
 };
 
@@ -26,7 +38,7 @@ class PatchSearch {
  public:
   PatchSearch(const Tensor& patches, Method method);  // patches [n, width]
   int64_t width() const { return patches_.size(1); }
-  PatchDistances distances(const Tensor& features) const;  // features: of one image, by patch_features()
+  PatchDistances distances(const Patches& image) const;
 
  private:
   double patchcore_score(const Tensor& features, const std::vector<float>& distances,

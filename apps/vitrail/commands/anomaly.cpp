@@ -58,13 +58,18 @@ int fit(const FitOptions& options, const GlobalOptions& global) {
                      .model = recorded_path(path),
                      .digest = anomaly::digest_of(files),
                      .image_size = model.config().vit.img_size};
-  std::vector<Tensor> images;
+  std::vector<anomaly::Patches> images;
   const ImageSource source = rotated(image_source(options.images, model.color_mode()), bank.options.rotations);
-  const size_t failures = run_images(
-      source, model, anomaly::feature_request(bank.options), options.images.batch, global, [&](const Outcome& outcome) {
-        if (outcome.error.empty()) images.push_back(anomaly::patch_features(outcome.result(), bank.options.method));
-      });
+  const size_t failures = run_images(source, model, anomaly::feature_request(bank.options), options.images.batch,
+                                     global, [&](const Outcome& outcome) {
+                                       if (outcome.error.empty())
+                                         images.push_back(anomaly::patches_of(outcome.result(), bank.options));
+                                     });
   if (images.empty()) throw Error("INPUT", "at least one good image that can be read", "none");
+  const auto whole = std::ranges::count_if(images, [](const auto& image) { return image.foreground.empty(); });
+  if (bank.options.mask != anomaly::Mask::none && whole > 0)
+    print_warning(fmt::format("--mask: {} of {} images have no foreground, so that all of their patches count", whole,
+                              images.size()));
   const ComputeTeam team(model.session().threads());
   anomaly::fit(images, bank);
   anomaly::write_bank(options.output, bank);
