@@ -85,13 +85,15 @@ TEST(BenchTable, HasTheColumnsOfItsTitles) {
     const bool train = arguments.back() == "--train";
     EXPECT_EQ(lines[0],
               (train ? "training steps of " : "") + small_model() + about + kernels::name_of(kernels::active_isa()));
-    EXPECT_EQ(lines[1], "    batch      precision  median ms   min ms  images/s  GFLOP/s  peak MiB  arithmetic");
+    EXPECT_EQ(lines[1],
+              "           task    batch      precision  median ms   min ms  images/s  GFLOP/s  peak MiB  arithmetic");
+    const std::string task = train ? "          train" : "        forward";
     for (const size_t row : {size_t{2}, size_t{3}}) {
-      EXPECT_TRUE(lines[row].starts_with((row == 2 ? "        1" : "       16") + std::string(11, ' ') + "fp32"))
+      EXPECT_TRUE(lines[row].starts_with(task + (row == 2 ? "        1" : "       16") + std::string(11, ' ') + "fp32"))
           << lines[row];
-      EXPECT_EQ(lines[row].substr(73), "  fp32") << lines[row];
+      EXPECT_EQ(lines[row].substr(88), "  fp32") << lines[row];
       double median = 0, min = 0, rate = 0, flops = 0, memory = 0;
-      ASSERT_EQ(std::sscanf(lines[row].c_str() + 24, "%lf %lf %lf %lf %lf", &median, &min, &rate, &flops, &memory), 5)
+      ASSERT_EQ(std::sscanf(lines[row].c_str() + 39, "%lf %lf %lf %lf %lf", &median, &min, &rate, &flops, &memory), 5)
           << lines[row];
       EXPECT_LE(min, median);
       const double batch = row == 2 ? 1 : 16;

@@ -152,8 +152,8 @@ void check_matte_force() {
 }
 
 TEST(MatteCommand, OtherCommandsNameItsModel) {
-  const std::string bench = refusal({"bench", matte_model_folder()});
-  EXPECT_TRUE(contains(bench, "a matting model, which runs by its task")) << bench;
+  const std::string eval = refusal({"eval", "-m", matte_model_folder(), noise_folder()});
+  EXPECT_TRUE(contains(eval, "a model that runs by its task")) << eval;
   const std::string classify = refusal({"classify", "-m", matte_model_folder(), noise_folder()});
   EXPECT_TRUE(contains(classify, "a ViTMatte, which `vitrail matte`")) << classify;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// inspect, bench and convert with a model that runs by its task, a depth estimator.
+// inspect, bench and convert with models that run by their tasks.
 #include <algorithm>
 #include <cstdio>
 
@@ -7,7 +7,9 @@
 #include "tests/apps/option_effects.h"
 #include "tests/support/onnx_file.h"
 #include "vitrail/base/npy.h"
+#include "vitrail/base/text.h"
 #include "vitrail/image/decode.h"
+#include "vitrail/image/encode.h"
 #include "vitrail/tasks/depth/depth_model.h"
 #include "vitrail/weights/checkpoint.h"
 
@@ -19,6 +21,41 @@ using nlohmann::json;
 
 fs::path estimator_folder(const std::string& name = "relative") {
   return fixture("depth/" + name + "/config.json").parent_path();
+}
+
+// Fixtures whose maps are not those of depth, their commands and the outputs of their networks.
+struct MapModel {
+  std::string folder, task;
+  std::vector<std::string> outputs;  // names and shapes
+};
+
+fs::path folder_of(const MapModel& model) { return fixture(model.folder + "/config.json").parent_path(); }
+
+const std::vector<MapModel>& map_models() {
+  static const std::vector<MapModel> models{
+      {"eomt/panoptic", "segment", {"class_queries_logits [1, 7, 6]", "masks_queries_logits [1, 7, 18, 18]"}},
+      {"eomt/dinov3_semantic", "segment", {"class_queries_logits [1, 7, 6]", "masks_queries_logits [1, 7, 24, 24]"}},
+      {"semantic/linear", "segment", {"logits [1, 7, 7, 7]"}},
+      {"semantic/dpt", "segment", {"logits [1, 7, 64, 64]"}},
+      {"semantic/beit", "segment", {"logits [1, 7, 28, 28]"}},
+      {"vitmatte/windows", "matte", {"alphas [1, 1, 512, 512]"}}};
+  return models;
+}
+
+// The array of the task, of whatever name, for an image with a trimap.
+std::vector<float> map_values(const MapModel& model, const fs::path& folder) {
+  const fs::path out = scratch_folder(), image = noise_folder() / "a.png", trimap = out / "trimap.png";
+  Arguments command{model.task, "-m", folder, image, "--arrays", out};
+  if (model.task == "matte") {
+    const image::Image size = image::read_image(image);
+    image::Image unknown = image::make_image(size.width, size.height, 1);
+    std::ranges::fill(unknown.pixels, uint8_t{128});
+    image::write_png(trimap, unknown);
+    command = command + Arguments{"--trimap", trimap};
+  }
+  run(command);
+  const fs::path labels = out / "a.labels.npy";
+  return read_npy(fs::exists(labels) ? labels : out / "a.npy").f32;
 }
 
 // The message for a wrong use of options.
@@ -76,6 +113,25 @@ TEST(InspectNetwork, TraceAndSlicesHaveTheNamesOfTheModules) {
   EXPECT_EQ(sliced("backbone.embeddings.cls_token[0, 0, :3]"), sliced("backbone.cls_token[0, 0, :3]"));
 }
 
+TEST(InspectNetwork, SummariesHaveTheOutputsOfTransformers) {
+  for (const MapModel& model : map_models()) {
+    const std::string out = inspected({"-m", folder_of(model)});
+    for (const std::string& output : model.outputs)
+      EXPECT_TRUE(contains(out, "\noutput        " + output + "\n")) << model.folder << out;
+    EXPECT_TRUE(contains(out, model.task == "matte" ? "images [1, 4, 512, 512]\n" : "images [1, 3, ")) << out;
+  }
+}
+
+TEST(InspectNetwork, TracesQueriesAndMattes) {
+  const fs::path image = noise_folder() / "a.png";
+  const std::string eomt = inspected({"-m", folder_of(map_models()[0]), "--trace", image});
+  for (const std::string name : {"backbone.blocks.3", "mask_head.fc3", "upscale_block.block.0", "class_predictor"})
+    EXPECT_TRUE(contains(eomt, "\n" + name + " ")) << name;
+  const std::string matte = inspected({"-m", fixture("vitmatte/windows/config.json").parent_path(), "--trace", image});
+  for (const std::string name : {"backbone.blocks.0", "decoder.fusion_blocks.3", "decoder", "alphas"})
+    EXPECT_TRUE(contains(matte, "\n" + name + " ")) << name;
+}
+
 TEST(InspectNetwork, OptionsOfOtherFamiliesAreRefused) {
   const std::string size = misuse_of_network({"inspect", "-m", estimator_folder(), "--image-size", "70"});
   EXPECT_TRUE(contains(size, "--image-size: does not apply to a depth estimator")) << size;
@@ -97,6 +153,15 @@ TEST(BenchNetwork, HasARowForThePassAndForTheTask) {
   const std::vector<std::string> lines = lines_of(run(quick + Arguments{"--format", "table"}).out);
   ASSERT_EQ(lines.size(), 8U);
   EXPECT_TRUE(contains(lines[1], "task      precision  median ms")) << lines[1];
+}
+
+TEST(BenchNetwork, EachModelRunsItsTask) {
+  for (const MapModel& model : map_models()) {
+    const std::vector<json> objects = json_lines(run({"bench", folder_of(model), "--seconds", "0.001"}).out);
+    ASSERT_EQ(objects.size(), 2U) << model.folder;
+    EXPECT_EQ(objects[0]["task"], "forward");
+    EXPECT_EQ(objects[1]["task"], model.task);
+  }
 }
 
 TEST(BenchNetwork, OptionsOfOtherFamiliesAreRefused) {
@@ -124,6 +189,25 @@ TEST(ConvertNetwork, AFolderKeepsNamesFilesAndMaps) {
       ASSERT_EQ(got.size(), want.size());
       for (size_t i = 0; i < want.size(); ++i) ASSERT_NEAR(got[i], want[i], tolerance * range) << name << i;
     }
+  }
+}
+
+TEST(ConvertNetwork, FoldersAndGraphsOfEachModel) {
+  for (const MapModel& model : map_models()) {
+    SCOPED_TRACE(model.folder);
+    const fs::path source = folder_of(model), copy = scratch_folder() / "copy", file = scratch_folder() / "model.onnx";
+    run({"convert", source, "-o", copy});
+    EXPECT_EQ(content_of(copy / "config.json"), content_of(source / "config.json"));
+    EXPECT_EQ(map_values(model, copy), map_values(model, source));
+    run({"convert", source, "-o", file});
+    const OnnxFile graph = read_onnx(file);
+    EXPECT_EQ(graph_errors(graph), "");
+    ASSERT_EQ(graph.outputs.size(), model.outputs.size());
+    for (size_t i = 0; i < graph.outputs.size(); ++i) {
+      const OnnxFile::Value& output = graph.outputs[i];
+      EXPECT_EQ(output.name + " [" + join(output.shape) + "]", model.outputs[i]);
+    }
+    EXPECT_EQ(json::parse(graph.metadata.at("config.json")), json::parse(content_of(source / "config.json")));
   }
 }
 

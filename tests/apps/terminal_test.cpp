@@ -88,8 +88,8 @@ TEST_F(TerminalTest, MeasurementsAreATableForPeopleAndJsonForScripts) {
   const std::vector<std::string> bench{"bench", small_model(), "--batch", "1,2", "--seconds", "0.001"};
   const std::vector<std::string> screen = run_in_terminal(bench, {.columns = 400}).screen(400);
   ASSERT_EQ(screen.size(), 4u);
-  EXPECT_TRUE(finds(screen[1], "batch +precision +median ms")) << screen[1];
-  EXPECT_TRUE(finds(screen[3], "^ +2 +fp32 +[0-9]+\\.[0-9]{3} ")) << screen[3];
+  EXPECT_TRUE(finds(screen[1], "task +batch +precision +median ms")) << screen[1];
+  EXPECT_TRUE(finds(screen[3], "^ +forward +2 +fp32 +[0-9]+\\.[0-9]{3} ")) << screen[3];
   EXPECT_EQ(json_lines(run_program(bench).out).size(), 2u);
 }
 

@@ -271,6 +271,7 @@ void check_profile() {
 
 void check_train_of_bench() {
   const auto result = json_of(bench({"--train"}));
+  EXPECT_EQ(result["task"], "train");
   EXPECT_EQ(result["train"], true);
   EXPECT_EQ(result["activation_checkpointing"], false);
   EXPECT_FALSE(json_of(bench({})).contains("train"));

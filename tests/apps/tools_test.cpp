@@ -172,6 +172,7 @@ TEST(Bench, EachBatchSizeGivesAnObjectWithTheDocumentedKeys) {
                           "images_per_second", "gflop_per_s", "peak_rss_mb"}) {
     EXPECT_TRUE(objects[1].contains(key)) << key;
   }
+  EXPECT_EQ(objects[1]["task"], "forward");
   EXPECT_EQ(objects[1]["batch"], 2);
   EXPECT_EQ(objects[1]["arithmetic"], "fp32");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graphs of depth estimators.  tests/python/onnx_depth_test.py compares what ONNX Runtime and OpenVINO compute.
+// Graphs of depth estimators.  tests/python/onnx_maps_test.py compares what ONNX Runtime and OpenVINO compute.
 #include "vitrail/onnx/export_network.h"
 
 #include <gtest/gtest.h>

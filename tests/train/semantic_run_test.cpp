@@ -55,7 +55,8 @@ TEST(SemanticRun, WritesAllFilesOfTheRunFolder) {
 TEST(SemanticRun, TheSavedModelGivesTheResultsOfTheRun) {
   const fs::path maps = make_maps(), run = testing::scratch_folder() / "run";
   const TrainingResult result = train_to(run, semantic_recipe(maps, {"ema=null", "optimizer.lr=0.01"}));
-  const models::SemanticSegmenter model = models::load_semantic_segmenter(run / "model");
+  const models::SemanticSegmenter model =
+      models::load_semantic_segmenter(models::open_semantic_segmenter(run / "model"));
   EXPECT_EQ(model.config().labels, (std::vector<std::string>{"wall", "lamp", "hole"}));
   const image::EvalTransform transform = infer::transform_of(model.config().preprocessing, "model");
   analysis::LabelMapMetrics metrics(3);
@@ -155,7 +156,7 @@ TEST(SemanticRun, TrainsAgainOnAllImages) {
       run, semantic_recipe(maps, {"data.val=\"\"", "data.holdout=4", "data.retrain=true", "epochs=2", "ema=null"}));
   ASSERT_TRUE(result.retrained.has_value());
   EXPECT_EQ(result.retrained->images, 12);
-  EXPECT_EQ(models::load_semantic_segmenter(run / "model").config().num_classes(), 3);
+  EXPECT_EQ(models::open_semantic_segmenter(run / "model").config.num_classes(), 3);
 }
 
 TEST(SemanticRun, SkipsAndCountsUnreadableFilesIfTheRecipeSaysSo) {

@@ -16,7 +16,7 @@ struct Network {
   const nn::Module& module;  // has its weights until the session has run
   // Named inputs → named outputs, all [B, …]: layer by layer while the module has its weights, or on the meta device.
   infer::Function forward;
-  const infer::FunctionSession& session;  // the same, compiled
+  const infer::FunctionSession& session;  // the same, compiled; axes of outputs may have another order
   // The inputs of one image of nominal size, on the meta device; "images" is [1, C, H, W].
   infer::NamedTensors inputs;
   bool any_size = false;                          // H and W may be others

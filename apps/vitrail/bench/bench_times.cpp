@@ -32,6 +32,22 @@ std::string measured_on(const std::string& model, int threads) {
          kernels::name_of(kernels::active_isa());
 }
 
+nlohmann::ordered_json row_of(const Measurement& measurement) {
+  const double median = median_of(measurement.times);
+  return {{"model", measurement.model},
+          {"task", measurement.task},
+          {"batch", measurement.batch},
+          {"precision", measurement.precision},
+          {"arithmetic", measurement.arithmetic},
+          {"threads", measurement.threads},
+          {"isa", kernels::name_of(kernels::active_isa())},
+          {"runs", measurement.times.size()},
+          {"min_ms", measurement.times.front()},
+          {"median_ms", median},
+          {"images_per_second", 1e3 * static_cast<double>(measurement.batch) / median},
+          {"peak_rss_mb", peak_rss_mb()}};
+}
+
 double peak_rss_mb() {
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);

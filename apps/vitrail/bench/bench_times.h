@@ -3,6 +3,7 @@
 // Durations and memory of `vitrail bench`.
 #include <cstddef>
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,17 @@ double median_of(const std::vector<double>& sorted);
 
 // "vit_tiny_patch16_224, 2 threads, avx512": the line above a table of measurements.
 std::string measured_on(const std::string& model, int threads);
+
+struct Measurement {
+  std::string model, task;  // task: "forward", "train", or what the model is for
+  int64_t batch = 1;
+  std::string precision, arithmetic;
+  int threads = 1;
+  std::vector<double> times;  // as of time_calls()
+};
+
+// What rows of all families have.
+nlohmann::ordered_json row_of(const Measurement& measurement);
 
 // The largest resident memory of the process so far.
 double peak_rss_mb();

@@ -9,7 +9,6 @@
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
 #include "vitrail/kernels/gemm/linear.h"
-#include "vitrail/kernels/isa/isa.h"
 #include "vitrail/models/flops.h"
 #include "vitrail/models/registry.h"
 
@@ -19,7 +18,8 @@ namespace {
 // The columns of a table for people; scripts get the objects.
 RowPrinter measurement_printer(const BenchCommandOptions& options) {
   return {options.format,
-          {{"batch", "batch"},
+          {{"task", "task"},
+           {"batch", "batch"},
            {"precision", "precision"},
            {"median_ms", "median ms", 3},
            {"min_ms", "min ms", 3},
@@ -64,22 +64,17 @@ void bench_training(models::VisionTransformer& model, const BenchCommandOptions&
                     const TrainingSetup& setup, RowPrinter& rows) {
   if (options.profile) return print_training_profile(model, setup);
   const TrainingTimes times = time_training(model, setup, options.seconds);
-  const double best = times.milliseconds.front(), median = median_of(times.milliseconds);
-  rows.print({{"model", options.model.model},
-              {"batch", setup.batch},
-              {"precision", precision},
-              {"arithmetic", training_arithmetic(setup.precision)},
-              {"train", true},
-              {"activation_checkpointing", options.checkpointing},
-              {"threads", setup.threads},
-              {"isa", kernels::name_of(kernels::active_isa())},
-              {"runs", times.milliseconds.size()},
-              {"min_ms", best},
-              {"median_ms", median},
-              {"images_per_second", 1e3 * static_cast<double>(setup.batch) / median},
-              {"gflop_per_s", times.flops / best / 1e6},
-              {"peak_rss_mb", peak_rss_mb()}},
-             "training steps of " + measured_on(options.model.model, setup.threads));
+  nlohmann::ordered_json row = row_of({.model = options.model.model,
+                                       .task = "train",
+                                       .batch = setup.batch,
+                                       .precision = precision,
+                                       .arithmetic = training_arithmetic(setup.precision),
+                                       .threads = setup.threads,
+                                       .times = times.milliseconds});
+  row["train"] = true;
+  row["activation_checkpointing"] = options.checkpointing;
+  row["gflop_per_s"] = times.flops / times.milliseconds.front() / 1e6;
+  rows.print(row, "training steps of " + measured_on(options.model.model, setup.threads));
 }
 
 int bench_training(const NamedModel& named, const BenchCommandOptions& options, const GlobalOptions& global) {
@@ -114,21 +109,16 @@ void bench_inference(const infer::Session& session, const BenchCommandOptions& o
                      RowPrinter& rows) {
   const Tensor images = images_for(session, options, batch);
   const std::vector<double> times = time_calls([&] { session.run(images); }, options.seconds);
-  const double median = median_of(times);
   const double flops_per_image = models::forward_flops(session.model(), images.narrow(0, 0, 1).shape());
-  rows.print({{"model", options.model.model},
-              {"batch", batch},
-              {"precision", kernels::name_of(session.precision())},
-              {"arithmetic", kernels::arithmetic_of(session.precision())},
-              {"threads", session.threads()},
-              {"isa", kernels::name_of(kernels::active_isa())},
-              {"runs", times.size()},
-              {"min_ms", times.front()},
-              {"median_ms", median},
-              {"images_per_second", 1e3 * static_cast<double>(batch) / median},
-              {"gflop_per_s", static_cast<double>(batch) * flops_per_image / times.front() / 1e6},
-              {"peak_rss_mb", peak_rss_mb()}},
-             measured_on(options.model.model, session.threads()));
+  nlohmann::ordered_json row = row_of({.model = options.model.model,
+                                       .task = "forward",
+                                       .batch = batch,
+                                       .precision = kernels::name_of(session.precision()),
+                                       .arithmetic = kernels::arithmetic_of(session.precision()),
+                                       .threads = session.threads(),
+                                       .times = times});
+  row["gflop_per_s"] = static_cast<double>(batch) * flops_per_image / times.front() / 1e6;
+  rows.print(row, measured_on(options.model.model, session.threads()));
 }
 
 }  // namespace

@@ -20,8 +20,8 @@ namespace {
 constexpr ModelFamily kFamilies[] = {
     {"segment_anything", inspect_segmentation, bench_segmentation, evaluate_segmentation, convert_segmentation},
     {"anomaly", inspect_bank, bench_bank, evaluate_bank, convert_bank},
-    {"eomt", inspect_label_map_model, bench_label_map_model, evaluate_label_maps, convert_label_map_model},
-    {"semantic", inspect_label_map_model, bench_label_map_model, evaluate_label_maps, convert_label_map_model},
+    {"eomt", inspect_network, bench_network, evaluate_label_maps, convert_network},
+    {"semantic", inspect_network, bench_network, evaluate_label_maps, convert_network},
     {"depth", inspect_network, bench_network, evaluate_depth, convert_network},
     {"vit", inspect_image_model, bench_image_model, evaluate_image_model, convert_image_model},
 };

@@ -8,7 +8,7 @@
 #include "apps/vitrail/shell/usage_errors.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
-#include "vitrail/kernels/isa/isa.h"
+#include "vitrail/image/encode.h"
 #include "vitrail/tasks/run.h"
 
 namespace vitrail::app {
@@ -40,6 +40,14 @@ image::Image image_for(const tasks::Network& network, image::ColorMode mode) {
   return image;
 }
 
+// A file that a task takes beside an image: a trimap of unknown alpha.
+std::shared_ptr<const std::string> grey_file(int64_t width, int64_t height) {
+  image::Image grey = image::make_image(width, height, 1);
+  std::ranges::fill(grey.pixels, uint8_t{128});
+  const std::vector<uint8_t> png = image::encode_png(grey);
+  return std::make_shared<const std::string>(png.begin(), png.end());
+}
+
 class NetworkTasks {
  public:
   NetworkTasks(const NamedModel& named, const BenchCommandOptions& options, const GlobalOptions& global,
@@ -62,10 +70,16 @@ class NetworkTasks {
     for (const tasks::Task& task : tasks::tasks()) {
       if (!task.fits(*model_)) continue;
       tasks::RequestOptions defaults;
-      const auto request = task.request(*model_, defaults, {.model = named_.name});
+      tasks::Setting setting{.model = named_.name};
+      tasks::FilesOfItem files;
+      if (!task.input_files.empty()) {
+        setting.input_files = {task.input_files.front().name};
+        files[task.input_files.front().name] = grey_file(photo.width, photo.height);
+      }
+      const auto request = task.request(*model_, defaults, setting);
       print(task.name, time_calls(
                            [&] {
-                             std::vector<tasks::Item> items{{.name = "image", .photo = photo}};
+                             std::vector<tasks::Item> items{{.name = "image", .photo = photo, .input_files = files}};
                              tasks::run(*model_, *request, items);
                            },
                            options_.seconds));
@@ -74,18 +88,12 @@ class NetworkTasks {
 
  private:
   void print(const std::string& task, const std::vector<double>& times) const {
-    rows_.print({{"model", named_.name},
-                 {"task", task},
-                 {"batch", 1},
-                 {"precision", kernels::name_of(precision_)},
-                 {"arithmetic", kernels::arithmetic_of(precision_)},
-                 {"threads", threads_},
-                 {"isa", kernels::name_of(kernels::active_isa())},
-                 {"runs", times.size()},
-                 {"min_ms", times.front()},
-                 {"median_ms", median_of(times)},
-                 {"images_per_second", 1e3 / median_of(times)},
-                 {"peak_rss_mb", peak_rss_mb()}},
+    rows_.print(row_of({.model = named_.name,
+                        .task = task,
+                        .precision = kernels::name_of(precision_),
+                        .arithmetic = kernels::arithmetic_of(precision_),
+                        .threads = threads_,
+                        .times = times}),
                 measured_on(named_.name, threads_));
     flush_output();
   }

@@ -12,10 +12,6 @@
 namespace vitrail::app {
 namespace {
 
-[[noreturn]] void refuse(const NamedModel& model) {
-  throw Error(model.name, "a model that this command takes", "a semantic segmenter (vitrail segment and eval take it)");
-}
-
 nlohmann::ordered_json number(double value) {
   return std::isnan(value) ? nlohmann::ordered_json() : nlohmann::ordered_json(value);
 }
@@ -95,21 +91,6 @@ int evaluate_label_maps(const NamedModel& named, const EvalCommandOptions& optio
       });
   print_report(metrics, model.class_names(), paths.size() - failures, failures, options.format == "json");
   return failures == 0 ? 0 : 1;
-}
-
-std::unique_ptr<InspectedModel> inspect_label_map_model(const NamedModel& model, const ModelOptions& /*options*/,
-                                                        const ValueOptions& /*values*/) {
-  refuse(model);
-}
-
-int bench_label_map_model(const NamedModel& model, const BenchCommandOptions& /*options*/,
-                          const GlobalOptions& /*global*/) {
-  refuse(model);
-}
-
-int convert_label_map_model(const NamedModel& model, const ConvertCommandOptions& /*options*/,
-                            const GlobalOptions& /*global*/) {
-  refuse(model);
 }
 
 }  // namespace vitrail::app

@@ -9,7 +9,6 @@
 #include "apps/vitrail/shell/usage_errors.h"
 #include "vitrail/base/parallel.h"
 #include "vitrail/image/image.h"
-#include "vitrail/kernels/isa/isa.h"
 #include "vitrail/sam/automatic.h"
 
 namespace vitrail::app {
@@ -74,19 +73,14 @@ class SegmentTasks {
   void print(const char* task, size_t prompts, const std::vector<double>& times,
              std::optional<size_t> masks = {}) const {
     const int threads = threads_ > 0 ? threads_ : available_threads();
-    nlohmann::ordered_json object{{"model", model_.name},
-                                  {"task", task},
-                                  {"batch", 1},
-                                  {"prompts", prompts},
-                                  {"precision", kernels::name_of(precision_)},
-                                  {"arithmetic", kernels::arithmetic_of(precision_)},
-                                  {"threads", threads},
-                                  {"isa", kernels::name_of(kernels::active_isa())},
-                                  {"runs", times.size()},
-                                  {"min_ms", times.front()},
-                                  {"median_ms", median_of(times)}};
+    nlohmann::ordered_json object = row_of({.model = model_.name,
+                                            .task = task,
+                                            .precision = kernels::name_of(precision_),
+                                            .arithmetic = kernels::arithmetic_of(precision_),
+                                            .threads = threads,
+                                            .times = times});
+    object["prompts"] = prompts;
     if (masks) object["masks"] = *masks;
-    object["peak_rss_mb"] = peak_rss_mb();
     rows_.print(object, measured_on(model_.name, threads));
     flush_output();
   }

@@ -5,6 +5,7 @@
 #include "vitrail/base/file_lookup_internal.h"
 #include "vitrail/base/read_file.h"
 #include "vitrail/models/config_formats_internal.h"
+#include "vitrail/models/dense/sigmoid_internal.h"
 #include "vitrail/nn/trace.h"
 #include "vitrail/ops/activation.h"
 #include "vitrail/ops/elementwise.h"
@@ -126,8 +127,7 @@ Tensor DepthEstimator::forward(const Tensor& images) const {
   const Tensor output =
       head_.forward(fused, config_.head_doubles ? doubled : std::array{rows * patch[0], columns * patch[1]});
   if (!config_.metric) return scaled(ops::activation(output, Activation::relu), config_.max_depth);
-  const Tensor curve = ops::activation(scaled(output, 0.5), Activation::tanh);
-  return scaled(ops::add(curve, Tensor::full({1}, 1)), config_.max_depth / 2);  // σ(x) = (1 + tanh(x / 2)) / 2
+  return scaled(sigmoid(output), config_.max_depth);
 }
 
 void DepthEstimator::visit(nn::Visitor& visitor) {

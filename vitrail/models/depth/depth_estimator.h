@@ -2,11 +2,11 @@
 #pragma once
 // Depth estimators with the head of DPT: Depth Anything (Yang et al. 2024, versions 1 and 2) on DINOv2, and DPT (Ranftl
 // et al. 2021) on ViT, DINOv2 and BEiT.
+#include "vitrail/models/configured_files.h"
 #include "vitrail/models/dense/dpt_neck.h"
 #include "vitrail/models/depth/config.h"
 #include "vitrail/models/model_files.h"
 #include "vitrail/models/vision_transformer.h"
-#include "vitrail/weights/key_map.h"
 
 namespace vitrail::models {
 
@@ -44,14 +44,7 @@ class DepthEstimator : public nn::Module {
 // Whether weights have the tensors of Depth Anything or DPT.
 bool is_depth_estimator(const ModelFiles& files);
 
-// The files of a model.  The texts are transformers' config.json and preprocessor_config.json; for a file of the
-// authors alone, such ones are written.
-struct DepthFiles {
-  std::shared_ptr<weights::Checkpoint> checkpoint;
-  weights::KeyMap key_map;
-  DepthConfig config = {};
-  std::string config_json = {}, preprocessor_json = {};
-};
+using DepthFiles = ConfiguredFiles<DepthConfig>;
 
 // Reads a folder of transformers' DepthAnythingForDepthEstimation or DPTForDepthEstimation, or a file of Depth
 // Anything's authors with or without a config.json of transformers beside it.

@@ -101,7 +101,16 @@ Tensor attention_bias(const Tensor& masks, int64_t tokens) {
       }
     }
   };
-  return ops::apply({.name = "mask_attention", .shape = {batch, 1, tokens, tokens}, .kernel = kernel}, {masks});
+  const auto onnx = [=](ops::OnnxValues& values, const auto& in, const auto&) {
+    ops::OnnxGraph& graph = values.graph();
+    const std::string seen = graph.node("Greater", {values.value_of(in[0]), graph.scalar(0)});
+    const std::string hidden = graph.scalar(-std::numeric_limits<double>::infinity());
+    const std::string rows = graph.node("Where", {seen, graph.scalar(0), hidden});  // [B, Q, P]
+    const ops::Ints pads{0, 0, tokens - patches, 0, tokens - queries, 0};
+    return graph.reshape(graph.node("Pad", {rows, graph.constant(pads)}), {-1, 1, tokens, tokens});
+  };
+  return ops::apply({.name = "mask_attention", .shape = {batch, 1, tokens, tokens}, .kernel = kernel, .onnx = onnx},
+                    {masks});
 }
 
 Tensor repeated_for(const Tensor& tokens, int64_t batch) {
@@ -239,19 +248,24 @@ bool is_eomt(const ModelFiles& files) {
          (first.has("mask_head.fc3.weight") && first.has("class_predictor.weight"));
 }
 
-Eomt load_eomt(const ModelFiles& files) {
-  const auto checkpoint = files.checkpoint();
+EomtFiles open_eomt(const ModelFiles& files) {
+  auto checkpoint = files.checkpoint();
   if (!is_present(files.config))
     throw Error(files.weights.front().string(),
                 "transformers' config.json and preprocessor_config.json beside it, as EoMT's weights do not tell the "
                 "heads, the classes' names and the images' preparation",
                 "none");
   const PreprocessorFile preprocessor = preprocessor_file(files.config.parent_path());
-  EomtConfig config = read_eomt_config(read_regular_text_file(files.config), files.config.string(), preprocessor.text,
-                                       preprocessor.path);
+  const std::string text = read_regular_text_file(files.config);
+  EomtConfig config = read_eomt_config(text, files.config.string(), preprocessor.text, preprocessor.path);
   config.masked = masked_blocks(*checkpoint, config);
-  weights::CheckpointParams params(checkpoint, weights::KeyMap::parse(keys_of(config), "key map"));
-  Eomt model(config, ParamSource(params));
+  weights::KeyMap key_map = weights::KeyMap::parse(keys_of(config), "key map");
+  return {std::move(checkpoint), std::move(key_map), std::move(config), text, preprocessor.text};
+}
+
+Eomt load_eomt(const EomtFiles& files) {
+  weights::CheckpointParams params(files.checkpoint, files.key_map);
+  Eomt model(files.config, ParamSource(params));
   params.finish();
   return model;
 }

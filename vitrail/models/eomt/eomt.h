@@ -4,6 +4,7 @@
 // gives a class and a mask.
 #include <optional>
 
+#include "vitrail/models/configured_files.h"
 #include "vitrail/models/eomt/config.h"
 #include "vitrail/models/model_files.h"
 #include "vitrail/nn/block.h"
@@ -79,9 +80,13 @@ class Eomt : public nn::Module {
 // Whether weights have the tensors of EoMT.
 bool is_eomt(const ModelFiles& files);
 
+using EomtFiles = ConfiguredFiles<EomtConfig>;
+
 // Reads a folder of transformers' EomtForUniversalSegmentation or EomtDinov3ForUniversalSegmentation, or weights under
-// the names of EoMT's authors with transformers' config.json beside them, in eval mode with f32 weights.  Throws one
-// Error that lists all missing, extra and misshapen keys.
-Eomt load_eomt(const ModelFiles& files);
+// the names of EoMT's authors with transformers' config.json beside them.
+EomtFiles open_eomt(const ModelFiles& files);
+
+// In eval mode with f32 weights.  Throws one Error that lists all missing, extra and misshapen keys.
+Eomt load_eomt(const EomtFiles& files);
 
 }  // namespace vitrail::models

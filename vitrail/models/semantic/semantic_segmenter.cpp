@@ -7,6 +7,7 @@
 #include "vitrail/base/file_lookup_internal.h"
 #include "vitrail/base/read_file.h"
 #include "vitrail/models/config_formats_internal.h"
+#include "vitrail/ops/layout.h"
 #include "vitrail/weights/checkpoint_params_internal.h"
 
 namespace vitrail::models {
@@ -75,6 +76,10 @@ Tensor SemanticSegmenter::forward(const Tensor& images) const {
   return head_->forward(backbone_.intermediates(images, config_.layers, config_.final_norm), rows, columns);
 }
 
+Tensor SemanticSegmenter::channels_first(const Tensor& images) const {
+  return ops::contiguous(forward(images).permute({0, 3, 1, 2}));
+}
+
 void SemanticSegmenter::visit(nn::Visitor& visitor) {
   visitor.child("backbone", static_cast<nn::Module&>(backbone_));
   visitor.child("head", static_cast<nn::Module&>(*head_));
@@ -85,17 +90,21 @@ bool is_semantic_segmenter(const weights::Checkpoint& checkpoint) {
       kTensors, [&](const auto& pair) { return checkpoint.has(pair.first) && checkpoint.has(pair.second); });
 }
 
-SemanticSegmenter load_semantic_segmenter(const ModelFiles& files) {
-  const auto checkpoint = files.checkpoint();
+SemanticFiles open_semantic_segmenter(const ModelFiles& files) {
+  auto checkpoint = files.checkpoint();
   if (!is_present(files.config))
     throw Error(files.weights.front().string(), "a config.json of transformers or with \"segmentation\" beside it",
                 "none");
   const PreprocessorFile preprocessor = preprocessor_file(files.config.parent_path());
-  const SemanticConfig config = read_semantic_config(read_regular_text_file(files.config), files.config.string(),
-                                                     preprocessor.text, preprocessor.path);
-  const std::string keys = semantic_keys(config, *checkpoint);
-  weights::CheckpointParams params(checkpoint, weights::KeyMap::parse(keys, "key map"));
-  SemanticSegmenter model(config, ParamSource(params));
+  const std::string text = read_regular_text_file(files.config);
+  SemanticConfig config = read_semantic_config(text, files.config.string(), preprocessor.text, preprocessor.path);
+  weights::KeyMap key_map = weights::KeyMap::parse(semantic_keys(config, *checkpoint), "key map");
+  return {std::move(checkpoint), std::move(key_map), std::move(config), text, preprocessor.text};
+}
+
+SemanticSegmenter load_semantic_segmenter(const SemanticFiles& files) {
+  weights::CheckpointParams params(files.checkpoint, files.key_map);
+  SemanticSegmenter model(files.config, ParamSource(params));
   params.finish();
   return model;
 }

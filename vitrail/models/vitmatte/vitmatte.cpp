@@ -7,6 +7,7 @@
 #include "vitrail/base/file_lookup_internal.h"
 #include "vitrail/base/read_file.h"
 #include "vitrail/models/config_formats_internal.h"
+#include "vitrail/models/dense/sigmoid_internal.h"
 #include "vitrail/nn/folded_batch_norm.h"
 #include "vitrail/nn/positional_encoding.h"
 #include "vitrail/nn/trace.h"
@@ -174,7 +175,7 @@ VitMatte::VitMatte(const VitMatteConfig& config, const ParamSource& params)
       decoder_(config, params.child("decoder")) {}
 
 Tensor VitMatte::forward(const Tensor& images) const {
-  return decoder_.forward(backbone_.forward(images), ops::contiguous(images.permute({0, 2, 3, 1})));
+  return sigmoid(decoder_.forward(backbone_.forward(images), ops::contiguous(images.permute({0, 2, 3, 1}))));
 }
 
 void VitMatte::visit(nn::Visitor& visitor) {
@@ -184,15 +185,20 @@ void VitMatte::visit(nn::Visitor& visitor) {
 
 bool is_vitmatte(const ModelFiles& files) { return files.first.has("decoder.matting_head.matting_convs.0.weight"); }
 
-VitMatte load_vitmatte(const ModelFiles& files) {
-  const auto checkpoint = files.checkpoint();
+VitMatteFiles open_vitmatte(const ModelFiles& files) {
+  auto checkpoint = files.checkpoint();
   if (!is_present(files.config))
     throw Error(files.weights.front().string(), "a config.json of transformers beside it", "none");
   const PreprocessorFile preprocessor = preprocessor_file(files.config.parent_path());
-  const VitMatteConfig config = read_vitmatte_config(read_regular_text_file(files.config), files.config.string(),
-                                                     preprocessor.text, preprocessor.path);
-  weights::CheckpointParams params(checkpoint, weights::KeyMap::parse(vitmatte_keys(config), "key map"));
-  VitMatte model(config, ParamSource(params));
+  const std::string text = read_regular_text_file(files.config);
+  VitMatteConfig config = read_vitmatte_config(text, files.config.string(), preprocessor.text, preprocessor.path);
+  weights::KeyMap key_map = weights::KeyMap::parse(vitmatte_keys(config), "key map");
+  return {std::move(checkpoint), std::move(key_map), std::move(config), text, preprocessor.text};
+}
+
+VitMatte load_vitmatte(const VitMatteFiles& files) {
+  weights::CheckpointParams params(files.checkpoint, files.key_map);
+  VitMatte model(files.config, ParamSource(params));
   params.finish();
   return model;
 }

@@ -4,6 +4,7 @@
 // pixel of an image with a trimap.  Maps are [B, h, w, C].
 #include <optional>
 
+#include "vitrail/models/configured_files.h"
 #include "vitrail/models/model_files.h"
 #include "vitrail/models/sam/image_encoder.h"
 #include "vitrail/models/vitmatte/config.h"
@@ -74,7 +75,7 @@ class VitMatteDecoder : public nn::Module {
 class VitMatte : public nn::Module {
  public:
   VitMatte(const VitMatteConfig& config, const ParamSource& params);
-  // Red, green, blue and trimap [B, 4, H, W], of a padded size → logits of alpha [B, H, W].
+  // Red, green, blue and trimap [B, 4, H, W], of a padded size → alpha [B, H, W].
   Tensor forward(const Tensor& images) const;
   const VitMatteConfig& config() const { return config_; }
   std::string type() const override { return "ViTMatte"; }
@@ -89,8 +90,12 @@ class VitMatte : public nn::Module {
 // Whether weights have the tensors of ViTMatte.
 bool is_vitmatte(const ModelFiles& files);
 
-// Reads a folder of transformers' VitMatteForImageMatting, in eval mode with f32 weights.  Throws one Error that lists
-// all missing, extra and misshapen keys.
-VitMatte load_vitmatte(const ModelFiles& files);
+using VitMatteFiles = ConfiguredFiles<VitMatteConfig>;
+
+// Reads a folder of transformers' VitMatteForImageMatting.
+VitMatteFiles open_vitmatte(const ModelFiles& files);
+
+// In eval mode with f32 weights.  Throws one Error that lists all missing, extra and misshapen keys.
+VitMatte load_vitmatte(const VitMatteFiles& files);
 
 }  // namespace vitrail::models

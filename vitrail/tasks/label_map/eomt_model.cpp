@@ -44,16 +44,37 @@ size_t EomtEncoding::bytes() const {
 
 EomtModel::EomtModel(const models::ModelFiles& files, const OpenOptions& options)
     : precision_(require_no_others(options, "EoMT").model.precision.value_or(kernels::Precision::fp32)),
-      model_(models::load_eomt(files)),
+      files_(models::open_eomt(files)),
+      model_(models::load_eomt(files_)),
       transform_(infer::transform_of(model_.config().preprocessing, files.path.string())) {
   session_ = std::make_unique<infer::FunctionSession>(
-      model_,
-      [this](const infer::NamedTensors& in) -> infer::NamedTensors {
-        const models::EomtOutput output = model_.forward(in[0].tensor);
-        return {{"classes", output.classes}, {"masks", output.masks}};
-      },
+      model_, [this](const infer::NamedTensors& in) { return forward(in); },
       infer::FunctionOptions{
           .threads = options.model.threads, .precision = precision_, .excluded_layers = layers_outside_blocks(model_)});
+}
+
+// The outputs have the names of transformers.
+infer::NamedTensors EomtModel::forward(const infer::NamedTensors& inputs) const {
+  const models::EomtOutput output = model_.forward(inputs[0].tensor);
+  return {{"class_queries_logits", output.classes}, {"masks_queries_logits", output.masks}};
+}
+
+std::optional<Network> EomtModel::network() const {
+  const models::EomtConfig& config = model_.config();
+  return Network{.module = model_,
+                 .forward = [this](const infer::NamedTensors& in) { return forward(in); },
+                 .session = *session_,
+                 .inputs = {{"images", Tensor::empty({1, config.backbone.in_chans, config.side(), config.side()},
+                                                     DType::f32, Device::meta)}},
+                 .pixels = &config.preprocessing,
+                 .inputs_of = [this](const image::ImageView& photo) -> infer::NamedTensors {
+                   const models::EomtPlacement placement =
+                       place_for_eomt(model_.config(), photo.height(), photo.width());
+                   return {{"images", crop_of(resized(photo, placement), placement, placement.starts.front())}};
+                 },
+                 .key_map = files_.key_map,
+                 .config_json = files_.config_json,
+                 .preprocessor_json = files_.preprocessor_json};
 }
 
 std::string EomtModel::config() const {
@@ -91,20 +112,28 @@ std::shared_ptr<const ImageEncoding> EomtModel::encode(const image::ImageView& p
   encoding->height = photo.height();
   const models::EomtPlacement& placement = encoding->placement =
       models::place_for_eomt(model_.config(), photo.height(), photo.width());
-  const int64_t side = model_.config().side();
-  image::EvalTransform resize = transform_, normalize = transform_;
-  resize.processor->resize = Resize::fixed;
-  resize.processor->size = placement.resized;
-  normalize.processor->resize = Resize::none;
-  const image::Image resized = image::apply_geometry(photo, resize);
+  const image::Image whole = resized(photo, placement);
   for (const int64_t start : placement.starts) {
-    // Beyond the image is black, which is normalised too.
-    const image::Window window{placement.vertical ? 0 : start, placement.vertical ? start : 0, side, side};
-    const Tensor input = image::apply(image::crop(resized, window), normalize).unsqueeze(0);
-    const infer::NamedTensors out = session_->run({{"images", input}});
+    const infer::NamedTensors out = session_->run({{"images", crop_of(whole, placement, start)}});
     encoding->crops.push_back({out[0].tensor.squeeze(0), out[1].tensor.squeeze(0)});
   }
   return encoding;
+}
+
+image::Image EomtModel::resized(const image::ImageView& photo, const models::EomtPlacement& placement) const {
+  image::EvalTransform resize = transform_;
+  resize.processor->resize = Resize::fixed;
+  resize.processor->size = placement.resized;
+  return image::apply_geometry(photo, resize);
+}
+
+// Beyond the image is black, which is normalised too.
+Tensor EomtModel::crop_of(const image::Image& whole, const models::EomtPlacement& placement, int64_t start) const {
+  image::EvalTransform normalize = transform_;
+  normalize.processor->resize = Resize::none;
+  const int64_t side = model_.config().side();
+  const image::Window window{placement.vertical ? 0 : start, placement.vertical ? start : 0, side, side};
+  return image::apply(image::crop(whole, window), normalize).unsqueeze(0);
 }
 
 std::vector<LabelMapTask> EomtModel::label_map_tasks() const {

@@ -31,12 +31,19 @@ class EomtModel : public LabelMapModel {
   // A model for crops gives semantic maps alone, because an object may be in several.
   std::vector<LabelMapTask> label_map_tasks() const override;
   std::array<int64_t, 2> nominal_size() const override;
+  std::optional<Network> network() const override;
   LabelMap label_map(const ImageEncoding& encoding, LabelMapTask task, int64_t height, int64_t width) const override;
 
   const models::EomtConfig& eomt_config() const { return model_.config(); }
 
  private:
+  infer::NamedTensors forward(const infer::NamedTensors& inputs) const;
+  // The resized image without its padding, and the input of a crop [1, C, S, S].
+  image::Image resized(const image::ImageView& photo, const models::EomtPlacement& placement) const;
+  Tensor crop_of(const image::Image& whole, const models::EomtPlacement& placement, int64_t start) const;
+
   kernels::Precision precision_;
+  models::EomtFiles files_;
   models::Eomt model_;
   image::EvalTransform transform_;
   std::unique_ptr<infer::FunctionSession> session_;

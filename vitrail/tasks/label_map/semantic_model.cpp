@@ -12,7 +12,8 @@ namespace vitrail::tasks {
 
 SemanticModel::SemanticModel(const models::ModelFiles& files, const OpenOptions& options)
     : precision_(require_no_others(options, "a semantic segmenter").model.precision.value_or(kernels::Precision::fp32)),
-      model_(models::load_semantic_segmenter(files)),
+      files_(models::open_semantic_segmenter(files)),
+      model_(models::load_semantic_segmenter(files_)),
       transform_(infer::transform_of(model_.config().preprocessing, files.path.string())) {
   session_ = std::make_unique<infer::FunctionSession>(
       model_,
@@ -21,6 +22,27 @@ SemanticModel::SemanticModel(const models::ModelFiles& files, const OpenOptions&
       },
       infer::FunctionOptions{
           .threads = options.model.threads, .precision = precision_, .excluded_layers = models::outer_layers(model_)});
+}
+
+// The logits have the axes of transformers, [B, classes, h, w]; those of the session have the classes last.
+std::optional<Network> SemanticModel::network() const {
+  const models::SemanticConfig& config = model_.config();
+  const auto [height, width] = config.resize.size;
+  return Network{
+      .module = model_,
+      .forward = [this](const infer::NamedTensors& in) -> infer::NamedTensors {
+        return {{"logits", model_.channels_first(in[0].tensor)}};
+      },
+      .session = *session_,
+      .inputs = {{"images", Tensor::empty({1, config.backbone.in_chans, height, width}, DType::f32, Device::meta)}},
+      .any_size = true,
+      .pixels = &config.preprocessing,
+      .inputs_of = [this](const image::ImageView& photo) -> infer::NamedTensors {
+        return {{"images", prepared(photo)}};
+      },
+      .key_map = files_.key_map,
+      .config_json = files_.config_json,
+      .preprocessor_json = files_.preprocessor_json};
 }
 
 std::string SemanticModel::config() const {
@@ -43,14 +65,18 @@ std::string SemanticModel::facts() const {
 }
 
 std::shared_ptr<const ImageEncoding> SemanticModel::encode(const image::ImageView& photo) const {
-  image::EvalTransform transform = transform_;
-  transform.processor->size = models::dense_input_size(model_.config(), photo.height(), photo.width());
   auto encoding = std::make_shared<SemanticEncoding>();
   encoding->width = photo.width();
   encoding->height = photo.height();
-  encoding->logits = session_->run({{"images", image::apply(photo, transform).unsqueeze(0)}})[0].tensor.squeeze(0);
+  encoding->logits = session_->run({{"images", prepared(photo)}})[0].tensor.squeeze(0);
   require_finite("logits", encoding->logits);
   return encoding;
+}
+
+Tensor SemanticModel::prepared(const image::ImageView& photo) const {
+  image::EvalTransform transform = transform_;
+  transform.processor->size = models::dense_input_size(model_.config(), photo.height(), photo.width());
+  return image::apply(photo, transform).unsqueeze(0);
 }
 
 LabelMap SemanticModel::label_map(const ImageEncoding& encoding, LabelMapTask /*task*/, int64_t height,

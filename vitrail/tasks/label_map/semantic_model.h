@@ -27,9 +27,13 @@ class SemanticModel : public LabelMapModel {
   std::vector<LabelMapTask> label_map_tasks() const override { return {LabelMapTask::semantic}; }
   std::array<int64_t, 2> nominal_size() const override { return model_.config().resize.size; }
   LabelMap label_map(const ImageEncoding& encoding, LabelMapTask task, int64_t height, int64_t width) const override;
+  std::optional<Network> network() const override;
 
  private:
+  Tensor prepared(const image::ImageView& photo) const;  // [1, C, H, W]
+
   kernels::Precision precision_;
+  models::SemanticFiles files_;
   models::SemanticSegmenter model_;
   image::EvalTransform transform_;
   std::unique_ptr<infer::FunctionSession> session_;

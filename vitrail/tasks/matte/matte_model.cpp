@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/tasks/matte/matte_model.h"
 
-#include <cmath>
-#include <cstring>
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "vitrail/base/error.h"
-#include "vitrail/base/parallel.h"
 #include "vitrail/infer/preprocess.h"
 #include "vitrail/models/dense/outer_layers.h"
 #include "vitrail/pipeline/prediction_json_internal.h"
@@ -24,19 +22,57 @@ class NoMatteTensor : public Request {
   std::string json(const Item& item) const override { return failure_json(item.name, "alpha is an array"); }
 };
 
+constexpr int64_t kNominalSide = 512;  // that of the published models
+
+// A trimap is rescaled as its image, and not normalised.
+models::Preprocessing with_trimap(models::Preprocessing pixels) {
+  for (const auto& [values, value] : {std::pair{&pixels.mean, 0.0}, {&pixels.std, 1.0}}) {
+    if (!*values) continue;
+    if ((*values)->size() == 1) (*values)->resize(3, (*values)->front());
+    (*values)->push_back(value);
+  }
+  return pixels;
+}
+
+image::Image unknown_trimap(int64_t width, int64_t height) {
+  image::Image trimap = image::make_image(width, height, 1);
+  std::ranges::fill(trimap.pixels, uint8_t{128});
+  return trimap;
+}
+
 }  // namespace
 
 MatteModel::MatteModel(const models::ModelFiles& files, const OpenOptions& options)
     : precision_(require_no_others(options, "a matting model").model.precision.value_or(kernels::Precision::fp32)),
-      model_(models::load_vitmatte(files)),
-      transform_(infer::transform_of(model_.config().preprocessing, files.path.string())) {
+      files_(models::open_vitmatte(files)),
+      model_(models::load_vitmatte(files_)),
+      transform_(infer::transform_of(model_.config().preprocessing, files.path.string())),
+      pixels_(with_trimap(model_.config().preprocessing)) {
   session_ = std::make_unique<infer::FunctionSession>(
-      model_,
-      [this](const infer::NamedTensors& in) -> infer::NamedTensors {
-        return {{"alpha", model_.forward(in[0].tensor)}};
-      },
+      model_, [this](const infer::NamedTensors& in) { return forward(in); },
       infer::FunctionOptions{
           .threads = options.model.threads, .precision = precision_, .excluded_layers = models::outer_layers(model_)});
+}
+
+// The output has the name and the axes of transformers, [B, 1, H, W].
+infer::NamedTensors MatteModel::forward(const infer::NamedTensors& inputs) const {
+  return {{"alphas", model_.forward(inputs[0].tensor).unsqueeze(1)}};
+}
+
+// All alpha of a photo is unknown, which has no trimap.
+std::optional<Network> MatteModel::network() const {
+  return Network{.module = model_,
+                 .forward = [this](const infer::NamedTensors& in) { return forward(in); },
+                 .session = *session_,
+                 .inputs = {{"images", Tensor::empty({1, 4, kNominalSide, kNominalSide}, DType::f32, Device::meta)}},
+                 .any_size = true,
+                 .pixels = &pixels_,
+                 .inputs_of = [this](const image::ImageView& photo) -> infer::NamedTensors {
+                   return {{"images", prepared(photo, unknown_trimap(photo.width(), photo.height()))}};
+                 },
+                 .key_map = files_.key_map,
+                 .config_json = files_.config_json,
+                 .preprocessor_json = files_.preprocessor_json};
 }
 
 std::string MatteModel::config() const {
@@ -58,33 +94,29 @@ std::string MatteModel::facts() const {
 std::unique_ptr<Request> MatteModel::tensors() const { return std::make_unique<NoMatteTensor>(); }
 
 void MatteModel::warm_up() const {
-  constexpr int64_t kSide = 512;  // that of the published models
-  alpha(image::make_image(kSide, kSide, 3), image::make_image(kSide, kSide, 1));
+  alpha(image::make_image(kNominalSide, kNominalSide, 3), unknown_trimap(kNominalSide, kNominalSide));
 }
 
-Tensor MatteModel::alpha(const image::Image& photo, const image::Image& trimap) const {
-  const auto [height, width] = models::padded_for_matting(model_.config(), photo.height, photo.width);
+Tensor MatteModel::prepared(const image::ImageView& photo, const image::Image& trimap) const {
+  const auto [height, width] = models::padded_for_matting(model_.config(), photo.height(), photo.width());
   const Tensor pixels = image::apply(photo, transform_);  // [3, H, W]
   const Tensor input = Tensor::zeros({1, 4, height, width});
   const auto factor = static_cast<float>(model_.config().preprocessing.rescale_factor);
-  for (int64_t y = 0; y < photo.height; ++y) {
+  for (int64_t y = 0; y < photo.height(); ++y) {
     const auto row = [&, width = width, height = height](int64_t channel) {
       return input.data<float>() + (channel * height + y) * width;
     };
     for (int64_t channel = 0; channel < 3; ++channel) {
-      std::copy_n(pixels.data<float>() + (channel * photo.height + y) * photo.width, photo.width, row(channel));
+      std::copy_n(pixels.data<float>() + (channel * photo.height() + y) * photo.width(), photo.width(), row(channel));
     }
-    for (int64_t x = 0; x < photo.width; ++x) row(3)[x] = factor * static_cast<float>(trimap.row(y)[x]);
+    for (int64_t x = 0; x < photo.width(); ++x) row(3)[x] = factor * static_cast<float>(trimap.row(y)[x]);
   }
-  const Tensor logits = session_->run({{"images", input}})[0].tensor;
-  const Tensor result = Tensor::empty({photo.height, photo.width});
-  parallel_for(0, photo.height, 16, [&, width = width](int64_t first, int64_t last) {
-    for (int64_t y = first; y < last; ++y) {
-      for (int64_t x = 0; x < photo.width; ++x)
-        result.data<float>()[y * photo.width + x] = 1 / (1 + std::exp(-logits.data<float>()[y * width + x]));
-    }
-  });
-  return result;
+  return input;
+}
+
+Tensor MatteModel::alpha(const image::Image& photo, const image::Image& trimap) const {
+  const Tensor alphas = session_->run({{"images", prepared(photo, trimap)}})[0].tensor.squeeze(0).squeeze(0);
+  return alphas.narrow(0, 0, photo.height).narrow(1, 0, photo.width).contiguous();
 }
 
 Family matte_family() {

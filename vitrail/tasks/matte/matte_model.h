@@ -20,14 +20,20 @@ class MatteModel : public LoadedModel {
   image::ColorMode color_mode() const override { return image::ColorMode::rgb; }
   std::unique_ptr<Request> tensors() const override;
   void warm_up() const override;
+  std::optional<Network> network() const override;
 
   // Alpha [height, width] from 0 to 1.  trimap: grey, of the image's size: 0 in the background, 255 in the foreground.
   Tensor alpha(const image::Image& photo, const image::Image& trimap) const;
 
  private:
+  infer::NamedTensors forward(const infer::NamedTensors& inputs) const;
+  Tensor prepared(const image::ImageView& photo, const image::Image& trimap) const;  // [1, 4, H, W], padded
+
   kernels::Precision precision_;
+  models::VitMatteFiles files_;
   models::VitMatte model_;
   image::EvalTransform transform_;
+  models::Preprocessing pixels_;  // normalises all four channels
   std::unique_ptr<infer::FunctionSession> session_;
 };
 
