@@ -144,7 +144,7 @@ TEST(SegmentOfLabelMaps, OptionsOfOtherModelsAreRefused) {
   const std::string image = noise_folder() / "a.png", sam = exact_windows().model;
   refused({"-m", segmenter_folder(), image, "--point", "1,2"},
           "--point: belongs to Segment Anything; the model is a semantic segmenter");
-  refused({"-m", sam, image, "--legend"}, "--legend: belongs to a semantic segmenter; the model is Segment Anything");
+  refused({"-m", sam, image, "--legend"}, "--legend: belongs to another segmenter; the model is Segment Anything");
   refused({"-m", sam, image, "--legend", "--point", "1,2"}, "--legend: expected no --point beside it");
   refused({"-m", segmenter_folder()}, "INPUT is required");
 }
@@ -152,8 +152,8 @@ TEST(SegmentOfLabelMaps, OptionsOfOtherModelsAreRefused) {
 TEST(SegmentOfLabelMaps, AModelOfAnotherTaskIsRefused) {
   const std::string message = refusal({"segment", "-m", small_model(), noise_folder() / "a.png"});
   EXPECT_TRUE(contains(message,
-                       "--model: expected one of Segment Anything, or a semantic segmenter, got a Vision "
-                       "Transformer"))
+                       "--model: expected one of Segment Anything, or a semantic segmenter, or CLIPSeg, got a "
+                       "Vision Transformer"))
       << message;
   const std::string other = refusal({"classify", "-m", segmenter_folder(), noise_folder()});
   EXPECT_TRUE(contains(other, "vitrail segment")) << other;

@@ -263,8 +263,8 @@ TEST(Segment, AModelWithoutAMaskDecoderIsRefused) {
   const fs::path image = image_folder(1) / "a.png";
   const ProgramResult result = run_program({"segment", "-m", small_model(), image, "--point", "1,2"});
   EXPECT_EQ(result.status, 1);
-  EXPECT_TRUE(
-      contains(result.err, "expected one of Segment Anything, or a semantic segmenter, got a Vision Transformer"))
+  EXPECT_TRUE(contains(
+      result.err, "expected one of Segment Anything, or a semantic segmenter, or CLIPSeg, got a Vision Transformer"))
       << result.err;
   const fs::path encoder = sam_fixture("timm_encoder").model;
   for (const std::vector<std::string>& prompt : {std::vector<std::string>{"--point", "1,2"}, {"--everything"}}) {

@@ -100,7 +100,6 @@ TEST(UnsupportedFamilies, EachNameHasItsFamily) {
       {"altclip", "an AltCLIP"},
       {"x_clip", "an X-CLIP"},
       {"xclip", "an X-CLIP"},
-      {"clipseg", "a CLIPSeg"},
       {"groupvit", "a GroupViT"},
       {"owlvit", "an OWL-ViT detector"},
       {"owlv2", "an OWLv2 detector"},
@@ -159,6 +158,7 @@ TEST(UnsupportedFamilies, EachNameHasItsFamily) {
             "a Depth Anything depth estimator, which `vitrail depth` and the task depth run");
   EXPECT_EQ(describe_unsupported_family("eomt_dinov3"), "an EoMT, which `vitrail segment` and the task segment run");
   EXPECT_EQ(describe_unsupported_family("dpt"), "a DPT, which `vitrail depth` or `vitrail segment` runs, by its head");
+  EXPECT_EQ(describe_unsupported_family("clipseg"), "a CLIPSeg, which `vitrail segment` and the task segment run");
   EXPECT_EQ(describe_unsupported_family("vitmatte"), "a ViTMatte, which `vitrail matte` and the task matte run");
 }
 

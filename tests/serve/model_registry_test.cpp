@@ -184,9 +184,10 @@ TEST(ModelRegistry, RefusalsNameTheModels) {
   registry.unload("masks");
   registry.load("small");
   EXPECT_EQ(error_of([&] { registry.find("small", "segment"); }),
-            "model: expected one of Segment Anything, or a semantic segmenter, got 'small'");
-  EXPECT_EQ(error_of([&] { registry.find(std::nullopt, "segment"); }),
-            "model: expected one of Segment Anything, or a semantic segmenter, got none among those served");
+            "model: expected one of Segment Anything, or a semantic segmenter, or CLIPSeg, got 'small'");
+  EXPECT_EQ(
+      error_of([&] { registry.find(std::nullopt, "segment"); }),
+      "model: expected one of Segment Anything, or a semantic segmenter, or CLIPSeg, got none among those served");
   EXPECT_EQ(error_of([&] {
               ModelRegistry(options_with({{"a", "x"}, {"b", "y"}, {"a", "z"}}));
             }),

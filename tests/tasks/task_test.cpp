@@ -28,8 +28,8 @@ TEST(ResultSize, IsLimitedByTheProductOfItsFactors) {
 TEST(TaskTable, RowsOfOneNameAreListedOnce) {
   const std::vector<std::string> names = task_names();
   EXPECT_EQ(std::ranges::count(names, "segment"), 1);
-  EXPECT_EQ(std::ranges::count(tasks(), "segment", &Task::name), 2);
-  EXPECT_EQ(models_for_task("segment"), "one of Segment Anything, or a semantic segmenter");
+  EXPECT_EQ(std::ranges::count(tasks(), "segment", &Task::name), 3);
+  EXPECT_EQ(models_for_task("segment"), "one of Segment Anything, or a semantic segmenter, or CLIPSeg");
   EXPECT_EQ(models_for_task("none"), "");
 }
 

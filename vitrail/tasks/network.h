@@ -7,6 +7,7 @@
 #include "vitrail/image/image_view.h"
 #include "vitrail/infer/function_session.h"
 #include "vitrail/models/preprocessing.h"
+#include "vitrail/tasks/request_options.h"
 #include "vitrail/weights/key_map.h"
 
 namespace vitrail::tasks {
@@ -22,6 +23,7 @@ struct Network {
   bool any_size = false;                          // H and W may be others
   const models::Preprocessing* pixels = nullptr;  // how "images" is normalised
   std::function<infer::NamedTensors(const image::ImageView& photo)> inputs_of;
+  Parameters options = {};  // those that its task needs
   // Its files, under the names of their source.
   weights::KeyMap key_map;
   std::string config_json, preprocessor_json;

@@ -12,6 +12,7 @@
   TASK(pca) \
   TASK(segment) \
   TASK(label_map) \
+  TASK(clipseg) \
   TASK(depth) \
   TASK(matte) \
   TASK(anomaly)

@@ -28,6 +28,14 @@ void create_folder_of(const char* option, const std::string& folder, const std::
   create_output_folder(folder, "the results", option);
 }
 
+std::vector<const tasks::Task*> rows_named(const std::string& name) {
+  std::vector<const tasks::Task*> rows;
+  for (const tasks::Task& task : tasks::tasks()) {
+    if (task.name == name) rows.push_back(&task);
+  }
+  return rows;
+}
+
 class TaskRun {
  public:
   TaskRun(TaskOptions& options, std::unique_ptr<tasks::LoadedModel> model, const GlobalOptions& global)
@@ -47,6 +55,7 @@ class TaskRun {
   int run();
 
  private:
+  void refuse_options_of_other_rows();
   void make_request();
   void compute(tasks::Item& item) const;
   void print(const Outcome& outcome);
@@ -64,8 +73,22 @@ class TaskRun {
   size_t failures_ = 0;
 };
 
+// The command has the options of all rows.
+void TaskRun::refuse_options_of_other_rows() {
+  const std::vector<FieldRow> fields = task_.describe ? rows_of(task_.describe) : std::vector<FieldRow>{};
+  for (const tasks::Task* row : rows_named(task_.name)) {
+    if (!row->describe) continue;
+    for (const FieldRow& field : rows_of(row->describe)) {
+      if (std::ranges::find(fields, field.option, &FieldRow::option) == fields.end() &&
+          !options_.request.texts(field.option).empty())
+        throw CLI::ValidationError("--" + field.option, "does not apply to " + model_->family());
+    }
+  }
+}
+
 // The library's error names an option without its hyphens.
 void TaskRun::make_request() {
+  refuse_options_of_other_rows();
   try {
     tasks::Setting setting{.model = options_.model.path(), .render = !options_.render.empty()};
     for (const auto& [kind, folder] : options_.files) {
@@ -169,14 +192,6 @@ void TaskRun::write_files(const tasks::Item& item) {
     write(file("--" + kind.name, folder->second, "." + kind.name, Kind::task_file, kind.start),
           request_->file(item, kind.name));
   }
-}
-
-std::vector<const tasks::Task*> rows_named(const std::string& name) {
-  std::vector<const tasks::Task*> rows;
-  for (const tasks::Task& task : tasks::tasks()) {
-    if (task.name == name) rows.push_back(&task);
-  }
-  return rows;
 }
 
 bool has_option(const CLI::App& command, const std::string& name) {

@@ -53,8 +53,12 @@ void write_dual_folder(const models::OpenedModel& opened, const NamedTensors& te
   weights::write_hub_folder(folder, read_text_file(source_config(opened)), tensors,
                             is_present(preprocessor) ? read_text_file(preprocessor) : "");
   copy_if_present(opened.folder / "processor_config.json", folder);
-  for (const char* name : text::kTokenizerFiles) copy_if_present(opened.folder / name, folder);
-  for (const char* name : text::kTokenizerCompanions) copy_if_present(opened.folder / name, folder);
+  copy_tokenizer(opened.folder, folder);
+}
+
+void copy_tokenizer(const fs::path& from, const fs::path& to) {
+  for (const char* name : text::kTokenizerFiles) copy_if_present(from / name, to);
+  for (const char* name : text::kTokenizerCompanions) copy_if_present(from / name, to);
 }
 
 }  // namespace vitrail::app

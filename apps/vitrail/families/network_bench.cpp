@@ -70,6 +70,7 @@ class NetworkTasks {
     for (const tasks::Task& task : tasks::tasks()) {
       if (!task.fits(*model_)) continue;
       tasks::RequestOptions defaults;
+      defaults.add(network_.options);
       tasks::Setting setting{.model = named_.name};
       tasks::FilesOfItem files;
       if (!task.input_files.empty()) {

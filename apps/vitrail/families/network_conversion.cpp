@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/core.h>
 
+#include "apps/vitrail/convert/convert_dual.h"
 #include "apps/vitrail/convert/convert_tensors.h"
 #include "apps/vitrail/families/model_options.h"
 #include "apps/vitrail/families/network_family.h"
@@ -57,6 +58,7 @@ int convert_network(const NamedModel& named, const ConvertCommandOptions& option
   const std::vector<std::string> written{network.preprocessor_json.empty() ? "" : "preprocessor_config.json"};
   weights::check_no_other_processor(options.output, written);
   weights::write_hub_folder(options.output, network.config_json, tensors, network.preprocessor_json);
+  copy_tokenizer(named.files->config.parent_path(), options.output);
   if (!global.quiet) {
     print_note(fmt::format("{}: {} tensors, {} parameters, {}, under the names of {}", options.output, tensors.size(),
                            network.module.num_parameters(), options.dtype, named.name));

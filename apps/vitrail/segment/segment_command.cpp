@@ -249,7 +249,7 @@ void SegmentCommand::add_to(CLI::App& command) {
   of_task = command.get_options();
   of_task.erase(of_task.begin(), of_task.begin() + static_cast<ptrdiff_t>(count));
   std::erase(of_task, command.get_option("--exif"));
-  for (CLI::Option* option : of_task) option->group("With a semantic segmenter");
+  for (CLI::Option* option : of_task) option->group("With another segmenter");
 }
 
 // What is wrong whatever the model is.
@@ -258,14 +258,14 @@ void SegmentCommand::check() {
   const CLI::Option *const prompt = first_given(of_prompts), *const other = first_given(of_task);
   if (prompt && other)
     throw CLI::ValidationError(other->get_name(), "expected no " + prompt->get_name() + " beside it");
-  if (prompts.model.empty()) refuse_given(of_task, "a semantic segmenter (-m)", "Segment Anything");
+  if (prompts.model.empty()) refuse_given(of_task, "another segmenter (-m)", "Segment Anything");
   if (prompt || prompts.model.empty()) prompts.check();
 }
 
 int SegmentCommand::run(const GlobalOptions& global) {
   models::ModelFiles files(prompts.model_path());
   if (models::is_segment_anything(files.first)) {
-    refuse_given(of_task, "a semantic segmenter", "Segment Anything");
+    refuse_given(of_task, "another segmenter", "Segment Anything");
     prompts.check();
     return Segmentation(prompts, global, std::move(files)).run();
   }
@@ -284,10 +284,13 @@ int SegmentCommand::run(const GlobalOptions& global) {
 void add_segment(CLI::App& program, const GlobalOptions& global, Run& run) {
   const auto segment = std::make_shared<SegmentCommand>();
   CLI::App* command = program.add_subcommand(
-      "segment", "Segment objects of prompts (Segment Anything), or all pixels by classes (semantic segmentation)");
+      "segment",
+      "Segment objects of prompts (Segment Anything), all pixels by classes (semantic segmentation), or what texts "
+      "describe (CLIPSeg)");
   command->footer(
       "Example: vitrail segment -m sam_vit_b.pth photo.jpg --point 200,150 -o masks\n"
-      "         vitrail segment -m SEMANTIC_MODEL photo.jpg --render segments");
+      "         vitrail segment -m SEMANTIC_MODEL photo.jpg --render segments\n"
+      "         vitrail segment -m CLIPSEG photo.jpg --text \"a cat\" --render masks");
   segment->add_to(*command);
   command->callback([segment, &global, &run] {
     segment->check();

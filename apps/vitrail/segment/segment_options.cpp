@@ -67,7 +67,7 @@ void SegmentOptions::add_to(CLI::App& command) {
   command.add_option(
       "-m,--model", model,
       "Model: a checkpoint of Segment Anything (.pth, .safetensors), or a folder with one, or a semantic "
-      "segmenter (default: the bundled model of Segment Anything)");
+      "segmenter, or CLIPSeg (default: the bundled model of Segment Anything)");
   command.add_option("--preset", preset,
                      "Preprocessing: segment_anything, or medsam (default: the model's, else segment_anything)");
   add_prompts_to(command);

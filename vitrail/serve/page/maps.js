@@ -107,7 +107,7 @@ function swatch(color) {
 
 export const segments = view("segment", {
   name: "Segments",
-  suits: (model) => model.tasks.includes("segment") && !model.segments,
+  suits: (model) => model.tasks.includes("segment") && !model.segments && model.classes > 0,
   ...blended,
   describe: ({segments: {length}}) => [length === 1 ? "1 segment" : `${length} segments`],
   // The legend: the largest segments first.
