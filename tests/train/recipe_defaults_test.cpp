@@ -65,8 +65,8 @@ TEST(RecipeDefaults, OfSegmentationAreThoseOfSegmentAnything) {
 TEST(RecipeDefaults, OfSemanticSegmentationAreAFrozenBackboneAndALinearHead) {
   const Recipe recipe =
       parse_recipe(R"({"objective": "semantic", "model": {}, "data": {"train": "x"}, "epochs": 4})", "r.json");
-  const std::string semantic = R"({"train_backbone": false, "layers": [], "batch_norm": true, "ignored": 255,
-    "reduce_labels": false, "classes": []})";
+  const std::string semantic = R"({"head": "linear", "train_backbone": false, "layers": [], "batch_norm": true,
+    "ignored": 255, "reduce_labels": false, "classes": []})";
   EXPECT_EQ(write_recipe(recipe),
             indented(std::string(R"({"objective": "semantic", "model": )") + kModelDefaults +
                      ", \"semantic\": " + semantic + ", \"data\": " + kDataDefaults + "," + kOtherDefaults + "}"));

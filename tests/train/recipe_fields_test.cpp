@@ -216,6 +216,7 @@ std::vector<RecipeField> segment_fields() {
 
 std::vector<RecipeField> semantic_fields() {
   return {
+      {"semantic.head=dpt", [](auto& r) { return semantic_of(r).head == models::SemanticHead::dpt; }},
       {"semantic.train_backbone=false", [](auto& r) { return !semantic_of(r).train_backbone; }},
       {"semantic.layers=[1]", [](auto& r) { return semantic_of(r).layers == std::vector<int64_t>{1}; }},
       {"semantic.batch_norm=false", [](auto& r) { return !semantic_of(r).batch_norm; }},

@@ -53,6 +53,25 @@ TEST(SemanticRecipe, ManyImagesFineTuneTheFeatures) {
   EXPECT_FALSE(semantic_of(default_recipe(options).recipe).train_backbone);
 }
 
+// Learning rate, weight decay and layer decay follow from the head and from whether the features are frozen.
+TEST(SemanticRecipe, FollowsFromGivenSettings) {
+  DefaultRecipeOptions options = options_for(make_maps(20, 4));
+  options.settings = {"semantic.head=dpt", "optimizer.lr=7"};
+  const DefaultRecipe dpt = default_recipe(options);
+  EXPECT_EQ(semantic_of(dpt.recipe).head, models::SemanticHead::dpt);
+  EXPECT_EQ(dpt.recipe.lr, 0.001) << "the caller overrides it";
+  EXPECT_TRUE(has_reason(dpt, "a DPT head on 4 blocks on frozen features"));
+  options.settings = {"semantic.train_backbone=true", R"(semantic.classes=["a", "b", "c"])"};
+  const DefaultRecipe tuned = default_recipe(options);
+  EXPECT_FALSE(tuned.is_frozen);
+  EXPECT_DOUBLE_EQ(tuned.recipe.lr, 1.25e-4);  // 5e-4 · √(4 / 64)
+  EXPECT_EQ(tuned.recipe.groups.layer_decay, 0.75);
+  EXPECT_EQ(tuned.recipe.epochs, 22);
+  EXPECT_TRUE(has_reason(tuned, "3 classes: a, b, c"));
+  options.settings = {"semantic.head=upernet"};
+  EXPECT_TRUE(contains(error_of([&] { default_recipe(options); }), "semantic.head"));
+}
+
 // Without a split for validation, images are held out, and missed in training where there are few.
 TEST(SemanticRecipe, FewImagesAreTrainedOnAgain) {
   const fs::path maps = make_maps(24, 1);

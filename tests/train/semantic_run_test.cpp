@@ -51,10 +51,23 @@ TEST(SemanticRun, WritesAllFilesOfTheRunFolder) {
   EXPECT_EQ(images, 8) << "four images, with the map and with the prediction";
 }
 
+// The settings of a head.
+std::vector<std::string> settings_of_head(const std::string& head, std::vector<std::string> others) {
+  others.push_back("semantic.head=" + head);
+  if (head == "dpt") others.emplace_back("model.depth=4");
+  return others;
+}
+
+class HeadRun : public ::testing::TestWithParam<const char*> {};
+
+INSTANTIATE_TEST_SUITE_P(Heads, HeadRun, ::testing::Values("linear", "dpt"),
+                         [](const auto& info) { return std::string(info.param); });
+
 // An epoch's evaluation is that of the saved model.
-TEST(SemanticRun, TheSavedModelGivesTheResultsOfTheRun) {
+TEST_P(HeadRun, TheSavedModelGivesTheResultsOfTheRun) {
   const fs::path maps = make_maps(), run = testing::scratch_folder() / "run";
-  const TrainingResult result = train_to(run, semantic_recipe(maps, {"ema=null", "optimizer.lr=0.01"}));
+  const TrainingResult result =
+      train_to(run, semantic_recipe(maps, settings_of_head(GetParam(), {"ema=null", "optimizer.lr=0.01"})));
   const models::SemanticSegmenter model =
       models::load_semantic_segmenter(models::open_semantic_segmenter(run / "model"));
   EXPECT_EQ(model.config().labels, (std::vector<std::string>{"wall", "lamp", "hole"}));
@@ -72,11 +85,11 @@ TEST(SemanticRun, TheSavedModelGivesTheResultsOfTheRun) {
   EXPECT_GT(metrics.mean_iou(), 0.3);
 }
 
-TEST(SemanticRun, StoppedAndResumedGivesTheBitsOfAnUninterruptedRun) {
+TEST_P(HeadRun, StoppedAndResumedGivesTheBitsOfAnUninterruptedRun) {
   const fs::path maps = make_maps();
   for (const char* backbone : {"semantic.train_backbone=true", "semantic.train_backbone=false"}) {
     const fs::path scratch = testing::scratch_folder();
-    const Recipe recipe = semantic_recipe(maps, {backbone, "accumulate=2"});
+    const Recipe recipe = semantic_recipe(maps, settings_of_head(GetParam(), {backbone, "accumulate=2"}));
     train_to(scratch / "whole", recipe);
     EXPECT_TRUE(train_to(scratch / "parts", recipe, false, 13).stopped);  // within the first epoch
     EXPECT_TRUE(train_to(scratch / "parts", recipe, true, 3).stopped);
@@ -104,9 +117,10 @@ TEST(SemanticRun, DropsNoPatches) {
   EXPECT_EQ(train_to(testing::scratch_folder() / "run", recipe).step, 1);
 }
 
-TEST(SemanticRun, AFrozenBackboneKeepsItsWeights) {
+TEST_P(HeadRun, AFrozenBackboneKeepsItsWeights) {
   const fs::path run = testing::scratch_folder() / "run";
-  const Recipe recipe = semantic_recipe(make_maps(), {"semantic.train_backbone=false", "ema=null"});
+  const Recipe recipe =
+      semantic_recipe(make_maps(), settings_of_head(GetParam(), {"semantic.train_backbone=false", "ema=null"}));
   train_to(run, recipe);
   const PreparedSegmenter initial = prepare_segmenter(recipe, {"wall", "lamp", "hole"});
   const CheckpointState state = load_checkpoint(run / "checkpoints/last.safetensors");
@@ -143,10 +157,10 @@ TEST(SemanticRun, NormalisesTheFeaturesOfTheTrainingImages) {
 }
 
 // All of one class has a mean IoU of at most 1/3 of the share of that class.
-TEST(SemanticRun, LearnsTheClassesOfPixels) {
+TEST_P(HeadRun, LearnsTheClassesOfPixels) {
   const fs::path run = testing::scratch_folder() / "run";
-  const TrainingResult result = train_to(
-      run, semantic_recipe(make_maps(32), {"epochs=12", "optimizer.lr=0.004", "ema=null", "validate_every=12"}));
+  const std::vector<std::string> settings{"epochs=12", "optimizer.lr=0.004", "ema=null", "validate_every=12"};
+  const TrainingResult result = train_to(run, semantic_recipe(make_maps(32), settings_of_head(GetParam(), settings)));
   EXPECT_GT(result.best->value, 0.6);
 }
 
@@ -179,6 +193,8 @@ TEST(SemanticRun, RefusesSettingsThatMapsHaveNoUseFor) {
                                           {"data.balance=true", "neither balance nor folds"},
                                           {"token_drop={}", "token_drop"},
                                           {"semantic.layers=[1, 0]", "semantic.layers"},
+                                          {R"(semantic={"head": "dpt", "layers": [0, 1]})", "none or 4 blocks"},
+                                          {"semantic.head=upernet", "semantic.head"},
                                           {"semantic.ignored=256", "semantic.ignored"},
                                           {"semantic.size=3", "semantic.size"}}) {
     const std::string message = error_of([&, s = setting] { semantic_recipe(maps, {s}); });

@@ -24,9 +24,10 @@ train::Recipe recipe_of(const std::string& source, const vitrail_train_options& 
   const std::vector<std::string> settings = settings_of(options);
   if (source.starts_with('{')) return train::parse_recipe(source, "recipe", settings);
   if (std::filesystem::path(source).extension() == ".json") return train::read_recipe(source, settings);
+  const std::vector<std::string> given = strings_of(options.settings, options.num_settings, "settings");
   const train::DefaultRecipe chosen =
-      train::default_recipe({.data = source, .model = options.model ? options.model : ""});
-  return train::with_overrides(chosen.recipe, source, strings_of(options.settings, options.num_settings, "settings"));
+      train::default_recipe({.data = source, .model = options.model ? options.model : "", .settings = given});
+  return train::with_overrides(chosen.recipe, source, given);
 }
 
 // Passes events to the caller, who may ask for a stop.

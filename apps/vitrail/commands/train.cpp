@@ -26,6 +26,7 @@
 #include "vitrail/base/parallel.h"
 #include "vitrail/base/text.h"
 #include "vitrail/train/objectives/classification/cross_validation.h"
+#include "vitrail/train/objectives/semantic/semantic_data_internal.h"
 #include "vitrail/train/recipe/default_recipe.h"
 #include "vitrail/train/recipe/recipe_inputs.h"
 #include "vitrail/train/report/result_json.h"
@@ -207,7 +208,9 @@ train::Recipe recipe_of(const TrainCommandOptions& options, int threads,
     return recipe;
   }
   if (!options.data.empty()) throw CLI::ValidationError("--data", "belongs to a recipe; here DATA is the dataset");
-  if (options.preset == "probe" && (options.epochs || options.seconds || options.folds))
+  // With label maps, a probe is a head that is trained in epochs.
+  if (options.preset == "probe" && (options.epochs || options.seconds || options.folds) &&
+      !train::is_map_dataset(options.source))
     throw CLI::ValidationError(
         "--preset probe", "without --epochs, --time and --folds: a probe has no epochs and cross-validates itself");
   if (options.preset == "scratch" && !options.model.empty())
@@ -215,6 +218,7 @@ train::Recipe recipe_of(const TrainCommandOptions& options, int threads,
   train::DefaultRecipeOptions request{.data = options.source,
                                       .model = options.model,
                                       .columns = options.columns,
+                                      .settings = options.settings,
                                       .preset = preset_of(options),
                                       .epochs = options.epochs};
   if (options.seconds) {

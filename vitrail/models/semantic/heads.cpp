@@ -8,7 +8,6 @@
 #include "vitrail/models/semantic/upernet.h"
 #include "vitrail/nn/init.h"
 #include "vitrail/nn/trace.h"
-#include "vitrail/ops/tokens.h"
 
 namespace vitrail::models {
 namespace {
@@ -84,9 +83,7 @@ LinearSemanticHead::LinearSemanticHead(const SemanticConfig& config, const Param
     : SemanticHeadModule(params.path()), conv_seg_(linear_layer(config, params)) {}
 
 Tensor LinearSemanticHead::forward(const std::vector<Tensor>& tokens, int64_t rows, int64_t columns) const {
-  std::vector<Tensor> maps;
-  for (const Tensor& each : tokens) maps.push_back(patch_map(each, rows, columns));
-  return nn::traced(*this, conv_seg_.forward(maps.size() == 1 ? maps.front() : ops::cat(maps, 3)));
+  return nn::traced(*this, conv_seg_.forward(patch_map(tokens, rows, columns)));
 }
 
 void LinearSemanticHead::visit(nn::Visitor& visitor) { visitor.child("conv_seg", static_cast<nn::Module&>(conv_seg_)); }

@@ -12,7 +12,7 @@
 #include "vitrail/train/objectives/classification/class_weights_internal.h"
 #include "vitrail/train/objectives/classification/model_setup_internal.h"
 #include "vitrail/train/objectives/semantic/semantic_data_internal.h"
-#include "vitrail/train/objectives/semantic/semantic_recipe_internal.h"
+#include "vitrail/train/recipe/default_recipe_internal.h"
 #include "vitrail/train/recipe/recipe_inputs.h"
 #include "vitrail/train/run/run_data_internal.h"
 
@@ -24,7 +24,6 @@ constexpr int64_t kFewPerClass = 50;  // images of a class, held-out ones includ
 constexpr int64_t kFewForHead = 200;  // images in total, likewise
 constexpr int64_t kProbeBatch = 64;   // images in a forward pass
 constexpr int64_t kSmallInput = 96;   // pixels; below, random resized crops remove too much
-constexpr int64_t kFewMaps = 200;     // images with label maps, held-out ones included
 
 struct Counts {
   int64_t train, validation;
@@ -59,21 +58,15 @@ void set_data(const DefaultRecipeOptions& options, DefaultRecipe& result) {
   if (has("test")) data.test = options.data;
 }
 
+// The more images, the fewer passes over them: 15 for 120 images, 10 for 1,000, 5 for 50,000.
+int64_t finetune_epochs_for(int64_t images) {
+  return std::max<int64_t>(3, std::llround(40 / std::pow(static_cast<double>(images), 0.2)));
+}
+
 // Opens the data as the run will, which warns of what is left out.
 Counts count_images(const DefaultRecipe& chosen) {
   const WarningPause pause;
   return counts_of(open_sets(chosen.recipe.data, chosen.architecture.in_chans));
-}
-
-// A power of two from 4 to 64, unless there are fewer images.
-int64_t batch_size_for(int64_t images) {
-  const auto limit = static_cast<uint64_t>(std::clamp<int64_t>(images / kMinStepsPerEpoch, 4, 64));
-  return std::min(static_cast<int64_t>(std::bit_floor(limit)), images);
-}
-
-// The more images, the fewer passes over them: 15 for 120 images, 10 for 1,000, 5 for 50,000.
-int64_t finetune_epochs_for(int64_t images) {
-  return std::max<int64_t>(3, std::llround(40 / std::pow(static_cast<double>(images), 0.2)));
 }
 
 // A drawn head learns too little in the few steps that so few images give.  With more images it is better: a probe that
@@ -122,15 +115,6 @@ void set_augmentation(int64_t input_size, DefaultRecipe& result) {
   }
 }
 
-void set_start(const DefaultRecipeOptions& options, DefaultRecipe& result) {
-  Recipe& recipe = result.recipe;
-  recipe.model.init = options.model.empty() ? models::kDefaultModel : options.model;
-  result.reasons.push_back(options.model.empty()
-                               ? str("starting from the bundled model ", models::kDefaultModel,
-                                     ", which sees 224 × 224 pixels (-m cifar10-vit: 32 × 32, which is faster)")
-                               : str("starting from ", options.model));
-}
-
 void set_finetuning(DefaultRecipe& result) {
   Recipe& recipe = result.recipe;
   recipe.groups.layer_decay = 0.75;
@@ -171,36 +155,6 @@ void set_scratch(DefaultRecipe& result) {
       "better");
 }
 
-void choose_epochs(const DefaultRecipeOptions& options, DefaultRecipe& result) {
-  Recipe& recipe = result.recipe;
-  if (options.resumed) {
-    recipe.epochs = options.resumed->epochs;
-    recipe.patience = options.resumed->patience;
-    recipe.schedule.warmup_epochs = options.resumed->schedule.warmup_epochs;
-    return;
-  }
-  const bool scratch = options.preset == Preset::scratch;
-  const int64_t factor = scratch ? 10 : result.is_frozen ? 2 : 1;
-  recipe.epochs = options.epochs.value_or(finetune_epochs_for(result.training_images) * factor);
-  if (options.choose_epochs) recipe.epochs = options.choose_epochs(result);
-  recipe.schedule.warmup_epochs = std::min(1.0, 0.1 * static_cast<double>(recipe.epochs));
-  if (!options.cross_validated) recipe.patience = std::max<int64_t>(3, recipe.epochs / 2);
-}
-
-// Why there are so many epochs.
-std::string epochs_reason(const DefaultRecipeOptions& options, int64_t steps) {
-  if (options.resumed) return ", as the resumed run";
-  if (options.epochs || options.choose_epochs) return "";
-  return str(", ", counted(steps, "step"), ": more passes over fewer images");
-}
-
-std::string end_text(const DefaultRecipeOptions& options, const DefaultRecipe& chosen) {
-  if (options.cross_validated) return ", all of them: cross-validation measures the last weights";
-  if (chosen.validation_images == 0) return ", all of them: no images are held out";
-  if (chosen.recipe.patience == 0) return "";
-  return str(", ending after ", chosen.recipe.patience, " without a better held-out loss");
-}
-
 void set_duration(const DefaultRecipeOptions& options, DefaultRecipe& result) {
   Recipe& recipe = result.recipe;
   const int64_t images = result.training_images;
@@ -219,99 +173,51 @@ void set_duration(const DefaultRecipeOptions& options, DefaultRecipe& result) {
                                recipe.loss.label_smoothing > 0 ? ", label smoothing 0.1" : ""));
 }
 
-// A class for each pixel.
-void set_map_data(const DefaultRecipeOptions& options, DefaultRecipe& result) {
-  Recipe& recipe = result.recipe;
-  recipe.objective = "semantic";
-  recipe.section = SemanticRecipe{};
-  recipe.data.train = options.data;
-  recipe.data.unreadable = data::Unreadable::replace;
-  const std::vector<std::string> splits = semantic_splits(find_dataset(options.data));
-  if (std::ranges::count(splits, "val") > 0) recipe.data.val = options.data;
-  if (std::ranges::count(splits, "test") > 0) recipe.data.test = options.data;
-  const WarningPause pause;
-  const SemanticData data = open_semantic_data(recipe);
-  result.training_images = std::ssize(data.samples);
-  result.validation_images = data.validation ? data.validation->size() : 0;
-  set_classifier(result.architecture = architecture_of(recipe.model), std::ssize(data.classes));
-  result.reasons.push_back(str("images with label maps, ", data.classes.size(), " classes: ", join(data.classes)));
-}
-
-// A linear head on frozen features has few parameters to fit; with more images the features are better fitted too.
-void set_map_head(const DefaultRecipeOptions& options, DefaultRecipe& result) {
-  Recipe& recipe = result.recipe;
-  const int64_t images = result.training_images + result.validation_images;
-  const bool probe = options.preset == Preset::probe, frozen = probe || images < kFewMaps;
-  result.is_frozen = frozen;
-  SemanticRecipe semantic;
-  semantic.train_backbone = !frozen;
-  recipe.section = semantic;
-  if (frozen) {
-    result.reasons.push_back(str("a linear head with batch normalisation on frozen features",
-                                 probe ? ""
-                                       : str(", for fewer than ", kFewMaps, " images (--set ",
-                                             "semantic.train_backbone=true: fine-tuned ones)")));
-    recipe.groups.weight_decay = 1e-4;
-  } else {
-    result.reasons.push_back(str("a linear head with batch normalisation, and fine-tuned features, for at least ",
-                                 kFewMaps, " images (--preset probe: frozen ones)"));
-    recipe.groups.layer_decay = 0.75;
-    recipe.clip = 1;
-  }
-  recipe.schedule.final_lr = 1e-6;
-}
-
-void set_map_duration(const DefaultRecipeOptions& options, DefaultRecipe& result) {
-  Recipe& recipe = result.recipe;
-  const int64_t images = result.training_images;
-  recipe.batch_size = std::min<int64_t>(batch_size_for(images), 16);
-  choose_epochs(options, result);
-  const int64_t steps = (images + recipe.batch_size - 1) / recipe.batch_size;
-  recipe.lr = result.is_frozen ? 1e-2 : 5e-4 * std::sqrt(static_cast<double>(recipe.batch_size) / 64);
-  result.reasons.push_back(
-      str("batch size ", recipe.batch_size, ", ", counted(steps, "step"), " an epoch of ", counted(images, "image")));
-  result.reasons.push_back(
-      str(counted(recipe.epochs, "epoch"), epochs_reason(options, recipe.epochs * steps), end_text(options, result)));
-  result.reasons.push_back(str("AdamW with a peak rate of ", recipe.lr, result.is_frozen ? "" : ", layer decay 0.75",
-                               ", warm-up of ", counted(recipe.schedule.warmup_epochs, "epoch"), ", cosine decay"));
-}
-
-void set_map_augmentation(DefaultRecipe& result) {
-  data::AugmentOptions& augment = result.recipe.augment;
-  augment.flip = data::Flip::random;
-  augment.random_resized_crop = data::RandomResizedCrop{.scale = {0.35, 1}};
-  augment.color_jitter = data::ColorJitter{.brightness = 0.2, .contrast = 0.2, .saturation = 0.2};
-  result.reasons.push_back(
-      "random resized crops of 35 to 100 % of an image and flips, of image and map together, and colour jitter");
-}
-
-// Held-out images are missed in training where there are few.
-void set_map_retraining(DefaultRecipe& result) {
-  const int64_t images = result.training_images + result.validation_images;
-  if (!result.recipe.data.val.empty() || result.validation_images == 0 || images >= kFewMaps) return;
-  result.recipe.data.retrain = true;
-  result.reasons.push_back(str(result.validation_images, " of ", images,
-                               " images are held out to choose the number of epochs; then the model is trained on "
-                               "all, because there are fewer than ",
-                               kFewMaps, " (--set data.retrain=false: not)"));
-}
-
-DefaultRecipe map_recipe(const DefaultRecipeOptions& options) {
-  if (options.preset == Preset::scratch)
-    throw Error("--preset", "finetune or probe for a dataset of label maps", "scratch");
-  if (options.cross_validated) throw Error("--folds", "class folders or a list of labels", "a dataset of label maps");
-  if (!options.columns.empty()) throw Error("--columns", "a list of labels", "a dataset of label maps");
-  DefaultRecipe result;
-  set_start(options, result);
-  set_map_data(options, result);
-  set_map_head(options, result);
-  set_map_retraining(result);
-  set_map_duration(options, result);
-  set_map_augmentation(result);
-  return result;
-}
-
 }  // namespace
+
+// A power of two from 4 to 64, unless there are fewer images.
+int64_t batch_size_for(int64_t images) {
+  const auto limit = static_cast<uint64_t>(std::clamp<int64_t>(images / kMinStepsPerEpoch, 4, 64));
+  return std::min(static_cast<int64_t>(std::bit_floor(limit)), images);
+}
+
+void set_start(const DefaultRecipeOptions& options, DefaultRecipe& result) {
+  Recipe& recipe = result.recipe;
+  recipe.model.init = options.model.empty() ? models::kDefaultModel : options.model;
+  result.reasons.push_back(options.model.empty()
+                               ? str("starting from the bundled model ", models::kDefaultModel,
+                                     ", which sees 224 × 224 pixels (-m cifar10-vit: 32 × 32, which is faster)")
+                               : str("starting from ", options.model));
+}
+
+void choose_epochs(const DefaultRecipeOptions& options, DefaultRecipe& result) {
+  Recipe& recipe = result.recipe;
+  if (options.resumed) {
+    recipe.epochs = options.resumed->epochs;
+    recipe.patience = options.resumed->patience;
+    recipe.schedule.warmup_epochs = options.resumed->schedule.warmup_epochs;
+    return;
+  }
+  const bool scratch = options.preset == Preset::scratch;
+  const int64_t factor = scratch ? 10 : result.is_frozen ? 2 : 1;
+  recipe.epochs = options.epochs.value_or(finetune_epochs_for(result.training_images) * factor);
+  if (options.choose_epochs) recipe.epochs = options.choose_epochs(result);
+  recipe.schedule.warmup_epochs = std::min(1.0, 0.1 * static_cast<double>(recipe.epochs));
+  if (!options.cross_validated) recipe.patience = std::max<int64_t>(3, recipe.epochs / 2);
+}
+
+std::string epochs_reason(const DefaultRecipeOptions& options, int64_t steps) {
+  if (options.resumed) return ", as the resumed run";
+  if (options.epochs || options.choose_epochs) return "";
+  return str(", ", counted(steps, "step"), ": more passes over fewer images");
+}
+
+std::string end_text(const DefaultRecipeOptions& options, const DefaultRecipe& chosen) {
+  if (options.cross_validated) return ", all of them: cross-validation measures the last weights";
+  if (chosen.validation_images == 0) return ", all of them: no images are held out";
+  if (chosen.recipe.patience == 0) return "";
+  return str(", ending after ", chosen.recipe.patience, " without a better held-out loss");
+}
 
 DefaultRecipe default_recipe(const DefaultRecipeOptions& options) {
   if (is_map_dataset(find_dataset(options.data))) return map_recipe(options);

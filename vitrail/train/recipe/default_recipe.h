@@ -26,6 +26,9 @@ struct DefaultRecipeOptions {
   std::string data{};     // the dataset, as DataRecipe::train
   std::string model{};    // the model to start from, unless from scratch; empty: the bundled model
   std::string columns{};  // DataRecipe::columns
+  // Settings that the caller overrides the recipe with.  Of a dataset of label maps, others follow from those of the
+  // section "semantic", such as the learning rate from the head.
+  std::vector<std::string> settings{};
   Preset preset = Preset::finetune;
   std::optional<int64_t> epochs{};  // unset: from the number of images
   bool cross_validated = false;  // for cross_validate(): no images are held out, and no epoch ends the training early
@@ -43,7 +46,8 @@ struct DefaultRecipeOptions {
 // smoothing, random resized crops and flips (padded crops for small inputs), and early stopping; with few images the
 // head of a linear probe at first (Kumar et al. 2022, LP-FT), and a second training on all images at last.
 // Linear probe: logistic regression on all training images.
-// A dataset of label maps (is_map_dataset): a head for the pixels on frozen or fine-tuned features.
+// A dataset of label maps (is_map_dataset): a head for the pixels on frozen or fine-tuned features.  Frozen ones are
+// the linear probe.
 DefaultRecipe default_recipe(const DefaultRecipeOptions& options);
 
 }  // namespace vitrail::train

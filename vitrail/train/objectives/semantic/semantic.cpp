@@ -130,7 +130,8 @@ std::string Semantic::preprocessing() const {
 std::vector<std::string> Semantic::introduction() const {
   const models::SemanticConfig& config = prepared_.model.config();
   std::vector<std::string> lines{str(config.architecture, " at ", config.resize.size[1], "×", config.resize.size[0],
-                                     ", ", prepared_.model.num_parameters(), " parameters, linear head for ",
+                                     ", ", prepared_.model.num_parameters(), " parameters, ",
+                                     config.head == models::SemanticHead::dpt ? "DPT" : "linear", " head for ",
                                      config.num_classes(), " classes")};
   for (const std::string& note : prepared_.notes) lines.push_back("from " + context_.recipe.model.init + ": " + note);
   lines.push_back("training on " + data_.train_name);
@@ -207,7 +208,7 @@ Tensor Semantic::logits_of(const image::Image& image) const {
 }
 
 std::vector<Score> Semantic::begin(const SolveProgress& progress) {
-  if (!semantic_of(context_.recipe).batch_norm) return {};
+  if (!prepared_.model.config().batch_norm) return {};
   constexpr int64_t kMaxImages = 1000;
   const autograd::NoGrad no_grad;
   use(false);
@@ -219,7 +220,7 @@ std::vector<Score> Semantic::begin(const SolveProgress& progress) {
     progress(Progress::Phase::features, i + 1, count);
   }
   if (statistics.empty()) throw Error(context_.recipe.data.train, "images that can be read", "none");
-  prepared_.model.head().normalise(statistics.mean(), statistics.variance());
+  prepared_.model.linear_head().normalise(statistics.mean(), statistics.variance());
   return {};
 }
 

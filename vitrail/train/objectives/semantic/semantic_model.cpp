@@ -6,13 +6,12 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/models/json_fields_internal.h"
+#include "vitrail/models/semantic/patch_maps_internal.h"
 #include "vitrail/nn/init.h"
 #include "vitrail/ops/elementwise.h"
-#include "vitrail/ops/layout.h"
 #include "vitrail/ops/linear.h"
 #include "vitrail/ops/loss.h"
 #include "vitrail/ops/resize.h"
-#include "vitrail/ops/tokens.h"
 #include "vitrail/train/objectives/classification/model_setup_internal.h"
 #include "vitrail/train/objectives/semantic/semantic_recipe_internal.h"
 
@@ -33,18 +32,37 @@ ModelRecipe without_pooling(const Recipe& recipe) {
   return model;
 }
 
+// Blocks evenly spaced up to the last.
+std::vector<int64_t> dpt_layers(int64_t depth) {
+  std::vector<int64_t> layers;
+  for (int64_t i = 1; i <= kDptMaps; ++i) layers.push_back(i * depth / kDptMaps - 1);
+  if (layers.front() < 0)
+    throw Error("semantic.head", str("linear for a model of fewer than ", kDptMaps, " blocks"), "dpt");
+  return layers;
+}
+
+// The sizes of Depth Anything's heads on ViT-S and ViT-B, relative to the width of the backbone.
+models::DptNeckConfig dpt_neck(int64_t dim) {
+  const auto part = [dim](int64_t of) { return std::max<int64_t>(1, dim / of); };
+  return {.dim = dim, .hidden_dims = {part(8), part(4), part(2), dim}, .fusion_dim = part(6)};
+}
+
 models::SemanticConfig config_of(const Recipe& recipe, const models::ModelConfig& backbone,
                                  const std::vector<std::string>& classes) {
   const SemanticRecipe& semantic = semantic_of(recipe);
   models::SemanticConfig config;
   config.architecture = backbone.architecture;
   config.backbone = backbone.vit;
+  config.head = semantic.head;
   config.layers = semantic.layers;
-  if (config.layers.empty()) config.layers = {backbone.vit.depth - 1};
+  const bool linear = semantic.head == models::SemanticHead::linear;
+  if (!linear) config.neck = dpt_neck(backbone.vit.embed_dim);
+  if (config.layers.empty())
+    config.layers = linear ? std::vector{backbone.vit.depth - 1} : dpt_layers(backbone.vit.depth);
   if (config.layers.back() >= backbone.vit.depth) {
     throw Error("semantic.layers", str("blocks from 0 to ", backbone.vit.depth - 1), str(config.layers.back()));
   }
-  config.batch_norm = semantic.batch_norm;
+  config.batch_norm = linear && semantic.batch_norm;
   config.labels = classes;
   config.resize.size = backbone.vit.img_size;
   config.preprocessing = preprocessing_of(recipe.data, backbone);
@@ -53,10 +71,17 @@ models::SemanticConfig config_of(const Recipe& recipe, const models::ModelConfig
   return config;
 }
 
+std::unique_ptr<models::SemanticHeadModule> trained_head(const models::SemanticConfig& config,
+                                                         const ParamSource& params) {
+  if (config.head != models::SemanticHead::linear) return models::make_semantic_head(config, params);
+  return std::make_unique<TrainedLinearHead>(std::ssize(config.layers) * config.backbone.embed_dim,
+                                             config.num_classes(), config.batch_norm, params);
+}
+
 }  // namespace
 
 TrainedLinearHead::TrainedLinearHead(int64_t features, int64_t classes, bool batch_norm, const ParamSource& params)
-    : Module(params.path()) {
+    : SemanticHeadModule(params.path()) {
   if (batch_norm) {
     const ParamSource norm = params.child("bn");
     gamma_ = norm.get("weight", {features}, nn::init::ones());
@@ -70,7 +95,8 @@ TrainedLinearHead::TrainedLinearHead(int64_t features, int64_t classes, bool bat
 }
 
 // W (γ (x − mean) / √(var + ε) + β) + b = (W s) x + (W (β − mean s) + b) with s = γ / √(var + ε).
-Tensor TrainedLinearHead::forward(const Tensor& features) const {
+Tensor TrainedLinearHead::forward(const std::vector<Tensor>& tokens, int64_t rows, int64_t columns) const {
+  const Tensor features = models::patch_map(tokens, rows, columns);
   const Tensor matrix = weight_.view({weight_.size(0), weight_.size(1)});
   if (!gamma_.defined()) return ops::linear(features, matrix, bias_);
   const Tensor inverse = variance_.detach().clone(), minus_mean = mean_.detach().clone();
@@ -101,26 +127,21 @@ void TrainedLinearHead::visit(nn::Visitor& visitor) {
 
 TrainedSegmenter::TrainedSegmenter(models::VisionTransformer backbone, models::SemanticConfig config,
                                    const ParamSource& head)
-    : config_(std::move(config)),
-      backbone_(std::move(backbone)),
-      head_(std::ssize(config_.layers) * config_.backbone.embed_dim, config_.num_classes(), config_.batch_norm, head) {}
+    : config_(std::move(config)), backbone_(std::move(backbone)), head_(trained_head(config_, head)) {}
 
 Tensor TrainedSegmenter::features(const Tensor& images) const {
   const auto [rows, columns] = backbone_.grid_of(images.size(2), images.size(3));
-  const int64_t patches = rows * columns;
-  std::vector<Tensor> maps;
-  for (const Tensor& tokens : backbone_.intermediates(images, config_.layers, config_.final_norm)) {
-    maps.push_back(ops::contiguous(tokens.narrow(1, tokens.size(1) - patches, patches))
-                       .view({images.size(0), rows, columns, tokens.size(2)}));
-  }
-  return maps.size() == 1 ? maps.front() : ops::cat(maps, 3);
+  return models::patch_map(backbone_.intermediates(images, config_.layers, config_.final_norm), rows, columns);
 }
 
-Tensor TrainedSegmenter::forward(const Tensor& images) const { return head_.forward(features(images)); }
+Tensor TrainedSegmenter::forward(const Tensor& images) const {
+  const auto [rows, columns] = backbone_.grid_of(images.size(2), images.size(3));
+  return head_->forward(backbone_.intermediates(images, config_.layers, config_.final_norm), rows, columns);
+}
 
 void TrainedSegmenter::visit(nn::Visitor& visitor) {
   visitor.child("backbone", static_cast<nn::Module&>(backbone_));
-  visitor.child("head", static_cast<nn::Module&>(head_));
+  visitor.child("head", static_cast<nn::Module&>(*head_));
 }
 
 Tensor map_loss(const Tensor& logits, const Tensor& labels, const MapLossOptions& options) {
@@ -134,12 +155,13 @@ PreparedSegmenter prepare_segmenter(const Recipe& recipe, const std::vector<std:
   backbone.model.checkpoint_blocks(recipe.model.activation_checkpointing);
   backbone.model.drop_patches_in_training(0);  // each patch has labels
   models::SemanticConfig config = config_of(recipe, backbone.config, classes);
+  const bool batch_norm = config.batch_norm;
   RandomParams random(recipe.seed);
   PreparedSegmenter prepared{
       TrainedSegmenter(std::move(backbone.model), std::move(config), ParamSource(random, "head")),
       std::move(backbone.notes), recipe.model.freeze};
   if (!semantic_of(recipe).train_backbone) prepared.frozen.emplace_back("backbone.*");
-  if (semantic_of(recipe).batch_norm) prepared.frozen.emplace_back("head.bn.running_*");
+  if (batch_norm) prepared.frozen.emplace_back("head.bn.running_*");
   return prepared;
 }
 

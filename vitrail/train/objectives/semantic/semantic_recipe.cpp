@@ -11,6 +11,8 @@ namespace vitrail::train {
 namespace {
 
 void describe_semantic(Fields& fields, SemanticRecipe& semantic) {
+  using models::SemanticHead;
+  fields.choice("head", semantic.head, {{"linear", SemanticHead::linear}, {"dpt", SemanticHead::dpt}});
   fields.boolean("train_backbone", semantic.train_backbone);
   fields.integers("layers", semantic.layers, {0, 1 << 10});
   fields.boolean("batch_norm", semantic.batch_norm);
@@ -68,6 +70,9 @@ void check_semantic_recipe(const Recipe& recipe, std::vector<std::string>& probl
   const SemanticRecipe& semantic = semantic_of(recipe);
   require(std::ranges::is_sorted(semantic.layers, std::ranges::less_equal()),
           "semantic.layers: expected different blocks in ascending order, got others");
+  require(
+      semantic.head != models::SemanticHead::dpt || semantic.layers.empty() || std::ssize(semantic.layers) == kDptMaps,
+      str("semantic.layers: expected none or ", kDptMaps, " blocks for a dpt head, got ", semantic.layers.size()));
   require(semantic.train_backbone || !recipe.model.activation_checkpointing,
           "model.activation_checkpointing: expected false for a frozen backbone, got true");
 }

@@ -5,15 +5,20 @@
 #include <vector>
 
 #include "vitrail/base/fields.h"
+#include "vitrail/models/semantic/config.h"
 #include "vitrail/train/recipe/recipe.h"
 
 namespace vitrail::train {
 
+constexpr int64_t kDptMaps = 4;  // blocks that a dpt head reads
+
 // "semantic": a class for each pixel, by a head on the patches of a Vision Transformer.
 struct SemanticRecipe {
-  bool train_backbone = false;         // else the Vision Transformer is frozen
-  std::vector<int64_t> layers{};       // blocks whose outputs the head reads, from 0; empty: the last one
-  bool batch_norm = true;              // normalises the features by their statistics on the training images
+  models::SemanticHead head = models::SemanticHead::linear;  // or dpt
+  bool train_backbone = false;                               // else the Vision Transformer is frozen
+  // Blocks whose outputs the head reads, from 0; empty: the last one, and for dpt four that are evenly spaced.
+  std::vector<int64_t> layers{};
+  bool batch_norm = true;              // linear: normalises the features by their statistics on the training images
   int64_t ignored = 255;               // label of pixels without a class
   bool reduce_labels = false;          // 0 stands for no class, and class i for i − 1, as in ADE20K's files
   std::vector<std::string> classes{};  // their names by label; empty: those of the dataset
