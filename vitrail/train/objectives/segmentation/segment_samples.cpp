@@ -3,8 +3,6 @@
 
 #include <utility>
 
-#include "vitrail/base/callbacks.h"
-#include "vitrail/base/error.h"
 #include "vitrail/base/read_file.h"
 #include "vitrail/image/decode.h"
 #include "vitrail/image/resize_internal.h"
@@ -25,15 +23,15 @@ sam::Rle framed_mask(const sam::Rle& mask, const sam::InputFrame& frame) {
   return sam::encode(framed);
 }
 
+int64_t SegmentSample::bytes() const {
+  auto bytes = static_cast<int64_t>(image.pixels.size());
+  for (const sam::Rle& mask : masks) bytes += static_cast<int64_t>(mask.counts.size() * sizeof(uint32_t));
+  return bytes;
+}
+
 SegmentSamples::SegmentSamples(std::shared_ptr<const sam::InstanceDataset> dataset, const sam::InputFrame& frame,
                                const DataRecipe& recipe)
-    : dataset_(std::move(dataset)),
-      frame_(frame),
-      exif_(recipe.exif),
-      skip_(recipe.unreadable == data::Unreadable::replace),
-      limit_(recipe.keep_decoded_mb << 20),
-      cache_(static_cast<size_t>(dataset_->size())),
-      bad_(static_cast<size_t>(dataset_->size())) {}
+    : dataset_(std::move(dataset)), frame_(frame), exif_(recipe.exif), cache_(dataset_->size(), recipe) {}
 
 SegmentSample SegmentSamples::read(int64_t image) const {
   const std::filesystem::path path = dataset_->path(image);
@@ -48,31 +46,7 @@ SegmentSample SegmentSamples::read(int64_t image) const {
 }
 
 std::shared_ptr<const SegmentSample> SegmentSamples::get(int64_t image) const {
-  const auto i = static_cast<size_t>(image);
-  {
-    const std::lock_guard lock(mutex_);
-    if (bad_[i] || cache_[i]) return cache_[i];
-  }
-  try {
-    auto sample = std::make_shared<const SegmentSample>(read(image));
-    auto bytes = static_cast<int64_t>(sample->image.pixels.size());
-    for (const sam::Rle& mask : sample->masks) bytes += static_cast<int64_t>(mask.counts.size() * sizeof(uint32_t));
-    const std::lock_guard lock(mutex_);
-    if (!cache_[i] && cached_bytes_ + bytes <= limit_) {
-      cached_bytes_ += bytes;
-      cache_[i] = sample;
-    }
-    return sample;
-  } catch (const Error& error) {
-    if (!skip_) throw;
-    const std::lock_guard lock(mutex_);
-    if (!bad_[i]) {
-      ++unreadable_;
-      warn(str("skipped: ", error.what()));
-    }
-    bad_[i] = true;
-    return nullptr;
-  }
+  return cache_.get(image, [&] { return read(image); });
 }
 
 }  // namespace vitrail::train

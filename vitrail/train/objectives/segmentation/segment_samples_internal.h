@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The samples of segmentation training: images and masks in the frame of the encoder's input.
-#include <atomic>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "vitrail/image/image.h"
 #include "vitrail/sam/image_input_internal.h"
 #include "vitrail/sam/instance_dataset.h"
-#include "vitrail/train/recipe/recipe.h"
+#include "vitrail/train/objectives/sample_cache_internal.h"
 
 namespace vitrail::train {
 
@@ -18,6 +16,8 @@ struct SegmentSample {
   image::Image image = {};           // RGB as it is in the frame of the encoder's input
   std::string key = {};              // sam::embedding_key() of its file
   std::vector<sam::Rle> masks = {};  // [size, size], padded on the right and below as the input
+
+  int64_t bytes() const;
 };
 
 // An instance dataset in the frame of a model, with a cache in memory.  Const functions are thread-safe.
@@ -31,20 +31,15 @@ class SegmentSamples {
   std::shared_ptr<const SegmentSample> get(int64_t image) const;
 
   const sam::InstanceDataset& dataset() const { return *dataset_; }
-  int64_t unreadable() const { return unreadable_; }
+  int64_t unreadable() const { return cache_.unreadable(); }
 
  private:
   SegmentSample read(int64_t image) const;
 
   std::shared_ptr<const sam::InstanceDataset> dataset_;
   sam::InputFrame frame_;
-  bool exif_, skip_;
-  int64_t limit_;  // bytes of the cache
-  mutable std::mutex mutex_;
-  mutable std::vector<std::shared_ptr<const SegmentSample>> cache_;
-  mutable std::vector<bool> bad_;
-  mutable int64_t cached_bytes_ = 0;
-  mutable std::atomic<int64_t> unreadable_{0};
+  bool exif_;
+  SampleCache<SegmentSample> cache_;
 };
 
 // A mask of an image of another size in the frame: its pixels are those that are covered by half.

@@ -22,13 +22,6 @@ std::filesystem::path cache_of(const ObjectiveContext& context) {
   return shared.empty() ? context.folder / "embeddings" : std::filesystem::path(shared);
 }
 
-const sam::InstanceDataset* dataset_of(const SegmentData& data, Split split) {
-  const auto& dataset = split == Split::training     ? data.train
-                        : split == Split::validation ? data.validation
-                                                     : data.test;
-  return dataset.get();
-}
-
 }  // namespace
 
 const Metrics& segmentation_metrics() {
@@ -50,18 +43,6 @@ Segmentation::Segmentation(const ObjectiveContext& context)
       draw_(context.recipe, samples_, prepared_.model.config().encoder.image_size(),
             prepared_.model.config().mask_size()),
       step_(context.recipe, prepared_.model, cache_of(context)) {}
-
-int64_t Segmentation::size(Split split) const {
-  if (split == Split::training) return std::ssize(data_.samples);
-  const sam::InstanceDataset* const dataset = dataset_of(data_, split);
-  return dataset ? dataset->size() : 0;
-}
-
-std::string Segmentation::name(Split split) const {
-  return split == Split::training     ? data_.train_name
-         : split == Split::validation ? data_.validation_name
-                                      : data_.test_name;
-}
 
 std::vector<ImageSet> Segmentation::image_sets() const { return train::image_sets(data_); }
 
@@ -130,7 +111,7 @@ Measurement Segmentation::measure(Split split, const std::function<void(int64_t,
     options.unreadable = [this](const std::string& message) { context_.log("skipped: " + message); };
   }
   options.progress = progress;
-  const sam::MaskEvaluation found = sam::evaluate_masks(predictor(), *dataset_of(data_, split), options);
+  const sam::MaskEvaluation found = sam::evaluate_masks(predictor(), *data_.of(split), options);
   Measurement result;
   result.loss = 1 - (found.click_best + found.three_clicks + found.box) / 3;
   result.images = found.images;

@@ -27,8 +27,8 @@ class Segmentation : public Objective {
   nn::Module& model() override { return prepared_.model; }
   std::vector<std::string> frozen() const override { return prepared_.frozen; }
   std::string config_json() const override { return models::write_sam_config(prepared_.model.config()); }
-  int64_t size(Split split) const override;
-  std::string name(Split split) const override;
+  int64_t size(Split split) const override { return data_.size(split); }
+  std::string name(Split split) const override { return data_.name(split); }
   std::vector<ImageSet> image_sets() const override;
   std::string preprocessing() const override;
   std::vector<std::string> introduction() const override;

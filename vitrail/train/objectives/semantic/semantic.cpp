@@ -21,10 +21,6 @@
 namespace vitrail::train {
 namespace {
 
-const std::shared_ptr<const MapDataset>& set_of(const SemanticData& data, Split split) {
-  return split == Split::training ? data.train : split == Split::validation ? data.validation : data.test;
-}
-
 // The transform that the saved model has.
 image::EvalTransform transform_of(const models::SemanticConfig& config) {
   const std::string written = models::write_semantic_config(config);
@@ -108,18 +104,6 @@ Semantic::Semantic(const ObjectiveContext& context)
                infer::color_mode_of(prepared_.model.config().backbone.in_chans), context.recipe.data),
       augmentation_(context.recipe, training_transform(prepared_.model.config())),
       class_weights_(weights_of(context.recipe, data_.classes.size())) {}
-
-int64_t Semantic::size(Split split) const {
-  if (split == Split::training) return std::ssize(data_.samples);
-  const auto& dataset = set_of(data_, split);
-  return dataset ? dataset->size() : 0;
-}
-
-std::string Semantic::name(Split split) const {
-  return split == Split::training     ? data_.train_name
-         : split == Split::validation ? data_.validation_name
-                                      : data_.test_name;
-}
 
 std::vector<ImageSet> Semantic::image_sets() const { return train::image_sets(data_); }
 
@@ -230,7 +214,7 @@ Measurement Semantic::measure(Split split, const std::function<void(int64_t, int
   const Recipe& recipe = context_.recipe;
   const auto classes = std::ssize(data_.classes);
   const auto ignored = static_cast<int32_t>(semantic_of(recipe).ignored);
-  const std::shared_ptr<const MapDataset>& dataset = set_of(data_, split);
+  const std::shared_ptr<const MapDataset>& dataset = data_.of(split);
   DataRecipe uncached = recipe.data;
   uncached.keep_decoded_mb = 0;
   const MapSamples samples(dataset, classes, ignored, infer::color_mode_of(prepared_.model.config().backbone.in_chans),

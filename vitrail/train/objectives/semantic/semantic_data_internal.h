@@ -2,11 +2,10 @@
 #pragma once
 // The datasets of a run with the objective "semantic".
 #include <filesystem>
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "vitrail/train/recipe/recipe.h"
+#include "vitrail/train/objectives/split_sets_internal.h"
 
 namespace vitrail::train {
 
@@ -23,11 +22,8 @@ class MapDataset {
   virtual std::vector<std::string> class_names() const = 0;  // empty if it names none
 };
 
-struct SemanticData {
-  std::shared_ptr<const MapDataset> train, validation, test;  // null: no such set
-  std::vector<int64_t> samples;                               // training images
-  std::vector<std::string> classes;                           // names by label; "0", "1", … if there are none
-  std::string train_name, validation_name, test_name;         // for messages
+struct SemanticData : SplitSets<MapDataset> {
+  std::vector<std::string> classes{};  // names by label; "0", "1", … if there are none
 };
 
 // Opens the datasets of a recipe, folders as is_map_dataset() says or COCO's JSON files: the split train, val and test

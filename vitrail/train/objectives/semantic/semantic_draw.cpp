@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
 #include "vitrail/data/augment/random_draws_internal.h"
 #include "vitrail/data/augment/random_resized_crop_internal.h"
@@ -30,10 +29,7 @@ MapSamples::MapSamples(std::shared_ptr<const MapDataset> dataset, int64_t classe
       ignored_(ignored),
       mode_(mode),
       exif_(recipe.exif),
-      skip_(recipe.unreadable == data::Unreadable::replace),
-      limit_(recipe.keep_decoded_mb << 20),
-      cache_(static_cast<size_t>(dataset_->size())),
-      bad_(static_cast<size_t>(dataset_->size())) {}
+      cache_(dataset_->size(), recipe) {}
 
 MapSample MapSamples::read(int64_t image) const {
   MapSample sample{image::read_image(dataset_->path(image), {.mode = mode_, .apply_exif = exif_})};
@@ -51,30 +47,7 @@ MapSample MapSamples::read(int64_t image) const {
 }
 
 std::shared_ptr<const MapSample> MapSamples::get(int64_t image) const {
-  const auto i = static_cast<size_t>(image);
-  {
-    const std::lock_guard lock(mutex_);
-    if (bad_[i] || cache_[i]) return cache_[i];
-  }
-  try {
-    auto sample = std::make_shared<const MapSample>(read(image));
-    const auto bytes = static_cast<int64_t>(sample->image.pixels.size() + sample->labels.pixels.size());
-    const std::lock_guard lock(mutex_);
-    if (!cache_[i] && cached_bytes_ + bytes <= limit_) {
-      cached_bytes_ += bytes;
-      cache_[i] = sample;
-    }
-    return sample;
-  } catch (const Error& error) {
-    if (!skip_) throw;
-    const std::lock_guard lock(mutex_);
-    if (!bad_[i]) {
-      ++unreadable_;
-      warn(str("skipped: ", error.what()));
-    }
-    bad_[i] = true;
-    return nullptr;
-  }
+  return cache_.get(image, [&] { return read(image); });
 }
 
 MapAugmentation::MapAugmentation(const Recipe& recipe, const image::EvalTransform& transform)

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The samples of semantic training: an image and its map, augmented together.
-#include <atomic>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "vitrail/data/augment/augment.h"
+#include "vitrail/train/objectives/sample_cache_internal.h"
 #include "vitrail/train/objectives/semantic/semantic_data_internal.h"
 
 namespace vitrail::train {
@@ -14,6 +13,8 @@ namespace vitrail::train {
 struct MapSample {
   image::Image image = {};   // RGB, or grey
   image::Image labels = {};  // has the image's size
+
+  int64_t bytes() const { return static_cast<int64_t>(image.pixels.size() + labels.pixels.size()); }
 };
 
 // A dataset with a cache in memory.  Const functions are thread-safe.
@@ -28,7 +29,7 @@ class MapSamples {
   std::shared_ptr<const MapSample> get(int64_t image) const;
 
   const MapDataset& dataset() const { return *dataset_; }
-  int64_t unreadable() const { return unreadable_; }
+  int64_t unreadable() const { return cache_.unreadable(); }
 
  private:
   MapSample read(int64_t image) const;
@@ -36,13 +37,8 @@ class MapSamples {
   std::shared_ptr<const MapDataset> dataset_;
   int64_t classes_, ignored_;
   image::ColorMode mode_;
-  bool exif_, skip_;
-  int64_t limit_;  // bytes of the cache
-  mutable std::mutex mutex_;
-  mutable std::vector<std::shared_ptr<const MapSample>> cache_;
-  mutable std::vector<bool> bad_;
-  mutable int64_t cached_bytes_ = 0;
-  mutable std::atomic<int64_t> unreadable_{0};
+  bool exif_;
+  SampleCache<MapSample> cache_;
 };
 
 // A crop and a flip are those of both; other augmentation is of the image.

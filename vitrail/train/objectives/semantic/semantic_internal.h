@@ -36,8 +36,8 @@ class Semantic : public Objective {
   nn::Module& model() override { return prepared_.model; }
   std::vector<std::string> frozen() const override { return prepared_.frozen; }
   std::string config_json() const override { return models::write_semantic_config(prepared_.model.config()); }
-  int64_t size(Split split) const override;
-  std::string name(Split split) const override;
+  int64_t size(Split split) const override { return data_.size(split); }
+  std::string name(Split split) const override { return data_.name(split); }
   bool holds_out() const override { return holds_out_; }
   std::vector<ImageSet> image_sets() const override;
   std::string preprocessing() const override;

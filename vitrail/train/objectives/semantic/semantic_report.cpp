@@ -46,7 +46,7 @@ void Semantic::add_section(const Measurement& measurement, Split split, Report& 
   const autograd::NoGrad no_grad;
   use(false);
   const int64_t channels = prepared_.model.config().backbone.in_chans;
-  const MapDataset& dataset = *(split == Split::test ? data_.test : data_.validation);
+  const MapDataset& dataset = *data_.of(split);
   report.overlay_title = "Lowest mean IoU: the map, and the prediction";
   for (const MapAgreement& worst : evaluation->worst) {
     try {
