@@ -16,7 +16,7 @@
 #include "tests/apps/cli_fixture.h"
 #include "tests/apps/metric_rows.h"
 #include "tests/support/models.h"
-#include "tests/train/training_fixture.h"
+#include "tests/train/semantic_fixture.h"
 #include "vitrail/data/metrics/metrics.h"
 #include "vitrail/train/run/checkpoint.h"
 
@@ -239,6 +239,31 @@ TEST(Train, AProbeTellsItsCrossValidatedAccuracy) {
     const data::Interval interval = data::wilson_interval(json[name], images);
     EXPECT_EQ(json[std::string(name) + "_interval"], (nlohmann::json{interval.low, interval.high})) << name;
   }
+}
+
+// A head for pixels has epochs, with frozen features too.
+TEST(Train, AProbeOfLabelMapsIsTrainedInEpochs) {
+  const fs::path maps = train::make_maps(), run = scratch_folder() / "run";
+  const auto probe = [&](const char* option, const char* value) {
+    return run_program({"train", maps, "-o", run, "-m", small_model(), "--preset", "probe", option, value});
+  };
+  const ProgramResult result = probe("--epochs", "3");
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_TRUE(contains(result.err, "recipe: a linear head with batch normalisation on frozen features\n"))
+      << result.err;
+  EXPECT_TRUE(contains(result.err, "recipe: 3 epochs")) << result.err;
+  EXPECT_EQ(json_lines(result.out).at(0)["epochs"], 3);
+  EXPECT_TRUE(contains(probe("--folds", "2").err,
+                       "--folds: expected class folders or a list of labels, got a dataset of label maps"));
+}
+
+TEST(Train, ATimeChoosesTheEpochsOfLabelMaps) {
+  const fs::path maps = train::make_maps(), run = scratch_folder() / "run";
+  const ProgramResult result =
+      run_program({"train", maps, "-o", run, "-m", small_model(), "--threads", "1", "--time", "3s"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(json_lines(result.out).at(0)["held_out_images"], 4);
+  EXPECT_NE(nlohmann::json::parse(read_text(run / "recipe.json"))["epochs"], 48) << "that of 12 images without a time";
 }
 
 // The line of an epoch has the numbers of its last row in metrics.csv, those of the weights and of their average apart.

@@ -9,6 +9,7 @@
 #include "tests/support/errors.h"
 #include "tests/support/golden.h"
 #include "tests/support/messages.h"
+#include "vitrail/autograd/gradient_check.h"
 #include "vitrail/base/error.h"
 #include "vitrail/ops/activation.h"
 #include "vitrail/ops/layout.h"
@@ -85,6 +86,44 @@ TEST(ConvTranspose2d, SpreadsEachCellOverItsKernel) {
       ASSERT_NEAR(got.data<double>()[i], want, 1e-13) << kernel << ", " << i;
     }
     EXPECT_THROW(layer.forward(Tensor::zeros({2, 3, 5, 3}, DType::f64)), Error);
+  }
+}
+
+// Provides a weight and a bias.
+class GivenParams : public ParamProvider {
+ public:
+  GivenParams(Tensor weight, Tensor bias) : weight_(std::move(weight)), bias_(std::move(bias)) {}
+  Tensor get(const std::string& path, const Shape&, const Initializer&) override {
+    return path == "weight" ? weight_ : bias_;
+  }
+  bool has(const std::string&) const override { return true; }
+  void finish() override {}
+
+ private:
+  Tensor weight_, bias_;
+};
+
+// A central difference is right to about 1e-10: tests/autograd/gradients_test.cpp.  Odd sides leave a border.
+TEST(Convolution, HasTheGradientsOfCentralDifferences) {
+  const auto worst = [](auto&& layer_of, const Shape& weight) {
+    return autograd::check_gradients(
+               [&](const std::vector<Tensor>& in) {
+                 GivenParams params(in[1], in[2]);
+                 return layer_of(ParamSource(params)).forward(in[0], Activation::relu);
+               },
+               {Tensor::randn({2, 5, 3, 2}, 1, DType::f64), Tensor::randn(weight, 2, DType::f64),
+                Tensor::randn({3}, 3, DType::f64)})
+        .worst;
+  };
+  for (const int64_t stride : {1, 2}) {
+    const Conv2dConfig config{.in_chans = 2, .out_chans = 3, .kernel = 3, .stride = stride};
+    EXPECT_LT(worst([&](const ParamSource& params) { return Conv2d(config, params); }, {3, 2, 3, 3}), 1e-8) << stride;
+  }
+  for (const int64_t kernel : {2, 4}) {
+    const Conv2dConfig config{.in_chans = 2, .out_chans = 3, .kernel = kernel};
+    EXPECT_LT(worst([&](const ParamSource& params) { return ConvTranspose2d(config, params); }, {2, 3, kernel, kernel}),
+              1e-8)
+        << kernel;
   }
 }
 

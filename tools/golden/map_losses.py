@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fixtures of the heads for pixels and their loss: tests/fixtures/train/{map_loss,dpt_loss}.safetensors.
 
-map_loss: `features` [B, h, w, D] go through BatchNorm2d in eval mode and a 1×1 convolution; the logits are enlarged bilinearly to
-the size of `labels` [B, H, W], whose 255 belong to no class.  `logits`, `loss`, `smoothed.loss` (label smoothing 0.1
-and `class_weights`), and the gradients `grad.NAME` and `smoothed.grad.NAME`, in float64 by PyTorch's autograd.
+map_loss: `features` [B, h, w, D] go through BatchNorm2d in eval mode and a 1×1 convolution; the logits are enlarged
+bilinearly to the size of `labels` [B, H, W], whose 255 belong to no class.  `logits`, `loss`, `smoothed.loss` (label
+smoothing 0.1 and `class_weights`), and the gradients `grad.NAME` and `smoothed.grad.NAME`, in float64 by PyTorch's
+autograd.
 
 dpt_loss: `tokens.I` [B, 1 + h·w, D] of four blocks, CLS first, go through transformers' neck of Depth Anything, a 3×3
-convolution, relu and a 1×1 convolution; the logits are enlarged to twice their size with align_corners.  `logits`,
-`loss` and the gradients `grad.NAME` as above.
+convolution, relu and a 1×1 convolution; the logits are enlarged to twice their size with align_corners.  `loss`
+and the gradients `grad.NAME` as above.
 """
 
 import safetensors.torch
@@ -35,7 +36,10 @@ def map_labels(batch, classes, size):
 def dpt_loss():
     batch, dim, classes, (rows, columns), size = 2, 6, 3, (3, 4), (13, 11)
     config = DepthAnythingConfig(
-        reassemble_hidden_size=dim, neck_hidden_sizes=[2, 3, 4, 5], fusion_hidden_size=4, reassemble_factors=[4, 2, 1, 0.5]
+        reassemble_hidden_size=dim,
+        neck_hidden_sizes=[2, 3, 4, 5],
+        reassemble_factors=[4, 2, 1, 0.5],
+        fusion_hidden_size=4,
     )
     neck = DepthAnythingNeck(config).double()
     conv1 = torch.nn.Conv2d(4, 4, 3, padding=1).double()
@@ -55,7 +59,7 @@ def dpt_loss():
     scores = F.interpolate(logits, size, mode="bilinear", align_corners=False)
     loss = F.cross_entropy(scores, labels, ignore_index=255)
     gradients = torch.autograd.grad(loss, list(trained.values()))
-    tensors = trained | {"labels": labels, "logits": logits.permute(0, 2, 3, 1), "loss": loss}
+    tensors = trained | {"labels": labels, "loss": loss}
     tensors |= {f"grad.{name}": gradient for name, gradient in zip(trained, gradients, strict=True)}
     save("dpt_loss", tensors)
 

@@ -18,7 +18,7 @@ struct SplitSets {
   const std::shared_ptr<const Dataset>& of(Split split) const {
     return split == Split::training ? train : split == Split::validation ? validation : test;
   }
-  // As Objective's functions.
+  // The number of images and the name of a split, as Objective has them.
   int64_t size(Split split) const {
     if (split == Split::training) return std::ssize(samples);
     return of(split) ? of(split)->size() : 0;

@@ -14,8 +14,8 @@ constexpr int64_t kDptMaps = 4;  // blocks that a dpt head reads
 
 // "semantic": a class for each pixel, by a head on the patches of a Vision Transformer.
 struct SemanticRecipe {
-  models::SemanticHead head = models::SemanticHead::linear;  // or dpt
-  bool train_backbone = false;                               // else the Vision Transformer is frozen
+  models::SemanticHead head = models::SemanticHead::linear;
+  bool train_backbone = false;  // else the Vision Transformer is frozen
   // Blocks whose outputs the head reads, from 0; empty: the last one, and for dpt four that are evenly spaced.
   std::vector<int64_t> layers{};
   bool batch_norm = true;              // linear: normalises the features by their statistics on the training images
