@@ -66,8 +66,8 @@ INSTANTIATE_TEST_SUITE_P(Heads, HeadRun, ::testing::Values("linear", "dpt"),
 // An epoch's evaluation is that of the saved model.
 TEST_P(HeadRun, TheSavedModelGivesTheResultsOfTheRun) {
   const fs::path maps = make_maps(), run = testing::scratch_folder() / "run";
-  const TrainingResult result =
-      train_to(run, semantic_recipe(maps, settings_of_head(GetParam(), {"ema=null", "optimizer.lr=0.01"})));
+  const TrainingResult result = train_to(
+      run, semantic_recipe(maps, settings_of_head(GetParam(), {"ema=null", "optimizer.lr=0.004", "epochs=10"})));
   const models::SemanticSegmenter model =
       models::load_semantic_segmenter(models::open_semantic_segmenter(run / "model"));
   EXPECT_EQ(model.config().labels, (std::vector<std::string>{"wall", "lamp", "hole"}));

@@ -187,10 +187,11 @@ int64_t epochs_within(double seconds, const train::DefaultRecipe& chosen, int th
       time_training(model, {.batch = batch, .threads = threads, .precision = DType::f32}, kMeasuredSeconds);
   const double total = std::accumulate(times.milliseconds.begin(), times.milliseconds.end(), 0.0);
   const double image = total / static_cast<double>(times.milliseconds.size()) / 1000 / static_cast<double>(batch);
-  const double training = static_cast<double>(chosen.training_images) * (chosen.is_frozen ? kForwardShare : 1),
+  const double step = (chosen.is_frozen ? kForwardShare : 1) + chosen.head_cost;
+  const double training = static_cast<double>(chosen.training_images) * step,
                validation = static_cast<double>(chosen.validation_images);
-  const double epoch =
-      image * (training + kForwardShare * validation + (chosen.recipe.data.retrain ? training + validation : 0));
+  const double epoch = image * (training + kForwardShare * (1 + chosen.head_cost) * validation +
+                                (chosen.recipe.data.retrain ? training + validation * step : 0));
   return static_cast<int64_t>(std::clamp(seconds / epoch, 1.0, static_cast<double>(train::kMaxEpochs)));
 }
 

@@ -20,6 +20,7 @@ struct DefaultRecipe {
   models::VisionTransformerConfig architecture;  // the model's, with the classes of the dataset
   int64_t training_images = 0, validation_images = 0;
   bool is_frozen = false;  // the model's layers but for the head
+  double head_cost = 0;    // the time of the head in a training step, relative to the model's without it
 };
 
 struct DefaultRecipeOptions {

@@ -16,6 +16,7 @@ namespace vitrail::train {
 namespace {
 
 constexpr int64_t kFewMaps = 200;  // images with label maps, held-out ones included
+constexpr double kDptCost = 0.5;   // DefaultRecipe::head_cost
 
 // The section with the settings of it that are given, from which others follow.
 SemanticRecipe with_given(const SemanticRecipe& section, const DefaultRecipeOptions& options) {
@@ -53,6 +54,7 @@ void set_map_head(const DefaultRecipeOptions& options, DefaultRecipe& result) {
   const SemanticRecipe section = with_given({.train_backbone = !probe && !few}, options);
   recipe.section = section;
   result.is_frozen = !section.train_backbone;
+  if (section.head == models::SemanticHead::dpt) result.head_cost = kDptCost;
   std::string reason = section.head == models::SemanticHead::dpt ? str("a DPT head on ", kDptMaps, " blocks")
                        : section.batch_norm                      ? "a linear head with batch normalisation"
                                                                  : "a linear head";
