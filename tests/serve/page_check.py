@@ -8,12 +8,22 @@ page_check.py PROGRAM REPOSITORY [FOLDER for screenshots]
 import io
 import re
 
+import numpy
 import page_testing
-from page_testing import image
+from page_testing import image, trimap
 from PIL import Image, ImageOps
 from playwright.sync_api import expect
 
 BROKEN = {"name": "broken.png", "mimeType": "image/png", "buffer": b"not an image"}
+
+# Drops or pastes a file on an element.
+DROP = """([place, kind, bytes]) => {
+    const files = new DataTransfer();
+    files.items.add(new File([new Uint8Array(bytes)], "a.png", {type: "image/png"}));
+    const event = kind === "paste" ? new ClipboardEvent("paste", {clipboardData: files, bubbles: true})
+                                   : new DragEvent("drop", {dataTransfer: files, bubbles: true});
+    document.querySelector(place).dispatchEvent(event);
+}"""
 
 
 class Views(page_testing.PageTest):
@@ -103,6 +113,49 @@ class Views(page_testing.PageTest):
         square = self.page.locator(".swatch").first
         self.assertNotEqual(square.evaluate("each => getComputedStyle(each).backgroundColor"), "rgba(0, 0, 0, 0)")
         self.assertEqual(self.problems, [])
+
+    def test_objects_are_cut_out(self):
+        self.page.select_option("#model", "matte")
+        self.choose(1)
+        self.legend().to_contain_text("Add a trimap or a mask")
+        expect(self.page.get_by_label("Divider")).to_be_hidden()
+        whole = self.canvas()
+        self.page.set_input_files(".place input", [trimap()])
+        self.legend().to_contain_text("The object is")
+        self.wait_until(lambda: self.canvas() != whole)
+        self.curl().to_contain_text("-F 'image=@photo 1.png' -F 'trimap=@trimap.png'")
+        self.curl().to_contain_text("v1/matte?model=matte&exif=true&format=png'")
+        self.shot("matte")
+        self.page.mouse.click(*self.at(0.5, 0.4))
+        expect(self.page.get_by_label("Divider")).to_have_value("0.5")
+        self.page.get_by_label("Divider").fill("1")  # the image alone
+        self.wait_until(lambda: self.canvas() == whole)
+
+        cut, alpha = (self.saved(f"Save {name}") for name in ("the cut-out", "alpha"))
+        pixels = numpy.asarray(cut)
+        self.assertEqual((cut.mode, cut.size), ("RGBA", (320, 240)))
+        numpy.testing.assert_allclose(numpy.asarray(alpha)[..., 0], pixels[..., 3].astype(int), atol=1)
+        share = pixels[..., 3].mean() / 255
+        expect(self.page.locator("#result")).to_contain_text(f"mean alpha{share:.3f}")
+
+        self.page.set_input_files(".place input", [trimap(unknown=False)])
+        expect(self.page.get_by_label("The file is a")).to_have_value("mask")
+        self.curl().to_contain_text("-F 'mask=@trimap.png'")
+        self.settled()
+        self.page.get_by_label("Unknown pixels at the edge").fill("3")
+        self.curl().to_contain_text("band=3")
+        self.page.get_by_label("The file is a").select_option("trimap")
+        expect(self.page.locator("#status.bad")).to_contain_text("pixels of unknown alpha")
+        self.choose(2)
+        self.legend().to_contain_text("Add a trimap or a mask")
+        self.page.evaluate(DROP, [".place", "drop", list(trimap()["buffer"])])
+        self.legend().to_contain_text("The object is")
+        expect(self.page.locator(".thumbnail")).to_have_count(2)
+
+    def saved(self, name):
+        with self.page.expect_download() as download:
+            self.page.get_by_role("button", name=name).click()
+        return Image.open(download.value.path())
 
     def test_a_slider_shows_its_number_while_it_is_dragged(self):
         self.choose(1)
@@ -268,17 +321,10 @@ class Views(page_testing.PageTest):
         expect(self.page.locator("#status")).to_have_text("No photograph: Permission denied")
 
     def test_paste_and_drop(self):
-        script = """async ([kind, bytes]) => {
-            const files = new DataTransfer();
-            files.items.add(new File([new Uint8Array(bytes)], "a.png", {type: "image/png"}));
-            const event = kind === "paste" ? new ClipboardEvent("paste", {clipboardData: files, bubbles: true})
-                                           : new DragEvent("drop", {dataTransfer: files, bubbles: true});
-            document.body.dispatchEvent(event);
-        }"""
         for seed, kind in enumerate(("paste", "drop")):
             self.page.reload()
             self.page.wait_for_selector("[role=tab]", state="attached")
-            self.page.evaluate(script, [kind, list(image(seed)["buffer"])])
+            self.page.evaluate(DROP, ["body", kind, list(image(seed)["buffer"])])
             self.page.wait_for_selector(".bars li")
 
 

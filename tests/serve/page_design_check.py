@@ -15,6 +15,7 @@ TABS = {
     "clip": ("Texts",),
     "sam": ("Segment",),
     "depth": ("Depth",),
+    "matte": ("Matte",),
     "semantic": ("Segments",),
     "bank": ("Anomalies",),
 }
@@ -79,6 +80,9 @@ class Design(page_testing.PageTest):
                     for tab in tabs:
                         self.select(tab)
                         self.settled()
+                        if tab == "Matte":
+                            self.page.set_input_files(".place input", [page_testing.trimap(unknown=False)])
+                            self.page.get_by_role("button", name="Save alpha").wait_for()
                         if tab == "Segment":
                             self.page.mouse.click(*self.at(0.4, 0.4))
                             self.page.wait_for_selector("input[name=mask]")

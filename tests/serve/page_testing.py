@@ -30,6 +30,16 @@ def image(seed, orientation=None, kind="PNG"):
     return {"name": f"photo {seed}.{kind}", "mimeType": f"image/{kind}", "buffer": file.getvalue()}
 
 
+def trimap(unknown=True):
+    """A trimap for image(), or a mask."""
+    values = numpy.zeros((240, 320), numpy.uint8)
+    values[40:200, 60:260] = 128 if unknown else 255
+    values[80:160, 100:220] = 255
+    file = io.BytesIO()
+    Image.fromarray(values).save(file, "PNG")
+    return {"name": "trimap.png", "mimeType": "image/png", "buffer": file.getvalue()}
+
+
 expect.set_options(timeout=30_000)
 
 
@@ -43,6 +53,7 @@ class PageTest(unittest.TestCase):
         models += ["-m", f"sam={REPOSITORY / 'tests/fixtures/sam/padded_windows/model.pth'}"]
         models += ["-m", f"demonstration={REPOSITORY / 'models/segment-tiny'}"]
         models += ["-m", f"depth={REPOSITORY / 'tests/fixtures/depth/relative'}", "-m", f"bank={cls.bank()}"]
+        models += ["-m", f"matte={REPOSITORY / 'tests/fixtures/vitmatte/windows'}"]
         models += ["-m", f"semantic={REPOSITORY / 'tests/fixtures/semantic/linear'}"]
         cls.server = Server(PROGRAM, *models)
         cls.url = cls.server.url

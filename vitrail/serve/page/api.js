@@ -24,10 +24,13 @@ function target(path, params) {
   return text ? `${path}?${text}` : path;
 }
 
-function remember(url, files) {
-  const address = new URL(url, document.baseURI).href;
-  const body = files.length === 1 ? `--data-binary ${quoted("@" + files[0].name)}`
-    : files.map((file) => `-F ${quoted("image=@" + file.name)}`).join(" ");
+// The parts of a form: the images, and the files that come with one, by their names.
+const partsOf = (files, more) => [...files.map((file) => ["image", file]), ...Object.entries(more)];
+
+function remember(url, files, more) {
+  const address = new URL(url, document.baseURI).href, parts = partsOf(files, more);
+  const body = parts.length === 1 ? `--data-binary ${quoted("@" + files[0].name)}`
+    : parts.map(([name, file]) => `-F ${quoted(`${name}=@${file.name}`)}`).join(" ");
   const header = key ? " -H 'Authorization: Bearer KEY'" : "";
   lastCommand = files.length ? `curl${header} ${body} ${quoted(address)}` : `curl${header} ${quoted(address)}`;
 }
@@ -40,19 +43,19 @@ function timeOf(begin, header) {
 }
 
 // Sends images.  Throws an Error if there is no answer, or for a key that is missing.
-async function send(path, params, files, signal) {
-  const url = target(path, params), begin = performance.now();
-  remember(url, files);
+async function send(path, params, files, signal, more = {}) {
+  const url = target(path, params), begin = performance.now(), parts = partsOf(files, more);
+  remember(url, files, more);
   const options = {signal, headers: {"Vitrail-Token": token}};
   if (key) options.headers.Authorization = `Bearer ${key}`;
-  if (files.length === 1) {
+  if (parts.length === 1) {
     options.method = "POST";
     options.body = files[0];
     options.headers["Content-Type"] = files[0].type || "application/octet-stream";
-  } else if (files.length > 1) {
+  } else if (parts.length > 1) {
     options.method = "POST";
     options.body = new FormData();
-    for (const file of files) options.body.append("image", file, file.name);
+    for (const [name, file] of parts) options.body.append(name, file, file.name);
   }
   let response;
   try {
@@ -77,9 +80,10 @@ export async function request(path, params = {}, files = [], signal = undefined)
   return value;
 }
 
-// Sends an image and returns the picture that the server draws of it, a PNG file.  Throws as request().
-export async function pictureOf(path, params, file, signal) {
-  const response = await send(path, {...params, format: "png"}, [file], signal);
+// Sends an image, and more files by their names.  Returns the picture that the server draws, a PNG file.  Throws as
+// request().
+export async function pictureOf(path, params, file, signal, more = {}) {
+  const response = await send(path, {...params, format: "png"}, [file], signal, more);
   if (!response.ok) throw failure(response, await jsonOf(response));
   return response.blob();
 }

@@ -85,6 +85,31 @@ export function stroke(context, path) {
   }
 }
 
+// What `draw` draws right of a divider; `at` is its place from 0 to 1.
+export function divided(context, at, {width, height}, draw) {
+  const line = new Path2D(), right = new Path2D();
+  right.rect(at * width, 0, (1 - at) * width, height);
+  context.save();
+  context.clip(right);
+  draw();
+  context.restore();
+  if (at === 0 || at === 1) return;
+  line.moveTo(at * width, 0);
+  line.lineTo(at * width, height);
+  stroke(context, line);
+}
+
+// What is seen through transparent pixels.
+export function drawCheckerboard(context, width, height) {
+  const square = 10 * unitOf(context);
+  context.fillStyle = "white";
+  context.fillRect(0, 0, width, height);
+  context.fillStyle = "#ccc";
+  for (let y = 0; y * square < height; ++y) {
+    for (let x = y % 2; x * square < width; x += 2) context.fillRect(x * square, y * square, square, square);
+  }
+}
+
 // A ring around a pixel.
 export function drawRing(context, [x, y]) {
   const ring = new Path2D();

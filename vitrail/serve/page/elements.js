@@ -50,6 +50,18 @@ export function slider(label, {min = 0, max, step = 1, value, shown = String}, a
   };
 }
 
+// A place for a file, which is chosen or dropped there: act(file).
+export function filePlace(text, act) {
+  const input = element("input", {type: "file", accept: "image/*"}), name = element("span", {});
+  const place = element("label", {class: "place"}, element("strong", {}, text), name, input);
+  place.take = ([file]) => { if (file) act(file); };
+  input.addEventListener("change", () => {
+    place.take(input.files);
+    input.value = "";  // the same file may be chosen again
+  });
+  return {field: place, set: (file) => { name.textContent = file ?? "Choose or drop a file"; }};
+}
+
 // One stop of the tabulator for the children of an element: arrow keys, Home and End go to the others.
 export function arrows(container, act) {
   container.addEventListener("keydown", (event) => {

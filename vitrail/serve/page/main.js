@@ -10,13 +10,15 @@ import {drawImage} from "./draw.js";
 import {decode, newImage, read} from "./images.js";
 import {information} from "./information.js";
 import {anomalies, depth, segments} from "./maps.js";
+import {matte} from "./matte.js";
 import {showSamples} from "./samples.js";
 import {segmentation} from "./segment.js";
 import {Stage} from "./stage.js";
 import {texts} from "./texts.js";
 
 // A view has a name, tells whether it suits a model, gives its options and shows something of the images.
-const views = [segmentation, segments, depth, anomalies, classify, texts, attention, components, patches, compare, information];
+const views = [segmentation, segments, depth, matte, anomalies, classify, texts, attention, components, patches,
+  compare, information];
 
 const byId = (id) => document.getElementById(id);
 const state = {models: [], model: null, view: null, images: [], current: null, exif: true, result: byId("result"),
@@ -89,7 +91,8 @@ const suitable = () => views.filter((view) => view.suits(state.model));
 
 function setModel(model) {
   state.model = model;
-  byId("facts").textContent = [model.architecture, model.image_size.join(" × "), model.precision].join(" · ");
+  const size = model.image_size?.join(" × ");  // a model for images of any size has none
+  byId("facts").textContent = [model.architecture, size, model.precision].filter(Boolean).join(" · ");
   byId("tabs").replaceChildren(...suitable().map((view) =>
     button(view.name, () => setView(view), {role: "tab", "aria-controls": "panel"})));
   setView(suitable().includes(state.view) ? state.view : suitable()[0]);
@@ -191,8 +194,10 @@ document.addEventListener("paste", (event) => {
 for (const name of ["dragover", "dragleave", "drop"]) {
   document.addEventListener(name, (event) => {
     event.preventDefault();
-    byId("images").classList.toggle("over", name === "dragover");
-    if (name === "drop") add(event.dataTransfer.files);
+    const place = event.target.closest?.(".place");
+    place?.classList.toggle("over", name === "dragover");
+    byId("images").classList.toggle("over", name === "dragover" && !place);
+    if (name === "drop") (place?.take ?? add)(event.dataTransfer.files);
   });
 }
 arrows(byId("tabs"), (at) => setView(suitable()[at]));

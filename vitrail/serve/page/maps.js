@@ -1,6 +1,6 @@
 // Views of maps at the image's size, which the server draws: depth, segments with classes, distances from good images.
 import {pictureOf} from "./api.js";
-import {kInferno, stroke} from "./draw.js";
+import {divided, kInferno} from "./draw.js";
 import {element, factsTable, percent, slider} from "./elements.js";
 import {cards, pairs} from "./gallery.js";
 import {Results} from "./results.js";
@@ -67,15 +67,9 @@ export const depth = view("depth", {
     this.divider.set(x / this.state.stage.width);
     this.state.show();
   },
-  paint(context, map, {width, height}) {
-    const at = Number(this.divider.input.value);
-    if (at === 1) return;
-    context.drawImage(map, at * map.width, 0, (1 - at) * map.width, map.height, at * width, 0, (1 - at) * width, height);
-    if (at === 0) return;
-    const line = new Path2D();
-    line.moveTo(at * width, 0);
-    line.lineTo(at * width, height);
-    stroke(context, line);
+  paint(context, map, size) {
+    divided(context, Number(this.divider.input.value), size,
+      () => context.drawImage(map, 0, 0, size.width, size.height));
   },
   describe: ({min, max, unit}) =>
     [unit === "m" ? "Depth in metres" : "Inverse depth without a unit: the larger, the nearer", [min, max], kInferno],
