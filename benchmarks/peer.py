@@ -5,7 +5,7 @@
 usage: benchmarks/peer.py PEER MODEL BATCH PRECISION [SECONDS [wait]]
 PEER       eager, compiled, tuned (PyTorch), zentorch, onnxruntime, onnxruntime_static, openvino, litert, mnn;
            train: PyTorch's forward, backward and AdamW
-MODEL      a model name of timm, or cifar_vit_d192 or cifar_vit_d384
+MODEL      a model name of timm, cifar_vit_d192, cifar_vit_d384, or a name of map_models.py
 PRECISION  fp32, half (or bf16: peers compute half precision in bf16), int8; train: fp32, half
 
 Weights and images are random: the time of a GEMM does not depend on its values.  Before anything is timed, the logits
@@ -21,6 +21,7 @@ import sys
 import time
 import warnings
 
+import map_models
 import numpy
 import torch
 from peer_names import RUNTIMES
@@ -52,14 +53,19 @@ MAX_ERRORS = {"fp32": 1e-3, "half": 0.1, "int8": 0.5}
 
 
 def make_model(name):
+    """The model and the height and width of its input."""
+    if name in map_models.MODELS:
+        return map_models.make(name)
     import timm
 
     torch.manual_seed(0)
     if name in CIFAR_VITS:
         from timm.models.vision_transformer import VisionTransformer
 
-        return VisionTransformer(**CIFAR_VITS[name])
-    return timm.create_model(name, pretrained=False)
+        model = VisionTransformer(**CIFAR_VITS[name])
+    else:
+        model = timm.create_model(name, pretrained=False)
+    return model, model.patch_embed.img_size
 
 
 def time_calls(call, seconds, **more):
@@ -113,8 +119,8 @@ def main():
     peer, name, batch = sys.argv[1], sys.argv[2], int(sys.argv[3])
     precision = sys.argv[4].replace("bf16", "half")
     seconds = float(sys.argv[5]) if len(sys.argv) > 5 else 4
-    model = make_model(name)
-    images = torch.randn(batch, 3, *model.patch_embed.img_size)
+    model, size = make_model(name)
+    images = torch.randn(batch, 3, *size)
     if peer == "train":
         train(model, images, precision, seconds)
     else:

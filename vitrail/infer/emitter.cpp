@@ -6,6 +6,7 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/infer/step_kernel_internal.h"
+#include "vitrail/kernels/rowwise/unfold.h"
 #include "vitrail/ops/row_loops_internal.h"
 
 namespace vitrail::infer {
@@ -27,6 +28,21 @@ double fp32_bytes(const Tensor& tensor) {
   return tensor.defined() ? static_cast<double>(tensor.numel()) * sizeof(float) : 0;
 }
 
+// With what is fused into the layer, and the shape of its weight.
+std::string linear_text(const FusedOperation& item, const std::string& name) {
+  const kernels::Activation act = item.op.operation->activation;
+  return str(name, act == kernels::Activation::none ? "" : str("+", name_of(act)),
+             item.fused_residual() ? (item.scale.defined() ? "+scale+residual" : "+residual") : "", " ",
+             item.op.inputs[1].shape());
+}
+
+// The neighbourhoods that a convolution unfolds at a time: they stay in the second-level caches, and are enough rows
+// for a GEMM that reads its weight again for each part.
+int64_t convolution_rows(const kernels::Neighbourhoods& map) {
+  constexpr int64_t kValues = int64_t{1} << 19, kMinRows = 512;
+  return std::max(kValues / map.values(), kMinRows);
+}
+
 // The tensors as a kernel sees them, with the addresses of a run.
 template <class T, size_t N>
 std::array<ops::View<T>, N> views_of(const std::vector<Operand>& operands, const Frame& frame) {
@@ -40,6 +56,7 @@ std::array<ops::View<T>, N> views_of(const std::vector<Operand>& operands, const
 }  // namespace
 
 void Emitter::emit(const FusedOperation& item) {
+  if (item.unfolds()) return convolution(item);
   if (item.op.kind() == OpKind::linear) return linear(item);
   if (item.op.kind() == OpKind::cat) return cat(item.op);
   call_kernel(item.op);
@@ -114,15 +131,45 @@ void Emitter::linear(const FusedOperation& item) {
   }
   const size_t scratch_at = plan_.bytes();
   scratch_bytes_ = std::max(scratch_bytes_, packed->scratch_bytes(rows));
-  std::string what = str("linear", act == kernels::Activation::none ? "" : str("+", name_of(act)),
-                         item.fused_residual() ? (item.scale.defined() ? "+scale+residual" : "+residual") : "", " ",
-                         op.inputs[1].shape());
   // The closure owns the packed error that rows.correction points to.
-  Step& step = add(op, what, [=, error = weight.correction](const Frame& frame) {
+  Step& step = add(op, linear_text(item, "linear"), [=, error = weight.correction](const Frame& frame) {
     packed->run({x.at(frame), in.ld}, {y.at(frame), out.ld}, rows,
                 {.activation = act, .residual = {residual.at(frame), residual_ld, scale.at(frame)}},
                 frame.workspace + scratch_at);
   });
+  step.kernel = kernel_of(*packed);
+  step.bytes += static_cast<double>(packed->packed_bytes()) - fp32_bytes(op.inputs[1]) + fp32_bytes(item.residual);
+}
+
+// Neighbourhoods are unfolded into the scratch memory, as many at a time as stay in cache.
+void Emitter::convolution(const FusedOperation& item) {
+  const ops::RecordedOperation& op = item.op;
+  const auto packed = weights_.get(op.inputs[1], op.inputs[2], kernels::Neighbourhoods::kTaps).weight;
+  const Operand x = operand(op.inputs[0]), y = operand(op.outputs[0]), residual = operand(item.residual),
+                scale = parameter(item.scale);
+  const kernels::Neighbourhoods map{x.tensor.size(1), x.tensor.size(2), x.tensor.size(3), item.unfold_stride};
+  const Rows out = rows_of(y.tensor);
+  const int64_t residual_ld = item.fused_residual() ? rows_of(residual.tensor).ld : 0;
+  const kernels::Activation act = op.operation->activation;
+  const int64_t rows = std::min(out.rows, convolution_rows(map));
+  packed->prepare(rows, map.values(), out.ld);
+  const size_t unfolded_at = plan_.bytes(),
+               scratch_at = unfolded_at + aligned(static_cast<size_t>(rows * map.values()) * sizeof(float));
+  scratch_bytes_ = std::max(scratch_bytes_, scratch_at - unfolded_at + packed->scratch_bytes({.count = rows}));
+  Step& step =
+      add(op, linear_text(item, str("conv 3×3", map.stride > 1 ? str(" stride ", map.stride) : "")),
+          [=](const Frame& frame) {
+            auto* const unfolded = reinterpret_cast<float*>(frame.workspace + unfolded_at);
+            for (int64_t first = 0; first < out.rows; first += rows) {
+              const int64_t count = std::min(rows, out.rows - first);
+              kernels::unfold_taps(x.at(frame), map, first, count, unfolded);
+              float* const added = residual.at(frame);
+              packed->run({unfolded, map.values()}, {y.at(frame) + first * out.ld, out.ld}, {.count = count},
+                          {.activation = act,
+                           .residual = {added ? added + first * residual_ld : nullptr, residual_ld, scale.at(frame)}},
+                          frame.workspace + scratch_at);
+            }
+          });
   step.kernel = kernel_of(*packed);
   step.bytes += static_cast<double>(packed->packed_bytes()) - fp32_bytes(op.inputs[1]) + fp32_bytes(item.residual);
 }

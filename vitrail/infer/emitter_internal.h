@@ -56,6 +56,7 @@ class Emitter {
   Step& add(const ops::RecordedOperation& op, const std::string& what, std::function<void(const Frame&)> run);
 
   void linear(const FusedOperation& item);
+  void convolution(const FusedOperation& item);  // a linear layer that unfolds its input
   void cat(const ops::RecordedOperation& op);
   void call_kernel(const ops::RecordedOperation& op);  // any other operation
 

@@ -58,8 +58,14 @@ float canonical_row(const int8_t* from, int64_t in, float scale, int8_t* to) {
   return max_magnitude / static_cast<float>(max_pair / common_factor * multiple);
 }
 
-QuantizedTensor canonical(const QuantizedTensor& weight) {
-  const Tensor values = weight.values.contiguous(), scales = weight.scales.contiguous();
+// [out, (channel, tap)] → [out, (tap, channel)]
+Tensor taps_first(const Tensor& weight, int64_t taps) {
+  if (taps == 1) return weight.contiguous();
+  return weight.contiguous().view({weight.size(0), -1, taps}).transpose(1, 2).reshape(weight.shape());
+}
+
+QuantizedTensor canonical(const QuantizedTensor& weight, int64_t taps) {
+  const Tensor values = taps_first(weight.values, taps), scales = weight.scales.contiguous();
   const int64_t in = values.size(1);
   const QuantizedTensor result{Tensor::empty(values.shape(), DType::i8), Tensor::empty(scales.shape())};
   parallel_for(0, values.size(0), 1 + 65536 / (in + 1), [&](int64_t first, int64_t last) {
@@ -80,25 +86,25 @@ bool has_minus_128(const QuantizedTensor& weight) {
 
 }  // namespace
 
-PackedWeights::Packed PackedWeights::pack(const Tensor& weight, const Tensor& bias) const {
+PackedWeights::Packed PackedWeights::pack(const Tensor& weight, const Tensor& bias, int64_t taps) const {
   const Tensor dense_bias = bias.defined() ? bias.to(DType::f32).contiguous() : bias;
   const auto exception = exceptions_.find(weight.storage().get());
   const Precision precision = exception == exceptions_.end() ? precision_ : exception->second;
   if (const QuantizedTensor* const quantized = weight.quantized(); quantized && precision == Precision::int8) {
-    const auto packed = packed_linear(canonical(*quantized), dense_bias);
-    if (!quantized->correction) return {packed, nullptr};
+    const auto packed = packed_linear(canonical(*quantized, taps), dense_bias);
+    if (!quantized->correction || taps > 1) return {packed, nullptr};
     const QuantizedTensor& correction = *quantized->correction;
     if (packed->takes_correction())
-      return {packed, packed_linear(has_minus_128(correction) ? canonical(correction) : correction, dense_bias)};
+      return {packed, packed_linear(has_minus_128(correction) ? canonical(correction, 1) : correction, dense_bias)};
   }
-  return {packed_linear(weight.to(DType::f32).contiguous(), dense_bias, precision), nullptr};
+  return {packed_linear(taps_first(weight.to(DType::f32), taps), dense_bias, precision), nullptr};
 }
 
-PackedWeights::Packed PackedWeights::get(const Tensor& weight, const Tensor& bias) {
-  const Key key{weight.storage().get(), weight.offset(), weight.size(0), weight.size(1)};
+PackedWeights::Packed PackedWeights::get(const Tensor& weight, const Tensor& bias, int64_t taps) {
+  const Key key{weight.storage().get(), weight.offset(), weight.size(0), weight.size(1), taps};
   const auto found = entries_.find(key);
   if (found != entries_.end()) return found->second.packed;
-  const Packed packed = pack(weight, bias);
+  const Packed packed = pack(weight, bias, taps);
   bytes_ += packed.weight->packed_bytes() + (packed.correction ? packed.correction->packed_bytes() : 0);
   entries_[key] = {weight.storage(), packed};
   if (!retained_.contains(weight.storage().get())) weight.storage()->release();

@@ -30,8 +30,9 @@ class PackedWeights {
 
   // Returns the packed form of weight [out, in], floating or quantised, with bias [out] or undefined.  The first call
   // packs the weight and releases its memory (it becomes a meta tensor) unless it is retained.  Later calls find it by
-  // storage, offset and shape.
-  Packed get(const Tensor& weight, const Tensor& bias);
+  // storage, offset and shape.  With taps above 1 the inputs of the weight are in (channel, tap) order and those of the
+  // packed form in (tap, channel) order.
+  Packed get(const Tensor& weight, const Tensor& bias, int64_t taps = 1);
 
   // The memory of a constant is not released from now on.
   void retain(const Tensor& constant) { retained_.insert(constant.storage().get()); }
@@ -39,12 +40,12 @@ class PackedWeights {
   size_t bytes() const { return bytes_; }
 
  private:
-  using Key = std::tuple<const Storage*, int64_t, int64_t, int64_t>;  // storage, offset, out, in
+  using Key = std::tuple<const Storage*, int64_t, int64_t, int64_t, int64_t>;  // storage, offset, out, in, taps
   struct Entry {
     std::shared_ptr<Storage> original;  // held, so that no other storage gets its address
     Packed packed;
   };
-  Packed pack(const Tensor& weight, const Tensor& bias) const;
+  Packed pack(const Tensor& weight, const Tensor& bias, int64_t taps) const;
 
   kernels::Precision precision_;
   Exceptions exceptions_;

@@ -56,6 +56,20 @@ void fuse_residuals(std::vector<FusedOperation>& list, const std::vector<Tensor>
   std::erase_if(list, [](const FusedOperation& item) { return item.op.outputs.empty(); });
 }
 
+void fuse_unfoldings(std::vector<FusedOperation>& list, const std::vector<Tensor>& outputs) {
+  const auto readers = count_readers(list, outputs);
+  for (FusedOperation& linear : list) {
+    if (linear.op.kind() != OpKind::linear) continue;
+    const Tensor patches = linear.op.inputs[0];
+    const FusedOperation* unfold = producer_of(list, patches);
+    const bool fits = unfold && unfold->op.kind() == OpKind::unfold && patches.is_contiguous() &&
+                      readers.at(patches.storage().get()) == 1 && unfold->op.inputs[0].is_contiguous();
+    if (!fits) continue;
+    linear.op.inputs[0] = unfold->op.inputs[0];
+    linear.unfold_stride = unfold->op.operation->stride;
+  }
+}
+
 void eliminate_dead_operations(std::vector<FusedOperation>& list, const std::vector<Tensor>& outputs) {
   std::set<const Storage*> read;
   for (const Tensor& output : outputs) read.insert(output.storage().get());
@@ -98,8 +112,9 @@ void write_into_concatenations(std::vector<FusedOperation>& list, const std::vec
 std::vector<FusedOperation> rewrite(std::vector<ops::RecordedOperation> operations,
                                     const std::vector<Tensor>& outputs) {
   std::vector<FusedOperation> list;
-  for (ops::RecordedOperation& op : operations) list.push_back({std::move(op), {}, {}});
+  for (ops::RecordedOperation& op : operations) list.push_back({std::move(op)});
   fuse_residuals(list, outputs);
+  fuse_unfoldings(list, outputs);
   eliminate_dead_operations(list, outputs);
   write_into_concatenations(list, outputs);
   return list;

@@ -2,7 +2,6 @@
 #include "vitrail/nn/convolution.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/round_up_internal.h"
@@ -16,8 +15,6 @@
 
 namespace vitrail::nn {
 namespace {
-
-thread_local bool whole_convolutions = false;
 
 void check_map(const Module& layer, const Tensor& x, int64_t channels) {
   if (x.rank() == 4 && x.size(3) == channels) return;
@@ -48,17 +45,15 @@ int64_t stride_of(const Conv2dConfig& config) {
 }
 
 // The rows of the result whose neighbourhoods take kMaxUnfolded values: a 3×3 convolution unfolds nine times its map.
+// A recorded one does not unfold all of it.
 int64_t rows_at_a_time(const Tensor& x, int64_t kernel, int64_t stride) {
   constexpr int64_t kMaxUnfolded = int64_t{1} << 25;  // 128 MiB
-  if (kernel != 3 || whole_convolutions) return x.size(1);
+  if (kernel != 3 || x.is_meta()) return x.size(1);
   const int64_t row = x.size(0) * ceil_div(x.size(2), stride) * 9 * x.size(3);
   return row * ceil_div(x.size(1), stride) <= kMaxUnfolded ? x.size(1) : std::max<int64_t>(kMaxUnfolded / row, 1);
 }
 
 }  // namespace
-
-WholeConvolutions::WholeConvolutions() : outer_(std::exchange(whole_convolutions, true)) {}
-WholeConvolutions::~WholeConvolutions() { whole_convolutions = outer_; }
 
 Conv2d::Conv2d(const Conv2dConfig& config, const ParamSource& params)
     : Module(params.path()), stride_(stride_of(config)) {

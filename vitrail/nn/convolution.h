@@ -13,19 +13,6 @@ struct Conv2dConfig {
   int64_t stride = 1;  // for a kernel of 3
 };
 
-// While it lives, 3×3 convolutions on this thread compute their whole result at once, however large it is: for records
-// that another runtime computes.
-class WholeConvolutions {
- public:
-  WholeConvolutions();
-  ~WholeConvolutions();
-  WholeConvolutions(const WholeConvolutions&) = delete;
-  WholeConvolutions& operator=(const WholeConvolutions&) = delete;
-
- private:
-  bool outer_;
-};
-
 // A convolution and an activation: x [B, h, w, in] → [B, ⌈h/s⌉, ⌈w/s⌉, out] with stride s.  Parameters: weight [out,
 // in, kernel, kernel], bias [out]. Source: torch.nn.Conv2d.
 class Conv2d : public Module {

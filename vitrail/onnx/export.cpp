@@ -20,7 +20,7 @@ Recording record(const models::VisionTransformer& model, const std::array<int64_
   const models::VisionTransformerConfig& config = model.config();
   Recording result;
   result.images = Tensor::empty({kRecordedBatch, config.in_chans, size[0], size[1]}, DType::f32, Device::meta);
-  const GraphRecorder recorder;
+  const ops::Recorder recorder;
   Tensor shares;
   const Tensor tokens = model.intermediate(result.images, {.num_tokens = model.num_head_tokens()}, &shares);
   const bool has_logits = config.num_classes > 0 && !config.projection_head;

@@ -9,7 +9,6 @@
 
 #include "vitrail/models/load.h"
 #include "vitrail/models/preprocessing.h"
-#include "vitrail/nn/convolution.h"
 #include "vitrail/onnx/export.h"
 #include "vitrail/onnx/graph_builder_internal.h"
 #include "vitrail/ops/recorder.h"
@@ -17,16 +16,6 @@
 namespace vitrail::onnx {
 
 using Metadata = std::vector<std::pair<std::string, std::string>>;
-
-// Records a pass for a graph.
-class GraphRecorder {
- public:
-  const std::vector<ops::RecordedOperation>& operations() const { return recorder_.operations(); }
-
- private:
-  nn::WholeConvolutions whole_convolutions_;
-  ops::Recorder recorder_;
-};
 
 void check(const OnnxOptions& options);  // throws Error for an opset out of range
 

@@ -41,7 +41,7 @@ void export_network_onnx(const ExportedNetwork& network, const std::filesystem::
     shape[0] = kRecordedBatch;
     tensor = Tensor::empty(shape, DType::f32, Device::meta);
   }
-  const GraphRecorder recorder;
+  const ops::Recorder recorder;
   const std::vector<nn::NamedTensor> outputs = network.forward(inputs);
   GraphBuilder graph;
   Lowering lowering(graph, parameter_names(network.module),

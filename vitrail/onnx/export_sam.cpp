@@ -54,7 +54,7 @@ PendingFiles write_encoder(const models::Sam& sam, const std::filesystem::path& 
   graph.add_input(
       {kImage, pixels ? DType::u8 : DType::f32, pixels ? Ints{batch, kHeight, kWidth, 3} : Ints{batch, 3, size, size}});
   const Tensor images = Tensor::empty({kRecordedBatch, 3, size, size}, DType::f32, Device::meta);
-  const GraphRecorder recorder;
+  const ops::Recorder recorder;
   const models::SamTrunk trunk = sam.image_encoder().trunk_outputs(images);
   const Tensor embedding = sam.image_encoder().neck(trunk.output);
   Lowering lowering(graph, parameter_names(sam), {.opset = options.opset, .dynamic_batch = options.dynamic_batch});

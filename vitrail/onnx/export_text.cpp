@@ -71,7 +71,7 @@ PendingFiles write_text_tower(const models::TextTower& tower, const std::filesys
     if (!config.causal) throw Error("no_causal_mask", "a causal mask with embed_cls for ONNX", "none");
     mask = Tensor::empty({kRecordedBatch, 1, total, total}, DType::f32, Device::meta);
   }
-  const GraphRecorder recorder;
+  const ops::Recorder recorder;
   const Tensor embeddings = tower.model.forward(ids, rows, mask);
   Lowering lowering(graph, parameter_names(tower.model),
                     {.opset = options.opset, .dynamic_batch = options.dynamic_batch});

@@ -103,7 +103,7 @@ Tensor DecoderGraph::hq_features() {
 // [1, h, w, C]: the embedding plus the mask prompt, or what stands for none.
 std::string DecoderGraph::image() {
   const Tensor mask = Tensor::empty({1, 1, mask_size(), mask_size()}, DType::f32, Device::meta);
-  const GraphRecorder recorder;
+  const ops::Recorder recorder;
   const Tensor dense = sam_.prompt_encoder().mask(mask);
   lowering_.bind(mask, kMask);
   for (const ops::RecordedOperation& operation : recorder.operations()) lowering_.lower(operation);
@@ -120,7 +120,7 @@ DecoderGraph::Masks DecoderGraph::decoded() {
   const Tensor points = Tensor::empty({1, kRecordedPoints, dim()}, DType::f32, Device::meta);
   lowering_.bind(image_input, image());
   lowering_.bind(points, point_tokens());
-  const GraphRecorder recorder;
+  const ops::Recorder recorder;
   const models::SamMaskDecoder& decoder = sam_.mask_decoder();
   const models::SamMasks result =
       decoder.forward(image_input, sam_.prompt_encoder().grid_positions(), decoder.tokens(points), hq_features());

@@ -192,6 +192,8 @@ Operation unfolding(const char* name, const Neighbourhoods& of) {
 Tensor unfold_3x3(const Tensor& x, int64_t stride) {
   const Neighbourhoods of = neighbourhoods_of(x, stride, "unfold_3x3");
   Operation unfold = unfolding("unfold_3x3", of);
+  unfold.kind = OpKind::unfold;
+  unfold.stride = stride;
   // A linear layer of 3×3 neighbourhoods, in the order (channel, tap) of a convolution's weight.
   unfold.onnx = [stride](OnnxValues& onnx, const auto& in, const auto& out) {
     onnx.replace_linear(out[0], [&onnx, x = in[0], stride](const Tensor& weight, const Tensor& bias) {

@@ -22,6 +22,7 @@ enum class OpKind : uint8_t {
   residual_add,  // x, y, [scale]
   attention,     // q, k, v, [bias] → out, [weights]
   cat,           // inputs joined along an axis
+  unfold,        // x [B, h, w, C] → its 3×3 neighbourhoods, (c, dy, dx)
 };
 
 // A tensor as a kernel sees it.
@@ -91,6 +92,7 @@ struct Operation {
   double bytes = 0;                                            // read and written; 0: all operands
   kernels::Activation activation = kernels::Activation::none;  // that of a linear layer
   int axis = 0;                                                // that of a concatenation
+  int64_t stride = 1;                                          // that of an unfolding
   std::string text = {};           // in listings of programs, with settings: "patchify 16×16"; empty: the name
   std::string profile = {};        // in profiles: "layer norm"; empty: the name
   bool keeps_token_order = false;  // row i of the result [B, N, C] belongs to the token of row i of the first input

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+
+#include "vitrail/base/round_up_internal.h"
+
+namespace vitrail::kernels {
+
+// The 3×3 neighbourhoods with padding 1 around every stride-th cell of maps [B, height, width, channels].
+struct Neighbourhoods {
+  static constexpr int64_t kTaps = 9;
+  int64_t height, width, channels, stride;
+
+  int64_t rows() const { return ceil_div(height, stride); }
+  int64_t columns() const { return ceil_div(width, stride); }
+  int64_t values() const { return kTaps * channels; }  // of a neighbourhood
+};
+
+// Neighbourhoods [first, first + count) of maps x, counted over all maps in row-major order: y [count, 9, channels],
+// taps in (dy, dx) order, 0 outside the map.
+void unfold_taps(const float* x, const Neighbourhoods& of, int64_t first, int64_t count, float* y);
+
+}  // namespace vitrail::kernels
