@@ -51,7 +51,7 @@ def eomt_base(transformers):
         id2label={index: str(index) for index in range(133)},
     )
     model = transformers.EomtForUniversalSegmentation(config)
-    model.attn_mask_probs.zero_()  # as published models, whose training has ended
+    model.attn_mask_probs.zero_()  # as in published models, whose training has ended
     return model
 
 
@@ -63,11 +63,15 @@ MODELS = {
 
 
 class Output(torch.nn.Module):
-    """A model with the field of its output that the configuration's task is about."""
+    """A model that gives the field of its output that the task is about."""
 
     def __init__(self, model):
         super().__init__()
         self.model = model
+        if hasattr(model, "attn_mask_probs"):  # numbers, because exporters refuse branches on tensors
+            probabilities = model.attn_mask_probs.tolist()
+            del model.attn_mask_probs
+            model.attn_mask_probs = probabilities
 
     def forward(self, images):
         output = self.model(pixel_values=images)
@@ -81,14 +85,14 @@ def make(name):
 
     function, size = MODELS[name]
     torch.manual_seed(0)
-    return Output(function(transformers)), size
+    return function(transformers), size
 
 
 def save(name, folder):
     """Writes the model as vitrail reads it, once."""
     if not (folder / "preprocessor_config.json").exists():
         model, (height, width) = make(name)
-        model.model.save_pretrained(folder)
+        model.save_pretrained(folder)
         with open(folder / "preprocessor_config.json", "w") as file:
             json.dump({"size": {"height": height, "width": width}}, file)
     return folder

@@ -55,7 +55,8 @@ MAX_ERRORS = {"fp32": 1e-3, "half": 0.1, "int8": 0.5}
 def make_model(name):
     """The model and the height and width of its input."""
     if name in map_models.MODELS:
-        return map_models.make(name)
+        model, size = map_models.make(name)
+        return map_models.Output(model), size
     import timm
 
     torch.manual_seed(0)

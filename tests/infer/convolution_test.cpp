@@ -27,11 +27,15 @@ struct ConvolutionCase {
   bool residual;
 };
 
-// The last two maps are unfolded in two parts, the second in two of a batch.
+// Those with 16 channels or more and stride 1 are computed by Winograd's algorithm in fp32, the others by unfolding.
+// The last four are computed in two parts, the last two in two parts of a batch.
 const ConvolutionCase kConvolutions[] = {
-    {{1, 1, 1, 3}, 4, 1, Activation::none, false},    {{1, 5, 7, 6}, 9, 1, Activation::relu, false},
-    {{2, 6, 5, 8}, 3, 2, Activation::none, true},     {{2, 4, 1, 5}, 5, 1, Activation::none, true},
-    {{1, 301, 203, 1}, 2, 1, Activation::relu, true}, {{2, 40, 41, 40}, 3, 2, Activation::none, false},
+    {{1, 1, 1, 16}, 16, 1, Activation::relu, true},     {{2, 5, 8, 19}, 37, 1, Activation::gelu, false},
+    {{2, 2, 3, 24}, 16, 1, Activation::none, true},     {{1, 1, 1, 3}, 4, 1, Activation::none, false},
+    {{1, 5, 7, 6}, 9, 1, Activation::relu, false},      {{2, 6, 5, 8}, 3, 2, Activation::none, true},
+    {{2, 4, 1, 5}, 5, 1, Activation::none, true},       {{1, 301, 203, 1}, 2, 1, Activation::relu, true},
+    {{1, 121, 115, 16}, 16, 1, Activation::none, true}, {{2, 40, 41, 40}, 3, 2, Activation::none, false},
+    {{2, 85, 80, 16}, 18, 1, Activation::none, true},
 };
 
 nn::Conv2d convolution_of(const ConvolutionCase& each) {

@@ -6,7 +6,6 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/infer/step_kernel_internal.h"
-#include "vitrail/kernels/rowwise/unfold.h"
 #include "vitrail/ops/row_loops_internal.h"
 
 namespace vitrail::infer {
@@ -34,13 +33,6 @@ std::string linear_text(const FusedOperation& item, const std::string& name) {
   return str(name, act == kernels::Activation::none ? "" : str("+", name_of(act)),
              item.fused_residual() ? (item.scale.defined() ? "+scale+residual" : "+residual") : "", " ",
              item.op.inputs[1].shape());
-}
-
-// The neighbourhoods that a convolution unfolds at a time: they stay in the second-level caches, and are enough rows
-// for a GEMM that reads its weight again for each part.
-int64_t convolution_rows(const kernels::Neighbourhoods& map) {
-  constexpr int64_t kValues = int64_t{1} << 19, kMinRows = 512;
-  return std::max(kValues / map.values(), kMinRows);
 }
 
 // The tensors as a kernel sees them, with the addresses of a run.
@@ -141,35 +133,23 @@ void Emitter::linear(const FusedOperation& item) {
   step.bytes += static_cast<double>(packed->packed_bytes()) - fp32_bytes(op.inputs[1]) + fp32_bytes(item.residual);
 }
 
-// Neighbourhoods are unfolded into the scratch memory, as many at a time as stay in cache.
 void Emitter::convolution(const FusedOperation& item) {
   const ops::RecordedOperation& op = item.op;
-  const auto packed = weights_.get(op.inputs[1], op.inputs[2], kernels::Neighbourhoods::kTaps).weight;
+  const auto packed = weights_.convolution(op.inputs[1], op.inputs[2], item.unfold_stride);
   const Operand x = operand(op.inputs[0]), y = operand(op.outputs[0]), residual = operand(item.residual),
                 scale = parameter(item.scale);
+  const int64_t maps = x.tensor.size(0);
   const kernels::Neighbourhoods map{x.tensor.size(1), x.tensor.size(2), x.tensor.size(3), item.unfold_stride};
-  const Rows out = rows_of(y.tensor);
-  const int64_t residual_ld = item.fused_residual() ? rows_of(residual.tensor).ld : 0;
+  const int64_t ld = rows_of(y.tensor).ld, residual_ld = item.fused_residual() ? rows_of(residual.tensor).ld : 0;
   const kernels::Activation act = op.operation->activation;
-  const int64_t rows = std::min(out.rows, convolution_rows(map));
-  packed->prepare(rows, map.values(), out.ld);
-  const size_t unfolded_at = plan_.bytes(),
-               scratch_at = unfolded_at + aligned(static_cast<size_t>(rows * map.values()) * sizeof(float));
-  scratch_bytes_ = std::max(scratch_bytes_, scratch_at - unfolded_at + packed->scratch_bytes({.count = rows}));
-  Step& step =
-      add(op, linear_text(item, str("conv 3×3", map.stride > 1 ? str(" stride ", map.stride) : "")),
-          [=](const Frame& frame) {
-            auto* const unfolded = reinterpret_cast<float*>(frame.workspace + unfolded_at);
-            for (int64_t first = 0; first < out.rows; first += rows) {
-              const int64_t count = std::min(rows, out.rows - first);
-              kernels::unfold_taps(x.at(frame), map, first, count, unfolded);
-              float* const added = residual.at(frame);
-              packed->run({unfolded, map.values()}, {y.at(frame) + first * out.ld, out.ld}, {.count = count},
-                          {.activation = act,
-                           .residual = {added ? added + first * residual_ld : nullptr, residual_ld, scale.at(frame)}},
-                          frame.workspace + scratch_at);
-            }
-          });
+  const size_t scratch_at = plan_.bytes();
+  scratch_bytes_ = std::max(scratch_bytes_, packed->scratch_bytes(map, maps));
+  const std::string name = str("conv 3×3", map.stride > 1 ? str(" stride ", map.stride) : "");
+  Step& step = add(op, linear_text(item, name), [=](const Frame& frame) {
+    packed->run(x.at(frame), map, maps, {y.at(frame), ld},
+                {.activation = act, .residual = {residual.at(frame), residual_ld, scale.at(frame)}},
+                frame.workspace + scratch_at);
+  });
   step.kernel = kernel_of(*packed);
   step.bytes += static_cast<double>(packed->packed_bytes()) - fp32_bytes(op.inputs[1]) + fp32_bytes(item.residual);
 }

@@ -13,8 +13,11 @@
 namespace vitrail::infer {
 namespace {
 
+using kernels::PackedConvolution;
 using kernels::PackedLinear;
 using kernels::Precision;
+
+constexpr int64_t kTaps = kernels::Neighbourhoods::kTaps;
 
 std::shared_ptr<const PackedLinear> packed_linear(const Tensor& weight, const Tensor& bias, Precision precision) {
   return std::make_shared<const PackedLinear>(weight.data<float>(), bias.defined() ? bias.data<float>() : nullptr,
@@ -58,14 +61,8 @@ float canonical_row(const int8_t* from, int64_t in, float scale, int8_t* to) {
   return max_magnitude / static_cast<float>(max_pair / common_factor * multiple);
 }
 
-// [out, (channel, tap)] → [out, (tap, channel)]
-Tensor taps_first(const Tensor& weight, int64_t taps) {
-  if (taps == 1) return weight.contiguous();
-  return weight.contiguous().view({weight.size(0), -1, taps}).transpose(1, 2).reshape(weight.shape());
-}
-
-QuantizedTensor canonical(const QuantizedTensor& weight, int64_t taps) {
-  const Tensor values = taps_first(weight.values, taps), scales = weight.scales.contiguous();
+QuantizedTensor canonical(const QuantizedTensor& weight) {
+  const Tensor values = weight.values.contiguous(), scales = weight.scales.contiguous();
   const int64_t in = values.size(1);
   const QuantizedTensor result{Tensor::empty(values.shape(), DType::i8), Tensor::empty(scales.shape())};
   parallel_for(0, values.size(0), 1 + 65536 / (in + 1), [&](int64_t first, int64_t last) {
@@ -84,30 +81,70 @@ bool has_minus_128(const QuantizedTensor& weight) {
   return std::find(begin, begin + values.numel(), int8_t{-128}) != begin + values.numel();
 }
 
+// Undefined stays undefined.
+Tensor in_f32(const Tensor& tensor) { return tensor.defined() ? tensor.to(DType::f32).contiguous() : tensor; }
+
 }  // namespace
 
-PackedWeights::Packed PackedWeights::pack(const Tensor& weight, const Tensor& bias, int64_t taps) const {
-  const Tensor dense_bias = bias.defined() ? bias.to(DType::f32).contiguous() : bias;
+Precision PackedWeights::precision_of(const Tensor& weight) const {
   const auto exception = exceptions_.find(weight.storage().get());
-  const Precision precision = exception == exceptions_.end() ? precision_ : exception->second;
-  if (const QuantizedTensor* const quantized = weight.quantized(); quantized && precision == Precision::int8) {
-    const auto packed = packed_linear(canonical(*quantized, taps), dense_bias);
-    if (!quantized->correction || taps > 1) return {packed, nullptr};
-    const QuantizedTensor& correction = *quantized->correction;
-    if (packed->takes_correction())
-      return {packed, packed_linear(has_minus_128(correction) ? canonical(correction, 1) : correction, dense_bias)};
-  }
-  return {packed_linear(taps_first(weight.to(DType::f32), taps), dense_bias, precision), nullptr};
+  return exception == exceptions_.end() ? precision_ : exception->second;
 }
 
-PackedWeights::Packed PackedWeights::get(const Tensor& weight, const Tensor& bias, int64_t taps) {
-  const Key key{weight.storage().get(), weight.offset(), weight.size(0), weight.size(1), taps};
+PackedWeights::Packed PackedWeights::pack(const Tensor& weight, const Tensor& bias) const {
+  const Tensor dense_bias = in_f32(bias);
+  const Precision precision = precision_of(weight);
+  if (const QuantizedTensor* const quantized = weight.quantized(); quantized && precision == Precision::int8) {
+    const auto packed = packed_linear(canonical(*quantized), dense_bias);
+    if (!quantized->correction) return {packed, nullptr};
+    const QuantizedTensor& correction = *quantized->correction;
+    if (packed->takes_correction())
+      return {packed, packed_linear(has_minus_128(correction) ? canonical(correction) : correction, dense_bias)};
+  }
+  return {packed_linear(in_f32(weight), dense_bias, precision), nullptr};
+}
+
+// Quantised values keep their bits, so the channels of a file in int8 are as accurate as there.
+std::shared_ptr<const PackedConvolution> PackedWeights::pack_convolution(const Tensor& weight, const Tensor& bias,
+                                                                         int64_t stride) const {
+  const Tensor dense_bias = in_f32(bias);
+  const int64_t out = weight.size(0), in = weight.size(1);
+  const float* const b = dense_bias.defined() ? dense_bias.data<float>() : nullptr;
+  const Precision precision = precision_of(weight);
+  if (const QuantizedTensor* const quantized = weight.quantized(); quantized && precision == Precision::int8) {
+    const Tensor values = quantized->values.contiguous().view({out, -1, kTaps}).transpose(1, 2).reshape({out, in});
+    const QuantizedTensor packed = canonical({values, quantized->scales});
+    return std::make_shared<const PackedConvolution>(
+        PackedLinear(packed.values.data<int8_t>(), packed.scales.data<float>(), b, out, in));
+  }
+  const Tensor dense = in_f32(weight);
+  return std::make_shared<const PackedConvolution>(dense.data<float>(), b, out, in / kTaps, stride, precision);
+}
+
+void PackedWeights::release(const Tensor& weight) {
+  if (!retained_.contains(weight.storage().get())) weight.storage()->release();
+}
+
+PackedWeights::Packed PackedWeights::get(const Tensor& weight, const Tensor& bias) {
+  const Key key{weight.storage().get(), weight.offset(), weight.size(0), weight.size(1)};
   const auto found = entries_.find(key);
   if (found != entries_.end()) return found->second.packed;
-  const Packed packed = pack(weight, bias, taps);
+  const Packed packed = pack(weight, bias);
   bytes_ += packed.weight->packed_bytes() + (packed.correction ? packed.correction->packed_bytes() : 0);
-  entries_[key] = {weight.storage(), packed};
-  if (!retained_.contains(weight.storage().get())) weight.storage()->release();
+  entries_[key] = {weight.storage(), packed, nullptr};
+  release(weight);
+  return packed;
+}
+
+std::shared_ptr<const PackedConvolution> PackedWeights::convolution(const Tensor& weight, const Tensor& bias,
+                                                                    int64_t stride) {
+  const Key key{weight.storage().get(), weight.offset(), weight.size(0), weight.size(1)};
+  const auto found = entries_.find(key);
+  if (found != entries_.end()) return found->second.convolution;
+  const auto packed = pack_convolution(weight, bias, stride);
+  bytes_ += packed->packed_bytes();
+  entries_[key] = {weight.storage(), {}, packed};
+  release(weight);
   return packed;
 }
 

@@ -7,6 +7,7 @@
 #include <set>
 #include <tuple>
 
+#include "vitrail/kernels/gemm/convolution.h"
 #include "vitrail/kernels/gemm/linear.h"
 #include "vitrail/tensor/tensor.h"
 
@@ -30,9 +31,11 @@ class PackedWeights {
 
   // Returns the packed form of weight [out, in], floating or quantised, with bias [out] or undefined.  The first call
   // packs the weight and releases its memory (it becomes a meta tensor) unless it is retained.  Later calls find it by
-  // storage, offset and shape.  With taps above 1 the inputs of the weight are in (channel, tap) order and those of the
-  // packed form in (tap, channel) order.
-  Packed get(const Tensor& weight, const Tensor& bias, int64_t taps = 1);
+  // storage, offset and shape.
+  Packed get(const Tensor& weight, const Tensor& bias);
+  // The same for a 3×3 convolution with this stride, whose weight is [out, 9 · channels] in (channel, dy, dx) order.
+  std::shared_ptr<const kernels::PackedConvolution> convolution(const Tensor& weight, const Tensor& bias,
+                                                                int64_t stride);
 
   // The memory of a constant is not released from now on.
   void retain(const Tensor& constant) { retained_.insert(constant.storage().get()); }
@@ -40,12 +43,17 @@ class PackedWeights {
   size_t bytes() const { return bytes_; }
 
  private:
-  using Key = std::tuple<const Storage*, int64_t, int64_t, int64_t, int64_t>;  // storage, offset, out, in, taps
+  using Key = std::tuple<const Storage*, int64_t, int64_t, int64_t>;  // storage, offset, out, in
   struct Entry {
     std::shared_ptr<Storage> original;  // held, so that no other storage gets its address
     Packed packed;
+    std::shared_ptr<const kernels::PackedConvolution> convolution;  // in its place
   };
-  Packed pack(const Tensor& weight, const Tensor& bias, int64_t taps) const;
+  kernels::Precision precision_of(const Tensor& weight) const;
+  Packed pack(const Tensor& weight, const Tensor& bias) const;
+  std::shared_ptr<const kernels::PackedConvolution> pack_convolution(const Tensor& weight, const Tensor& bias,
+                                                                     int64_t stride) const;
+  void release(const Tensor& weight);  // unless it is retained
 
   kernels::Precision precision_;
   Exceptions exceptions_;

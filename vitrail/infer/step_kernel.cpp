@@ -22,6 +22,12 @@ StepKernel kernel_of(const kernels::PackedLinear& linear) {
   return {name + (own ? " GEMM" : " GEMM (" + implementation + ")"), implementation, linear.arithmetic()};
 }
 
+StepKernel kernel_of(const kernels::PackedConvolution& convolution) {
+  StepKernel kernel = kernel_of(convolution.linear());
+  if (convolution.is_winograd()) kernel.name += " (Winograd)";
+  return kernel;
+}
+
 StepKernel kernel_of(const ops::Operation& op, kernels::Precision attention) {
   const Arithmetic arithmetic = arithmetic_of(op, attention);
   const kernels::Isa isa = op.plain_loop ? kernels::Isa::scalar : kernels::active_isa();

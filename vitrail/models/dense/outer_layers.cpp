@@ -8,7 +8,8 @@ std::vector<std::string> outer_layers(const nn::Module& model) {
   std::vector<std::string> layers;
   for (const nn::NamedTensor& parameter : model.named_parameters()) {
     const std::string& name = parameter.name;
-    if (name.ends_with(suffix) && parameter.tensor.rank() == 4)
+    const Tensor& weight = parameter.tensor;
+    if (name.ends_with(suffix) && weight.rank() == 4 && weight.size(2) != 3)
       layers.push_back(name.substr(0, name.size() - suffix.size()));
   }
   return layers;

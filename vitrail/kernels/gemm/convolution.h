@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// 3×3 convolutions with packed weights: y = activation(x ∗ W + b) + residual.
+#include <memory>
+
+#include "vitrail/kernels/gemm/linear.h"
+#include "vitrail/kernels/rowwise/unfold.h"
+
+namespace vitrail::kernels {
+
+class WinogradConvolution;
+
+// A 3×3 convolution's weight, packed once for maps of any size.  Immutable after construction, as PackedLinear.
+class PackedConvolution {
+ public:
+  // weight [out, channels, 3, 3]; bias [out] or null.  Both are read here and not kept.
+  PackedConvolution(const float* weight, const float* bias, int64_t out, int64_t channels, int64_t stride,
+                    Precision precision);
+  // Of a layer [out, 9 · channels] of neighbourhoods in (dy, dx, channel) order.
+  explicit PackedConvolution(PackedLinear of_neighbourhoods);
+  ~PackedConvolution();
+
+  // x [maps, height, width, channels] → y [cells, out] = epilogue(x ∗ W + b), with padding 1.  The rows of y and of the
+  // residual are the cells of all maps.  y must not overlap x.  `scratch` has scratch_bytes(), 64-byte aligned.
+  void run(const float* x, const Neighbourhoods& map, int64_t maps, const MatrixView<float>& y,
+           const Epilogue& epilogue, std::byte* scratch) const;
+  size_t scratch_bytes(const Neighbourhoods& map, int64_t maps) const;
+
+  // What multiplies; the GEMM of neighbourhoods, or of Winograd's transformed tiles.
+  const PackedLinear& linear() const;
+  bool is_winograd() const { return winograd_ != nullptr; }
+  size_t packed_bytes() const;
+
+ private:
+  std::unique_ptr<const PackedLinear> direct_;  // or
+  std::unique_ptr<const WinogradConvolution> winograd_;
+};
+
+}  // namespace vitrail::kernels
