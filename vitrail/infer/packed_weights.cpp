@@ -114,8 +114,8 @@ std::shared_ptr<const PackedConvolution> PackedWeights::pack_convolution(const T
   if (const QuantizedTensor* const quantized = weight.quantized(); quantized && precision == Precision::int8) {
     const Tensor values = quantized->values.contiguous().view({out, -1, kTaps}).transpose(1, 2).reshape({out, in});
     const QuantizedTensor packed = canonical({values, quantized->scales});
-    return std::make_shared<const PackedConvolution>(
-        PackedLinear(packed.values.data<int8_t>(), packed.scales.data<float>(), b, out, in));
+    return std::make_shared<const PackedConvolution>(packed.values.data<int8_t>(), packed.scales.data<float>(), b, out,
+                                                     in / kTaps);
   }
   const Tensor dense = in_f32(weight);
   return std::make_shared<const PackedConvolution>(dense.data<float>(), b, out, in / kTaps, stride, precision);

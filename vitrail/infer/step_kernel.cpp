@@ -14,16 +14,18 @@ Arithmetic arithmetic_of(const ops::Operation& op, kernels::Precision attention)
   return half ? Arithmetic::bf16 : Arithmetic::fp32;
 }
 
-}  // namespace
-
-StepKernel kernel_of(const kernels::PackedLinear& linear) {
-  const std::string implementation = linear.implementation(), name = kernels::name_of(linear.arithmetic());
+StepKernel gemm(const std::string& implementation, Arithmetic arithmetic) {
   const bool own = implementation != "oneDNN";
-  return {name + (own ? " GEMM" : " GEMM (" + implementation + ")"), implementation, linear.arithmetic()};
+  return {kernels::name_of(arithmetic) + std::string(own ? " GEMM" : " GEMM (" + implementation + ")"), implementation,
+          arithmetic};
 }
 
+}  // namespace
+
+StepKernel kernel_of(const kernels::PackedLinear& linear) { return gemm(linear.implementation(), linear.arithmetic()); }
+
 StepKernel kernel_of(const kernels::PackedConvolution& convolution) {
-  StepKernel kernel = kernel_of(convolution.linear());
+  StepKernel kernel = gemm(convolution.implementation(), convolution.arithmetic());
   if (convolution.is_winograd()) kernel.name += " (Winograd)";
   return kernel;
 }

@@ -8,6 +8,7 @@
 
 namespace vitrail::kernels {
 
+class PackedGemm;
 class WinogradConvolution;
 
 // A 3×3 convolution's weight, packed once for maps of any size.  Immutable after construction, as PackedLinear.
@@ -16,8 +17,8 @@ class PackedConvolution {
   // weight [out, channels, 3, 3]; bias [out] or null.  Both are read here and not kept.
   PackedConvolution(const float* weight, const float* bias, int64_t out, int64_t channels, int64_t stride,
                     Precision precision);
-  // Of a layer [out, 9 · channels] of neighbourhoods in (dy, dx, channel) order.
-  explicit PackedConvolution(PackedLinear of_neighbourhoods);
+  // int8, of weight = scales ⊙ values, values [out, 3, 3, channels] and scales [out], as PackedLinear.
+  PackedConvolution(const int8_t* values, const float* scales, const float* bias, int64_t out, int64_t channels);
   ~PackedConvolution();
 
   // x [maps, height, width, channels] → y [cells, out] = epilogue(x ∗ W + b), with padding 1.  The rows of y and of the
@@ -26,13 +27,13 @@ class PackedConvolution {
            const Epilogue& epilogue, std::byte* scratch) const;
   size_t scratch_bytes(const Neighbourhoods& map, int64_t maps) const;
 
-  // What multiplies; the GEMM of neighbourhoods, or of Winograd's transformed tiles.
-  const PackedLinear& linear() const;
+  Arithmetic arithmetic() const;
+  const char* implementation() const;  // as PackedLinear's
   bool is_winograd() const { return winograd_ != nullptr; }
   size_t packed_bytes() const;
 
  private:
-  std::unique_ptr<const PackedLinear> direct_;  // or
+  std::unique_ptr<const PackedGemm> of_neighbourhoods_;  // or
   std::unique_ptr<const WinogradConvolution> winograd_;
 };
 

@@ -68,6 +68,8 @@ std::unique_ptr<PackedGemm> make_half_gemm(const float* weight, const float* bia
 // For any quantised values, int32 accumulators cannot overflow: 65,000 · 255 · 128 < 2³¹.
 constexpr int64_t kMaxInt8Inputs = 65'000;
 
+}  // namespace
+
 std::unique_ptr<PackedGemm> make_gemm(const float* weight, const float* bias, int64_t out, int64_t in,
                                       Precision precision) {
   switch (precision) {
@@ -82,10 +84,17 @@ std::unique_ptr<PackedGemm> make_gemm(const float* weight, const float* bias, in
   return dispatch(kFp32Gemms)(weight, bias, out, in);
 }
 
+std::unique_ptr<PackedGemm> make_gemm(const Int8WeightSource& weight, const float* bias, int64_t out, int64_t in) {
+  if (in > kMaxInt8Inputs) throw std::logic_error("an int8 weight has more inputs than an int32 accumulator allows");
+  return dispatch(kInt8Gemms)(weight, bias, out, in);
+}
+
 // What is to run a GEMM that was just packed.
 const char* implementation_of(const PackedGemm& gemm) {
   return gemm.library() ? gemm.library() : name_of(active_isa());
 }
+
+namespace {
 
 constexpr std::array kArithmetics{"fp32", "int16", "bf16", "int8"};
 static_assert(kArithmetics.size() == static_cast<size_t>(Arithmetic::int8) + 1,
@@ -186,11 +195,10 @@ PackedLinear::PackedLinear(const float* weight, const float* bias, int64_t out_f
 
 PackedLinear::PackedLinear(const int8_t* values, const float* scales, const float* bias, int64_t out_features,
                            int64_t in_features)
-    : out_(out_features), in_(in_features) {
-  if (in_ > kMaxInt8Inputs) throw std::logic_error("an int8 weight has more inputs than an int32 accumulator allows");
-  gemm_ = dispatch(kInt8Gemms)({values, scales}, bias, out_, in_);
-  implementation_ = implementation_of(*gemm_);
-}
+    : out_(out_features),
+      in_(in_features),
+      gemm_(make_gemm({values, scales}, bias, out_features, in_features)),
+      implementation_(implementation_of(*gemm_)) {}
 
 PackedLinear::~PackedLinear() = default;
 PackedLinear::PackedLinear(PackedLinear&&) noexcept = default;

@@ -12,13 +12,21 @@
 
 namespace vitrail::kernels {
 
+// Rows of x that are computed when they are read.  Called by several threads at once.
+class RowSource {
+ public:
+  virtual ~RowSource() = default;
+  virtual void write(int64_t row, float* x) const = 0;  // x [in]
+};
+
 // The arguments of PackedLinear::run.
 struct GemmArgs {
-  MatrixView<const float> x;
+  MatrixView<const float> x = {};
   MatrixView<float> y;
   LinearRows rows;
   Epilogue epilogue;
   std::byte* scratch = nullptr;
+  const RowSource* row_source = nullptr;  // instead of x, where reads_rows_once()
 };
 
 // The rows of an output block (cache_blocking_internal.h): at most `max`, or `few` if the weight stays in the
@@ -44,6 +52,7 @@ class PackedGemm {
   virtual Arithmetic arithmetic() const = 0;
   virtual const char* library() const { return nullptr; }  // null: kernels of the active instruction set
   virtual bool takes_correction() const { return false; }
+  virtual bool reads_rows_once() const { return false; }
 };
 
 // A weight in int8, row by row: quantised from fp32 [out, in], or given as int8 values with a scale per row.
@@ -64,6 +73,12 @@ class Int8WeightSource {
   const int8_t* values_ = nullptr;
   const float* scales_ = nullptr;
 };
+
+// The implementation for a precision and the instruction set that is active now; and its name, or that of its library.
+std::unique_ptr<PackedGemm> make_gemm(const float* weight, const float* bias, int64_t out, int64_t in,
+                                      Precision precision);
+std::unique_ptr<PackedGemm> make_gemm(const Int8WeightSource& weight, const float* bias, int64_t out, int64_t in);
+const char* implementation_of(const PackedGemm& gemm);
 
 // All take weight [out, in] row-major and bias [out] or null, read them, and do not keep them.
 

@@ -129,6 +129,7 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 #include "vitrail/base/parallel.h"
+#include "vitrail/kernels/isa/thread_scratch_internal.h"
 
 namespace vitrail::kernels {
 namespace {
@@ -257,8 +258,10 @@ void QuantizedGemm::quantize_rows(const GemmArgs& args, const QuantizedRows& row
   const auto clear_padding = [this](int32_t* row) {
     std::fill(row + in_ / format_.values_per_group, row + k_groups_, 0);
   };
+  float* const computed = args.row_source ? thread_scratch(in_) : nullptr;
   for (int64_t r = first; r < last; ++r) {
-    const float* const x = args.x.data + r * args.x.ld;
+    if (computed) args.row_source->write(r, computed);
+    const float* const x = computed ? computed : args.x.data + r * args.x.ld;
     int32_t* const high = quantized + rows.slot(r) * quantized_row_stride();
     clear_padding(high);
     const QuantizationParams params = format_.quantize_row(x, in_, format_.max_norm, high);

@@ -64,6 +64,7 @@ class QuantizedGemm : public PackedGemm {
   size_t packed_bytes() const override;
   Arithmetic arithmetic() const override { return format_.arithmetic(); }
   bool takes_correction() const override { return format_.is_int8(); }
+  bool reads_rows_once() const override { return true; }
 
  private:
   int64_t columns() const { return panels_ * format_.panel.columns; }  // out, rounded up to complete panels

@@ -93,10 +93,10 @@ VITRAIL_EXPORT(transform_output_tile, nullptr);
 VITRAIL_EXPORT(finish_cell, nullptr);
 
 constexpr int64_t kElements = WinogradTile::kElements;
-constexpr int64_t kMaxLanes = 16;     // rows are padded, because finish_cell() reads complete vectors
+constexpr int64_t kMaxLanes = 16;      // rows are padded, because finish_cell() reads complete vectors
 constexpr int64_t kRowsPerTask = 256;  // of a GEMM
-constexpr int64_t kTilesPerTask = 8;  // of a transformation
-constexpr int64_t kValues = 1 << 20;  // of the transformed tiles that are computed at a time
+constexpr int64_t kTilesPerTask = 8;   // of a transformation
+constexpr int64_t kValues = 1 << 20;   // of the transformed tiles that are computed at a time
 
 // G g Gᵀ of a filter g [3, 3].
 std::array<float, kElements> transformed_filter(const float* g) {

@@ -23,7 +23,6 @@ class WinogradConvolution {
            const Epilogue& epilogue, std::byte* scratch) const;
   size_t scratch_bytes(const Neighbourhoods& map, int64_t maps) const;
   size_t packed_bytes() const;
-  const PackedLinear& element(size_t i) const { return weights_[i]; }  // the GEMM of element i of the tiles
 
  private:
   int64_t tiles_at_a_time(const Neighbourhoods& map, int64_t maps) const;

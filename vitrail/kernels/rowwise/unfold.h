@@ -16,8 +16,11 @@ struct Neighbourhoods {
   int64_t values() const { return kTaps * channels; }  // of a neighbourhood
 };
 
-// Neighbourhoods [first, first + count) of maps x, counted over all maps in row-major order: y [count, 9, channels],
-// taps in (dy, dx) order, 0 outside the map.
+// The neighbourhood of a cell of the result, counted over all maps x in row-major order: y [9, channels], taps in
+// (dy, dx) order, 0 outside the map.
+void unfold_cell(const float* x, const Neighbourhoods& of, int64_t cell, float* y);
+
+// Neighbourhoods [first, first + count) of maps x: y [count, 9, channels].
 void unfold_taps(const float* x, const Neighbourhoods& of, int64_t first, int64_t count, float* y);
 
 }  // namespace vitrail::kernels
