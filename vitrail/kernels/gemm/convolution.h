@@ -33,7 +33,8 @@ class PackedConvolution {
   size_t packed_bytes() const;
 
  private:
-  std::unique_ptr<const PackedGemm> of_neighbourhoods_;  // or
+  // One of the two is null.
+  std::unique_ptr<const PackedGemm> of_neighbourhoods_;
   std::unique_ptr<const WinogradConvolution> winograd_;
 };
 

@@ -11,7 +11,7 @@
 #define VITRAIL_KERNELS_WINOGRAD_ONCE
 namespace vitrail::kernels {
 
-// 4×4 cells of a map, of which the inner 2×2 have results.
+// 4×4 cells of a map.  The result has the inner 2×2.
 struct WinogradTile {
   static constexpr int64_t kSide = 4, kElements = kSide * kSide;
   const float* cells[kElements];  // [channels] each; zeros outside the map
@@ -93,10 +93,10 @@ VITRAIL_EXPORT(transform_output_tile, nullptr);
 VITRAIL_EXPORT(finish_cell, nullptr);
 
 constexpr int64_t kElements = WinogradTile::kElements;
-constexpr int64_t kMaxLanes = 16;      // rows are padded, because finish_cell() reads complete vectors
-constexpr int64_t kRowsPerTask = 256;  // of a GEMM
-constexpr int64_t kTilesPerTask = 8;   // of a transformation
-constexpr int64_t kValues = 1 << 20;   // of the transformed tiles that are computed at a time
+constexpr int64_t kMaxLanes = 16;  // the scratch memory ends with padding: finish_cell() reads complete vectors
+constexpr int64_t kRowsPerGemm = 256;
+constexpr int64_t kTilesPerTask = 8;
+constexpr int64_t kTransformedValues = 1 << 20;  // 4 MiB are computed at a time
 
 // G g Gᵀ of a filter g [3, 3].
 std::array<float, kElements> transformed_filter(const float* g) {
@@ -159,8 +159,8 @@ size_t WinogradConvolution::packed_bytes() const {
 }
 
 int64_t WinogradConvolution::tiles_at_a_time(const Neighbourhoods& map, int64_t maps) const {
-  const int64_t fit = kValues / (kElements * (channels_ + out_));
-  return std::min(TileGrid{map}.per_map() * maps, round_up(std::max<int64_t>(fit, 1), kRowsPerTask));
+  const int64_t fit = kTransformedValues / (kElements * (channels_ + out_));
+  return std::min(TileGrid{map}.per_map() * maps, round_up(std::max<int64_t>(fit, 1), kRowsPerGemm));
 }
 
 size_t WinogradConvolution::scratch_bytes(const Neighbourhoods& map, int64_t maps) const {
@@ -190,13 +190,13 @@ void WinogradConvolution::run(const float* x, const Neighbourhoods& map, int64_t
         input_tile(tile, channels_, inputs + t * channels_, input_stride);
       }
     });
-    const int64_t parts = ceil_div(count, kRowsPerTask);
+    const int64_t parts = ceil_div(count, kRowsPerGemm);
     parallel_for(0, kElements * parts, 1, [&](int64_t first, int64_t last) {
       for (int64_t task = first; task < last; ++task) {
-        const int64_t k = task / parts, row = task % parts * kRowsPerTask;
+        const int64_t k = task / parts, row = task % parts * kRowsPerGemm;
         weights_[k].run({inputs + k * input_stride + row * channels_, channels_},
                         {outputs + k * output_stride + row * out_, out_},
-                        {.count = std::min(kRowsPerTask, count - row)}, {}, nullptr);
+                        {.count = std::min(kRowsPerGemm, count - row)}, {}, nullptr);
       }
     });
     parallel_for(0, count, kTilesPerTask, [&](int64_t first, int64_t last) {

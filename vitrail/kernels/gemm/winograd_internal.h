@@ -18,7 +18,7 @@ class WinogradConvolution {
   // weight [out, channels, 3, 3]; bias [out] or null.  Both are read here and not kept.
   WinogradConvolution(const float* weight, const float* bias, int64_t out, int64_t channels);
 
-  // As PackedConvolution.
+  // The arguments are those of PackedConvolution::run().
   void run(const float* x, const Neighbourhoods& map, int64_t maps, const MatrixView<float>& y,
            const Epilogue& epilogue, std::byte* scratch) const;
   size_t scratch_bytes(const Neighbourhoods& map, int64_t maps) const;

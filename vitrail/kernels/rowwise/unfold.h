@@ -13,7 +13,7 @@ struct Neighbourhoods {
 
   int64_t rows() const { return ceil_div(height, stride); }
   int64_t columns() const { return ceil_div(width, stride); }
-  int64_t values() const { return kTaps * channels; }  // of a neighbourhood
+  int64_t values() const { return kTaps * channels; }  // a neighbourhood has so many
 };
 
 // The neighbourhood of a cell of the result, counted over all maps x in row-major order: y [9, channels], taps in
