@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "vitrail/base/round_up_internal.h"
 #include "vitrail/kernels/gemm/packed_gemm_internal.h"
 #include "vitrail/kernels/gemm/winograd_internal.h"
 #include "vitrail/kernels/isa/isa.h"

@@ -83,6 +83,7 @@ HWY_AFTER_NAMESPACE();
 #include <array>
 
 #include "vitrail/base/parallel.h"
+#include "vitrail/base/round_up_internal.h"
 #include "vitrail/kernels/isa/dispatch_internal.h"
 
 namespace vitrail::kernels {

@@ -2,8 +2,6 @@
 #pragma once
 #include <cstdint>
 
-#include "vitrail/base/round_up_internal.h"
-
 namespace vitrail::kernels {
 
 // The 3×3 neighbourhoods with padding 1 around every stride-th cell of maps [B, height, width, channels].
@@ -11,8 +9,8 @@ struct Neighbourhoods {
   static constexpr int64_t kTaps = 9;
   int64_t height, width, channels, stride;
 
-  int64_t rows() const { return ceil_div(height, stride); }
-  int64_t columns() const { return ceil_div(width, stride); }
+  int64_t rows() const { return (height + stride - 1) / stride; }
+  int64_t columns() const { return (width + stride - 1) / stride; }
   int64_t values() const { return kTaps * channels; }  // a neighbourhood has so many
 };
 
