@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Models that give maps, as peer.py times them: classes of transformers with random weights.
 
-MODELS has name: (class, configuration, height and width of the input).  They have the published sizes.
+MODELS has name: (function, height and width of the input, "size" of its image processor).  They have the published
+sizes.
 """
 
 import json
@@ -56,9 +57,9 @@ def eomt_base(transformers):
 
 
 MODELS = {
-    "depth_anything_v2_small": (depth_anything_v2_small, (518, 518)),
-    "dpt_large": (dpt_large, (384, 384)),
-    "eomt_base": (eomt_base, (640, 640)),
+    "depth_anything_v2_small": (depth_anything_v2_small, (518, 518), {"height": 518, "width": 518}),
+    "dpt_large": (dpt_large, (384, 384), {"height": 384, "width": 384}),
+    "eomt_base": (eomt_base, (640, 640), {"shortest_edge": 640, "longest_edge": 640}),
 }
 
 
@@ -83,7 +84,7 @@ def make(name):
     """The model and the height and width of its input."""
     import transformers
 
-    function, size = MODELS[name]
+    function, size, _ = MODELS[name]
     torch.manual_seed(0)
     return function(transformers), size
 
@@ -91,10 +92,9 @@ def make(name):
 def save(name, folder):
     """Writes the model as vitrail reads it, once."""
     if not (folder / "preprocessor_config.json").exists():
-        model, (height, width) = make(name)
-        model.save_pretrained(folder)
+        make(name)[0].save_pretrained(folder)
         with open(folder / "preprocessor_config.json", "w") as file:
-            json.dump({"size": {"height": height, "width": width}}, file)
+            json.dump({"size": MODELS[name][2]}, file)
     return folder
 
 

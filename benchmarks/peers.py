@@ -54,6 +54,8 @@ INFERENCE = [
     ("vit_small_patch16_dinov3", 8),
     ("cifar_vit_d192", 64),
 ]
+# Of map_models.py, in fp32 and int8.
+MAPS = [("depth_anything_v2_small", 1), ("dpt_large", 1), ("eomt_base", 1)]
 TRAINING = [("cifar_vit_d192", 64), ("cifar_vit_d384", 64), ("vit_tiny_patch16_224", 16)]
 # The default peers are those that can be the fastest in a cell; --peers selects others.
 PEERS = {
@@ -80,7 +82,7 @@ class Cell:
         vitrail = [
             options.program,
             "bench",
-            self.model,
+            str(self.folder(options) or self.model),
             "--batch",
             str(self.batch),
             "--precision",
@@ -103,6 +105,15 @@ class Cell:
             *arguments,
         ]
         return programs
+
+    def folder(self, options):
+        """The folder of a model that vitrail has no name for, made once; None for the others."""
+        if (self.model, self.batch) not in MAPS:
+            return None
+        folder = options.output / self.model
+        interpreter = options.interpreters.of("eager")
+        subprocess.run([interpreter, HERE / "map_models.py", self.model, folder], check=True, capture_output=True)
+        return folder
 
     def run_round(self, options):
         limit = options.patience + 10 * options.seconds
@@ -300,6 +311,7 @@ def parse_options():
 
 def select_cells(only):
     cells = [Cell(model, batch, precision) for precision in ("fp32", "half", "int8") for model, batch in INFERENCE]
+    cells += [Cell(model, batch, precision) for precision in ("fp32", "int8") for model, batch in MAPS]
     cells += [Cell(model, batch, precision, True) for precision in ("fp32", "half") for model, batch in TRAINING]
     texts = [text.replace("bf16", "half") for text in only]
     return [cell for cell in cells if not texts or any(text in cell.name() for text in texts)]
