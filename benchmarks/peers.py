@@ -54,7 +54,7 @@ INFERENCE = [
     ("vit_small_patch16_dinov3", 8),
     ("cifar_vit_d192", 64),
 ]
-# Of map_models.py, in fp32 and int8.
+# These models of map_models.py run in fp32 and int8.
 MAPS = [("depth_anything_v2_small", 1), ("dpt_large", 1), ("eomt_base", 1)]
 TRAINING = [("cifar_vit_d192", 64), ("cifar_vit_d384", 64), ("vit_tiny_patch16_224", 16)]
 # The default peers are those that can be the fastest in a cell; --peers selects others.

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "tests/support/golden.h"
+#include "vitrail/ops/convolution.h"
 #include "vitrail/ops/linear.h"
 #include "vitrail/tensor/quantized_tensor.h"
 
@@ -93,6 +94,31 @@ TEST(PackedWeights, ExceptionsHaveTheirOwnPrecision) {
   EXPECT_TRUE(a.is_meta());
   EXPECT_FALSE(b.is_meta());
   EXPECT_TRUE(c.is_meta());
+}
+
+// The first 36 inputs are filters of 3×3 cells with 4 channels.
+TEST(PackedWeights, AConvolutionOfAFileInInt8KeepsItsValues) {
+  constexpr int64_t kOut = 5, kChannels = 4, kIn = 9 * kChannels;
+  const QuantizedTensor file = quantized_weight();
+  const QuantizedTensor filters{file.values.narrow(1, 0, kIn).contiguous(), file.scales};
+  const Tensor map = Tensor::randn({1, 6, 5, kChannels}, 1);
+  const auto convolved = [&](const Tensor& weight) {
+    PackedWeights weights(kernels::Precision::int8);
+    const auto packed = weights.convolution(weight, {}, 1);
+    EXPECT_EQ(packed->arithmetic(), kernels::Arithmetic::int8);
+    EXPECT_EQ(weights.convolution(weight, {}, 1), packed) << "packed once";
+    EXPECT_EQ(weights.bytes(), packed->packed_bytes());
+    EXPECT_TRUE(weight.is_meta());
+    const kernels::Neighbourhoods shape{6, 5, kChannels, 1};
+    const auto scratch = Storage::allocate(packed->scratch_bytes(shape, 1) + 1);
+    const Tensor y = Tensor::empty({1, 6, 5, kOut});
+    packed->run(map.data<float>(), shape, 1, {y.data<float>(), kOut}, {}, scratch->data());
+    return y;
+  };
+  const Tensor dense = dequantize(filters), want = ops::linear(ops::unfold_3x3(map), dense.clone(), {});
+  const Tensor kept = convolved(Tensor::from_quantized(filters)), again = convolved(dense);
+  EXPECT_TRUE(testing::close(kept, want, 2e-2));
+  EXPECT_EQ(std::memcmp(kept.data<float>(), again.data<float>(), sizeof(float) * kept.numel()), 0);
 }
 
 // A GEMM on NEON adds two values of up to 128 · 128 in 16 bits, which do not hold the sum.
