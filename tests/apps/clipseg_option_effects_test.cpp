@@ -96,6 +96,9 @@ TEST(ToolsWithClipSeg, InspectHasTheImageTowerAndTheDecoder) {
 // The values are those of the task.
 TEST(ToolsWithClipSeg, TraceOfAnImageHasTheLogits) {
   const fs::path image = noise_folder() / "a.png";
+  const std::string all = inspected({"-m", clipseg_folder(), "--trace", image});
+  for (const std::string name : {"text", "vision.blocks.4.mlp.fc2", "decoder.layers.2.norm2", "decoder"})
+    EXPECT_TRUE(contains(all, "\n" + name + " ")) << name << all;
   const auto opened = tasks::open_model(clipseg_folder());
   const tasks::ClipSegModel& model = tasks::clipseg_model(*opened);
   const Tensor want = model.logits(*model.encode(image::read_image(image)), model.embed({"a photo"}));

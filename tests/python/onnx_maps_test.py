@@ -135,5 +135,18 @@ class Mattes(MapsTest):
         self.check_uint8(FIXTURES / "vitmatte" / "windows", [0], [1])
 
 
+class Texts(MapsTest):
+    def test_every_fixture_gives_the_programs_values(self):
+        for folder in folders("clipseg"):
+            for image in (0, 1):
+                values = self.traced(folder, image)
+                inputs = {name: values[name] for name in ("images", "text")}
+                file = self.convert(folder, "--dynamic-batch", "--force")
+                for engine in (runtime(file) for runtime in ENGINES):
+                    self.assert_close(engine.run(**inputs)["logits"], values["logits"], TOLERANCE)
+                    batch = {name: repeated(each, 3) for name, each in inputs.items()}
+                    self.assert_close(engine.run(**batch)["logits"][2], values["logits"][0], TOLERANCE)
+
+
 if __name__ == "__main__":
     unittest.main()

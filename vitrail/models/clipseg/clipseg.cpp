@@ -175,7 +175,7 @@ bool is_clipseg(const ModelFiles& files) {
   return files.first.has("decoder.film_mul.weight") && files.first.has("decoder.reduces.0.weight");
 }
 
-ClipSeg open_clipseg(const ModelFiles& files) {
+ClipSegFiles open_clipseg(const ModelFiles& files) {
   if (!is_present(files.config))
     throw Error(files.weights.front().string(), "a config.json of transformers beside it", "none");
   const std::string path = files.config.string();
@@ -189,27 +189,23 @@ ClipSeg open_clipseg(const ModelFiles& files) {
   ModelConfig clip = read_huggingface_config(json, processor, path, preprocessor.path);
   check_input(clip, preprocessor.path + ": size");
   clip.vit.dynamic_img_size = true;  // images are larger than those that the positions are for
-  const ClipSegConfig config = read_decoder_config(JsonFields(json, path), clip);
+  ClipSegConfig config = read_decoder_config(JsonFields(json, path), clip);
   const auto towers = files.checkpoint();
   towers->strip_model_prefix();  // "clip."
-  return {config,
-          {std::move(clip), towers, weights::KeyMap::builtin("huggingface_clip"), files.weights.front().parent_path()},
-          std::make_shared<weights::Checkpoint>(files.first),
-          key_map_with(kTower),
-          text,
-          preprocessor.text};
+  return {{files.checkpoint(), key_map_with(kTower), std::move(config), text, preprocessor.text},
+          {std::move(clip), towers, weights::KeyMap::builtin("huggingface_clip"), files.weights.front().parent_path()}};
 }
 
-ClipSegDecoder build_clipseg_decoder(const ClipSeg& opened) {
-  weights::CheckpointParams params(opened.checkpoint, key_map_with(kNoTower));
-  ClipSegDecoder decoder(opened.config, ParamSource(params).child("decoder"));
+ClipSegDecoder build_clipseg_decoder(const ClipSegFiles& files) {
+  weights::CheckpointParams params(files.checkpoint, key_map_with(kNoTower));
+  ClipSegDecoder decoder(files.config, ParamSource(params).child("decoder"));
   params.finish();
   return decoder;
 }
 
-ClipSegNetwork build_clipseg_network(const ClipSeg& opened) {
-  weights::CheckpointParams params(opened.checkpoint, opened.key_map);
-  ClipSegNetwork network(opened.config, opened.towers.config.vit, ParamSource(params));
+ClipSegNetwork build_clipseg_network(const ClipSegFiles& files) {
+  weights::CheckpointParams params(files.checkpoint, files.key_map);
+  ClipSegNetwork network(files.config, files.towers.config.vit, ParamSource(params));
   params.finish();
   return network;
 }

@@ -2,11 +2,10 @@
 #pragma once
 // CLIPSeg (Lüddecke & Ecker 2022, "Image Segmentation Using Text and Image Prompts"): a decoder on the frozen towers of
 // CLIP.  It reads tokens of several blocks of the image tower, and is conditioned on the embedding of a text.
-#include <memory>
 #include <optional>
-#include <string>
 #include <vector>
 
+#include "vitrail/models/configured_files.h"
 #include "vitrail/models/load.h"
 #include "vitrail/nn/block.h"
 #include "vitrail/nn/convolution.h"
@@ -62,23 +61,19 @@ class ClipSegNetwork : public nn::Module {
 // Probabilities [height, width]: the sigmoid of logits [h, w], which are interpolated bilinearly.
 Tensor clipseg_probabilities(const Tensor& logits, int64_t height, int64_t width);
 
-// The files of a model.
-struct ClipSeg {
-  ClipSegConfig config;
+// The key map is that of ClipSegNetwork.
+struct ClipSegFiles : ConfiguredFiles<ClipSegConfig> {
   OpenedModel towers;  // CLIP, as a dual model; the image tower takes images of its preprocessing's size
-  std::shared_ptr<const weights::Checkpoint> checkpoint;
-  weights::KeyMap key_map;  // its names are those of ClipSegNetwork
-  std::string config_json, preprocessor_json;
 };
 
 // Whether weights have the tensors of CLIPSeg.
 bool is_clipseg(const ModelFiles& files);
 
 // Opens a folder of transformers' CLIPSegForImageSegmentation.
-ClipSeg open_clipseg(const ModelFiles& files);
+ClipSegFiles open_clipseg(const ModelFiles& files);
 
 // In eval mode with f32 weights.  Both throw one Error that lists all missing, extra and misshapen keys.
-ClipSegDecoder build_clipseg_decoder(const ClipSeg& opened);
-ClipSegNetwork build_clipseg_network(const ClipSeg& opened);
+ClipSegDecoder build_clipseg_decoder(const ClipSegFiles& files);
+ClipSegNetwork build_clipseg_network(const ClipSegFiles& files);
 
 }  // namespace vitrail::models

@@ -65,6 +65,8 @@ ClipSegModel::ClipSegModel(const models::ModelFiles& files, const OpenOptions& o
 
 ClipSegModel::~ClipSegModel() = default;
 
+// The text is embedded at once: inputs_of() may run in a trace, which is of the network alone.
+// The text is embedded at once: inputs_of() may run in a trace, which is of the network alone.
 std::optional<Network> ClipSegModel::network() const {
   std::call_once(whole_once_, [&] {
     auto whole = std::make_unique<Whole>(Whole{models::build_clipseg_network(files_)});
@@ -76,20 +78,21 @@ std::optional<Network> ClipSegModel::network() const {
   });
   const models::Preprocessing& pixels = files_.towers.config.preprocessing;
   const auto [height, width] = *pixels.input_size;
-  return Network{.module = whole_->module,
-                 .forward = [this](const infer::NamedTensors& in) { return whole_->forward(in); },
-                 .session = *whole_->session,
-                 .inputs = {{"images", Tensor::empty({1, files_.towers.config.vit.in_chans, height, width}, DType::f32,
-                                                     Device::meta)},
-                            {"text", Tensor::empty({1, files_.config.text_dim}, DType::f32, Device::meta)}},
-                 .pixels = &pixels,
-                 .inputs_of = [this](const image::ImageView& photo) -> infer::NamedTensors {
-                   return {{"images", towers_.images().preprocess({&photo, 1})}, {"text", embed({kNominalText})}};
-                 },
-                 .options = {{"text", kNominalText}},
-                 .key_map = files_.key_map,
-                 .config_json = files_.config_json,
-                 .preprocessor_json = files_.preprocessor_json};
+  return Network{
+      .module = whole_->module,
+      .forward = [this](const infer::NamedTensors& in) { return whole_->forward(in); },
+      .session = *whole_->session,
+      .inputs = {{"images",
+                  Tensor::empty({1, files_.towers.config.vit.in_chans, height, width}, DType::f32, Device::meta)},
+                 {"text", Tensor::empty({1, files_.config.text_dim}, DType::f32, Device::meta)}},
+      .pixels = &pixels,
+      .inputs_of = [this, text = embed({kNominalText})](const image::ImageView& photo) -> infer::NamedTensors {
+        return {{"images", towers_.images().preprocess({&photo, 1})}, {"text", text}};
+      },
+      .options = {{"text", kNominalText}},
+      .key_map = files_.key_map,
+      .config_json = files_.config_json,
+      .preprocessor_json = files_.preprocessor_json};
 }
 
 std::string ClipSegModel::config() const {

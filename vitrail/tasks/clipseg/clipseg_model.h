@@ -44,7 +44,7 @@ class ClipSegModel : public LoadedModel {
 
   int threads_;
   kernels::Precision precision_;
-  models::ClipSeg files_;
+  models::ClipSegFiles files_;
   DualModel towers_;
   models::ClipSegDecoder decoder_;
   std::unique_ptr<infer::FunctionSession> session_;  // the decoder
