@@ -124,6 +124,21 @@ void check_opacity_of_anomaly() {
   EXPECT_NE(written(of, "--render", "0.png", {}), written(of, "--render", "0.png", {"--opacity", "1"}));
 }
 
+void check_format_of_anomaly() {
+  const Fitted of;
+  const Json found = json_of(of.anomaly({}));
+  const std::string line = run(of.anomaly({"--format", "text"})).out;
+  EXPECT_TRUE(line.starts_with(found["path"].get<std::string>() + ": score ")) << line;
+  EXPECT_TRUE(contains(line, ", anomalous, distance ")) << line;
+  const std::string place = str(" farthest ", found["farthest"][0].get<int>(), " ", found["farthest"][1].get<int>());
+  EXPECT_TRUE(line.ends_with(place + "\n")) << line;
+  EXPECT_TRUE(
+      contains(run(of.anomaly({"--format", "text", "--threshold", "1000"})).out, "threshold 1000, not anomalous"));
+  const ProgramResult none = run_program({"anomaly", "-m", of.bank, of.set / "none.png", "--format", "text"});
+  EXPECT_EQ(none.status, 1);
+  EXPECT_EQ(none.out, "");
+}
+
 void check_force_of_anomaly() {
   const Fitted of;
   const fs::path folder = scratch_folder();
@@ -209,6 +224,7 @@ OptionEffects anomaly_option_effects() {
           {"anomaly", "--opacity", check_opacity_of_anomaly},
           {"anomaly", "--arrays", check_pixel_threshold},
           {"anomaly", "--render", check_opacity_of_anomaly},
+          {"anomaly", "--format", check_format_of_anomaly},
           {"anomaly", "--force", check_force_of_anomaly},
           {"anomaly", "--batch", check_batch_of_anomaly},
           changing("-m,--model", {}, {"-m", fixture("models/timm_avg").string()}),

@@ -37,6 +37,14 @@ void check_depth_model() {
       << other;
 }
 
+void check_depth_format() {
+  const json line = depth_of({}).at(0);
+  const std::string text = run({"depth", "-m", depth_model_folder(), noise_folder() / "a.png", "--format", "text"}).out;
+  const std::string size = str(line["shape"][0].get<int>(), " ", line["shape"][1].get<int>());
+  EXPECT_TRUE(text.starts_with((noise_folder() / "a.png").string() + ": shape " + size + ", min ")) << text;
+  EXPECT_TRUE(text.ends_with(", unit relative\n")) << text;
+}
+
 void check_depth_arrays() {
   const fs::path folder = scratch_folder();
   const json line = depth_of({"--arrays", folder, "--raw"}).at(0);
@@ -171,6 +179,7 @@ OptionEffects depth_option_effects() {
           {"depth", "--focal", check_depth_focal},
           {"depth", "--exif", check_depth_exif},
           {"depth", "--batch", check_depth_batch},
+          {"depth", "--format", check_depth_format},
           {"depth", "--force", check_depth_force}};
 }
 

@@ -57,6 +57,14 @@ void check_matte_model() {
   EXPECT_TRUE(contains(other, "--model: expected a matting model (ViTMatte), got a Vision Transformer")) << other;
 }
 
+void check_matte_format() {
+  const std::string text = run({"matte", "-m", matte_model_folder(), noise_folder() / "a.png", "--trimap",
+                                trimaps() / "a.png", "--format", "text"})
+                               .out;
+  EXPECT_TRUE(text.starts_with((noise_folder() / "a.png").string() + ": shape ")) << text;
+  EXPECT_TRUE(contains(text, ", mean 0.")) << text;
+}
+
 void check_matte_trimap() {
   const std::vector<json> both = matte_of({});
   for (size_t i = 0; i < 2; ++i) {
@@ -166,7 +174,7 @@ OptionEffects matte_option_effects() {
           {"matte", "--arrays", check_matte_arrays},  {"matte", "--render", check_matte_render},
           {"matte", "--colors", check_matte_colors},  {"matte", "--raw", check_matte_raw},
           {"matte", "--exif", check_matte_exif},      {"matte", "--batch", check_matte_batch},
-          {"matte", "--force", check_matte_force}};
+          {"matte", "--format", check_matte_format},  {"matte", "--force", check_matte_force}};
 }
 
 }  // namespace vitrail::testing

@@ -20,6 +20,7 @@ struct TaskOptions {
   std::map<std::string, std::string> input_files = {};  // paths, by the options of the rows' input files
   std::string arrays = {}, render = {};
   std::map<std::string, std::string> files = {};  // kind → folder, empty if it was not given
+  std::string format = "json";                    // the other one is "text"
   bool force = false;
 };
 

@@ -16,6 +16,7 @@
 #include "vitrail/base/atomic_file.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/npy.h"
+#include "vitrail/base/text.h"
 
 namespace vitrail::app {
 namespace {
@@ -34,6 +35,23 @@ std::vector<const tasks::Task*> rows_named(const std::string& name) {
     if (task.name == name) rows.push_back(&task);
   }
   return rows;
+}
+
+// "photo.jpg: score 0.735, anomalous, farthest 62 62": what a result has besides long lists and objects.
+std::string text_of(const std::string& json) {
+  const auto object = nlohmann::ordered_json::parse(json);
+  constexpr size_t kMaxValues = 4;
+  std::vector<std::string> parts;
+  for (const auto& [key, value] : object.items()) {
+    if (key == "path") continue;
+    if (value.is_boolean()) parts.push_back((value.get<bool>() ? "" : "not ") + key);
+    if (value.is_string()) parts.push_back(key + " " + escaped(value.get<std::string>()));
+    if (value.is_number()) parts.push_back(fmt::format("{} {:.4g}", key, value.get<double>()));
+    if (value.is_array() && value.size() <= kMaxValues &&
+        std::ranges::all_of(value, &nlohmann::ordered_json::is_number))
+      parts.push_back(key + " " + join(value, " "));
+  }
+  return escaped(object.at("path").get<std::string>()) + ": " + join(parts);
 }
 
 class TaskRun {
@@ -58,6 +76,7 @@ class TaskRun {
   void refuse_options_of_other_rows();
   void make_request();
   void compute(tasks::Item& item) const;
+  std::string failure_of(const std::string& path, const std::string& error) const;
   void print(const Outcome& outcome);
   void write_files(const tasks::Item& item);
 
@@ -145,21 +164,27 @@ int TaskRun::run() {
   return failures_ == 0 ? 0 : 1;
 }
 
+// As text, standard error alone has it.
+std::string TaskRun::failure_of(const std::string& path, const std::string& error) const {
+  return options_.format == "text" ? "" : request_->failure_json(path, error);
+}
+
 void TaskRun::print(const Outcome& outcome) {
   std::string line;
   if (outcome.error.empty()) {
     try {
       line = request_->json(outcome.item);
+      if (options_.format == "text") line = text_of(line);
       write_files(outcome.item);
     } catch (const Error& error) {
       ++failures_;
       print_error(with_path(outcome.path(), error.what()));
-      line = request_->failure_json(outcome.path(), error.what());
+      line = failure_of(outcome.path(), error.what());
     }
   } else {
-    line = request_->failure_json(outcome.path(), outcome.error);
+    line = failure_of(outcome.path(), outcome.error);
   }
-  write_output(line + "\n");
+  if (!line.empty()) write_output(line + "\n");
 }
 
 void TaskRun::write_files(const tasks::Item& item) {
@@ -235,6 +260,11 @@ void add_task_options(CLI::App& command, const std::shared_ptr<TaskOptions>& opt
     for (const tasks::FileKind& kind : row->files) {
       if (!has_option(command, kind.name)) command.add_option("--" + kind.name, options->files[kind.name], kind.help);
     }
+  }
+  if (!has_option(command, "format")) {
+    add_field_options(command, [options](Fields& fields) {
+      fields.choice({"format", "Output format: json (an object per line), or text"}, options->format, {"json", "text"});
+    });
   }
   if (!has_option(command, "force")) add_force_to(command, options->force);
   options->images.add_to(command);
