@@ -249,7 +249,7 @@ TEST(Train, AProbeOfLabelMapsIsTrainedInEpochs) {
   };
   const ProgramResult result = probe("--epochs", "3");
   ASSERT_EQ(result.status, 0) << result.err;
-  EXPECT_TRUE(contains(result.err, "recipe: a linear head with batch normalisation on frozen features\n"))
+  EXPECT_TRUE(contains(result.err, "recipe: a linear head with batch normalisation on frozen features; "))
       << result.err;
   EXPECT_TRUE(contains(result.err, "recipe: 3 epochs")) << result.err;
   EXPECT_EQ(json_lines(result.out).at(0)["epochs"], 3);

@@ -20,12 +20,14 @@ TEST(SemanticData, SplitsAndClassesAreTheDatasets) {
   const fs::path maps = make_maps(6, 3);
   EXPECT_TRUE(is_map_dataset(maps));
   EXPECT_EQ(semantic_splits(maps), (Names{"train", "val"}));
-  const SemanticData data = data_of(maps, {"data.test=" + maps.string(), "data.test_split=val"});
+  const SemanticData data = data_of(maps, {"data.test=" + maps.string(), "data.test_split=train"});
   EXPECT_EQ(data.samples, (std::vector<int64_t>{0, 1, 2, 3, 4, 5}));
-  EXPECT_EQ(data.validation->size(), 3);
-  EXPECT_EQ(data.test->size(), 3);
+  for (const auto& [split, size] : {std::pair{Split::training, 6}, {Split::validation, 3}, {Split::test, 6}}) {
+    EXPECT_EQ(data.size(split), size);
+    EXPECT_EQ(data.of(split)->size(), size);
+    EXPECT_EQ(data.name(split), std::to_string(size) + " images of " + maps.string());
+  }
   EXPECT_EQ(data.classes, (Names{"wall", "lamp", "hole"}));
-  EXPECT_EQ(data.train_name, "6 images of " + maps.string());
   EXPECT_EQ(data.train->labels(0, 32, 24).size(), 768u);
   EXPECT_FALSE(is_map_dataset(maps / "images"));
   EXPECT_FALSE(is_map_dataset(make_images(1, 1)));

@@ -27,7 +27,7 @@ TEST(SemanticRecipe, FewImagesHaveALinearHeadOnFrozenFeatures) {
   EXPECT_EQ(chosen.training_images, 20);
   EXPECT_EQ(chosen.validation_images, 4);
   EXPECT_EQ(chosen.recipe.data.val, maps.string());
-  EXPECT_EQ(chosen.recipe.lr, 0.01);
+  EXPECT_EQ(chosen.recipe.lr, 0.03);
   EXPECT_EQ(chosen.recipe.epochs, 2 * 22);  // twice 40 / 20^0.2
   EXPECT_FALSE(chosen.recipe.data.retrain) << "val holds no training images";
   EXPECT_TRUE(has_reason(chosen, "3 classes: wall, lamp, hole"));
@@ -46,11 +46,13 @@ TEST(SemanticRecipe, ManyImagesFineTuneTheFeatures) {
   EXPECT_TRUE(semantic_of(chosen.recipe).train_backbone);
   EXPECT_FALSE(chosen.is_frozen);
   EXPECT_EQ(chosen.recipe.groups.layer_decay, 0.75);
-  EXPECT_DOUBLE_EQ(chosen.recipe.lr, 2.5e-4);  // 5e-4 · √(16 / 64)
+  EXPECT_DOUBLE_EQ(chosen.recipe.lr, 1.5e-3);  // 3e-3 · √(16 / 64)
   EXPECT_EQ(chosen.recipe.epochs, 14);         // 40 / 196^0.2
   EXPECT_TRUE(has_reason(chosen, "fine-tuned features, for at least 200 images"));
   options.preset = Preset::probe;
   EXPECT_FALSE(semantic_of(default_recipe(options).recipe).train_backbone);
+  options.settings = {"semantic.head=dpt"};
+  EXPECT_EQ(default_recipe(options).recipe.batch_size, 8);
 }
 
 // Learning rate, weight decay and layer decay follow from the head and from whether the features are frozen.
@@ -59,12 +61,12 @@ TEST(SemanticRecipe, FollowsFromGivenSettings) {
   options.settings = {"semantic.head=dpt", "optimizer.lr=7"};
   const DefaultRecipe dpt = default_recipe(options);
   EXPECT_EQ(semantic_of(dpt.recipe).head, models::SemanticHead::dpt);
-  EXPECT_EQ(dpt.recipe.lr, 0.001) << "the caller overrides it";
+  EXPECT_EQ(dpt.recipe.lr, 0.003) << "the caller overrides it";
   EXPECT_TRUE(has_reason(dpt, "a DPT head on 4 blocks on frozen features"));
   options.settings = {"semantic.train_backbone=true", R"(semantic.classes=["a", "b", "c"])"};
   const DefaultRecipe tuned = default_recipe(options);
   EXPECT_FALSE(tuned.is_frozen);
-  EXPECT_DOUBLE_EQ(tuned.recipe.lr, 1.25e-4);  // 5e-4 · √(4 / 64)
+  EXPECT_DOUBLE_EQ(tuned.recipe.lr, 7.5e-4);  // 3e-3 · √(4 / 64)
   EXPECT_EQ(tuned.recipe.groups.layer_decay, 0.75);
   EXPECT_EQ(tuned.recipe.epochs, 22);
   EXPECT_TRUE(has_reason(tuned, "3 classes: a, b, c"));
