@@ -70,6 +70,30 @@ void check_label_rle() {
   EXPECT_TRUE(segments_of({"--rle"}).at(0)["segments"][0].contains("rle"));
 }
 
+// The numbers of segments of both images, by a model that finds objects.
+size_t objects_of(const Arguments& more) {
+  const std::string model = fixture("eomt/dinov3_panoptic/config.json").parent_path();
+  size_t count = 0;
+  for (const json& line : json_lines(run(Arguments{"segment", "-m", model, noise_folder()} + more).out)) {
+    for (const json& segment : line["segments"]) EXPECT_TRUE(segment.contains("score"));
+    count += line["segments"].size();
+  }
+  return count;
+}
+
+void check_label_score_threshold() {
+  EXPECT_EQ(objects_of({"--score-threshold", "0.8"}), objects_of({}));
+  EXPECT_EQ(objects_of({"--score-threshold", "1"}), 0U);
+  EXPECT_GT(objects_of({"--task", "instance", "--score-threshold", "0"}), objects_of({"--task", "instance"}));
+}
+
+void check_label_overlap_threshold() {
+  const Arguments all{"--score-threshold", "0"};
+  EXPECT_EQ(objects_of(all + Arguments{"--overlap-threshold", "0.8"}), objects_of(all));
+  EXPECT_GT(objects_of(all + Arguments{"--overlap-threshold", "0"}),
+            objects_of(all + Arguments{"--overlap-threshold", "1"}));
+}
+
 void check_label_batch() { EXPECT_EQ(segments_of({"--batch", "1"}), segments_of({})); }
 
 // A set whose labels are those that the model finds.
@@ -162,10 +186,16 @@ TEST(SegmentOfLabelMaps, AModelOfAnotherTaskIsRefused) {
 }  // namespace
 
 OptionEffects label_map_option_effects() {
-  return {{"segment", "--task", check_label_task},         {"segment", "--arrays", check_label_arrays},
-          {"segment", "--render", check_label_render},     {"segment", "--colors", check_label_colors},
-          {"segment", "--legend", check_label_legend},     {"segment", "--rle", check_label_rle},
-          {"segment", "--batch", check_label_batch},       {"eval", "--reduce-labels", check_reduce_labels},
+  return {{"segment", "--task", check_label_task},
+          {"segment", "--arrays", check_label_arrays},
+          {"segment", "--render", check_label_render},
+          {"segment", "--colors", check_label_colors},
+          {"segment", "--legend", check_label_legend},
+          {"segment", "--rle", check_label_rle},
+          {"segment", "--batch", check_label_batch},
+          {"segment", "--score-threshold", check_label_score_threshold},
+          {"segment", "--overlap-threshold", check_label_overlap_threshold},
+          {"eval", "--reduce-labels", check_reduce_labels},
           {"eval", "--ignored-label", check_ignored_label}};
 }
 

@@ -15,6 +15,7 @@
 #include "vitrail/base/error.h"
 #include "vitrail/base/read_file.h"
 #include "vitrail/tasks/label_map/eomt_model.h"
+#include "vitrail/tasks/run.h"
 #include "vitrail/weights/safetensors.h"
 
 namespace vitrail::tasks {
@@ -100,7 +101,7 @@ TEST_P(EomtParity, OutputsAndMapsEqualTheReference) {
     const analysis::QueryPlacement placement{
         model.eomt_config().side(), encoding.placement.resized, {encoding.height, encoding.width}};
     if (golden.has(str("semantic_", i))) {
-      const LabelMap map = model.label_map(encoding, LabelMapTask::semantic, encoding.height, encoding.width);
+      const LabelMap map = model.label_map(encoding, LabelMapTask::semantic, encoding.height, encoding.width, {});
       EXPECT_EQ(differences(map.ids, golden[str("semantic_", i)], 1), 0);
       continue;
     }
@@ -146,13 +147,47 @@ TEST(EomtModel, PaddingIsNoPartOfASemanticMap) {
   const int64_t side = model.eomt_config().side();
   ASSERT_EQ(rows, side);
   ASSERT_LT(columns, side);
-  const LabelMap inside = model.label_map(encoding, semantic, rows, columns);
+  const LabelMap inside = model.label_map(encoding, semantic, rows, columns, {});
   const std::vector<int32_t> whole =
       analysis::semantic_labels(encoding.crops, {0}, true, {side, {side, side}, {side, side}});
   for (int64_t y = 0; y < rows; ++y) {
     for (int64_t x = 0; x < columns; ++x)
       ASSERT_EQ(inside.ids[static_cast<size_t>(y * columns + x)], whole[static_cast<size_t>(y * side + x)] + 1);
   }
+}
+
+// What the task's request of an image gives.
+LabelMap requested_map(const Parameters& given) {
+  const auto model = open_model(eomt_folder("dinov3_panoptic"));
+  RequestOptions options;
+  options.add(given);
+  const auto request = find_task("segment", *model)->request(*model, options, {.model = "m"});
+  options.require_all_taken();
+  std::vector<Item> items{{.name = "image", .photo = eomt_image(0)}};
+  run(*model, *request, items);
+  return std::any_cast<LabelMap>(items[0].value);
+}
+
+TEST(EomtModel, ThresholdsKeepMoreOrFewerSegments) {
+  const testing::Golden golden = eomt_golden("dinov3_panoptic");
+  const LabelMap instance = requested_map({{"task", "instance"}, {"score-threshold", "0.5"}});
+  EXPECT_EQ(differences(instance.ids, golden["instance_0"], 1), 0);
+  EXPECT_LT(requested_map({{"task", "instance"}}).segments.size(), instance.segments.size());
+  const auto panoptic = [](const char* score, const char* overlap) {
+    return requested_map({{"score-threshold", score}, {"overlap-threshold", overlap}}).segments.size();
+  };
+  EXPECT_EQ(panoptic("0.8", "0.8"), requested_map({}).segments.size());
+  EXPECT_GT(panoptic("0.8", "0"), panoptic("0.8", "0.8"));
+  EXPECT_GT(panoptic("0.8", "0.8"), panoptic("0.8", "1"));
+  EXPECT_GT(panoptic("0.2", "0"), panoptic("0.8", "0"));
+  EXPECT_ERROR(error_of([] {
+                 requested_map({{"task", "semantic"}, {"score-threshold", "0.5"}});
+               }),
+               "score-threshold", "a semantic one");
+  EXPECT_ERROR(error_of([] {
+                 requested_map({{"task", "instance"}, {"overlap-threshold", "0.5"}});
+               }),
+               "overlap-threshold", "a map that is instance");
 }
 
 // A folder with a fixture's weights and another configuration.

@@ -59,7 +59,7 @@ size_t run_label_maps(const tasks::LabelMapModel& model, tasks::LabelMapTask tas
                            .read = [&](size_t i) { return image::read_image(paths[i], decoding); }};
   const ImageRun run{.compute = [&](tasks::Item& item) {
     const auto encoding = model.encode(item.photo);
-    item.value = model.label_map(*encoding, task, item.height, item.width);
+    item.value = model.label_map(*encoding, task, item.height, item.width, {});
   }};
   size_t images = 0;
   const size_t failures = run_images(source, run, 1, global, [&](Outcome& outcome) {

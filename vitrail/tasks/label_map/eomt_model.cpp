@@ -143,16 +143,20 @@ std::vector<LabelMapTask> EomtModel::label_map_tasks() const {
 
 std::array<int64_t, 2> EomtModel::nominal_size() const { return model_.config().backbone.img_size; }
 
-LabelMap EomtModel::label_map(const ImageEncoding& encoding, LabelMapTask task, int64_t height, int64_t width) const {
+LabelMap EomtModel::label_map(const ImageEncoding& encoding, LabelMapTask task, int64_t height, int64_t width,
+                              const LabelMapThresholds& thresholds) const {
   const auto& of_image = static_cast<const EomtEncoding&>(encoding);
   const models::EomtPlacement& placement = of_image.placement;
   const std::vector<analysis::QueryMasks>& crops = of_image.crops;
   const analysis::QueryPlacement place{model_.config().side(), placement.resized, {height, width}};
+  const auto score = static_cast<float>(thresholds.score), overlap = static_cast<float>(thresholds.overlap);
   switch (task) {
     case LabelMapTask::panoptic:
-      return label_map_of(analysis::panoptic_segments(crops[0], place), height, width);
+      return label_map_of(
+          analysis::panoptic_segments(crops[0], place, {.threshold = score, .overlap_threshold = overlap}), height,
+          width);
     case LabelMapTask::instance:
-      return label_map_of(analysis::instance_segments(crops[0], place), height, width);
+      return label_map_of(analysis::instance_segments(crops[0], place, score), height, width);
     case LabelMapTask::semantic:
       break;
   }

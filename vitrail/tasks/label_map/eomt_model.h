@@ -32,7 +32,8 @@ class EomtModel : public LabelMapModel {
   std::vector<LabelMapTask> label_map_tasks() const override;
   std::array<int64_t, 2> nominal_size() const override;
   std::optional<Network> network() const override;
-  LabelMap label_map(const ImageEncoding& encoding, LabelMapTask task, int64_t height, int64_t width) const override;
+  LabelMap label_map(const ImageEncoding& encoding, LabelMapTask task, int64_t height, int64_t width,
+                     const LabelMapThresholds& thresholds) const override;
 
   const models::EomtConfig& eomt_config() const { return model_.config(); }
 

@@ -22,6 +22,7 @@ struct LabelMapOptions {
   LabelColors colors = LabelColors::overlay;
   double opacity = 0.5;
   bool legend = false, rle = false;
+  std::optional<double> score_threshold, overlap_threshold;
 };
 
 void describe_label_map(Fields& fields, LabelMapOptions& options) {
@@ -35,6 +36,11 @@ void describe_label_map(Fields& fields, LabelMapOptions& options) {
       {{"overlay", LabelColors::overlay}, {"labels", LabelColors::labels}, {"panoptic", LabelColors::panoptic}});
   fields.number({"opacity", "Opacity of the overlay's colours"}, options.opacity, {0, 1});
   fields.boolean({"legend", "The names of the classes below the overlay"}, options.legend);
+  fields.number({"score_threshold", "In instance and panoptic maps, the least score of a segment (default: 0.8)"},
+                options.score_threshold, {0, 1});
+  fields.number({"overlap_threshold",
+                 "In panoptic maps, the share of its mask that a segment must win from the others (default: 0.8)"},
+                options.overlap_threshold, {0, 1});
   fields.boolean({"rle", "Add the mask of each segment to the JSON, in COCO's run-length encoding"}, options.rle);
 }
 
@@ -88,12 +94,18 @@ class LabelMapRequest : public Request {
     if (!options_.task.empty() && wanted == known.end())
       throw Error("task", join(known, " or ", name_of) + ", which the model can do", options_.task);
     task_ = options_.task.empty() ? known.front() : *wanted;
+    if (options_.score_threshold && task_ == LabelMapTask::semantic)
+      throw Error("score-threshold", "an instance or panoptic map", "a semantic one");
+    if (options_.overlap_threshold && task_ != LabelMapTask::panoptic)
+      throw Error("overlap-threshold", "a panoptic map", str("a map that is ", name_of(task_)));
+    thresholds_.score = options_.score_threshold.value_or(thresholds_.score);
+    thresholds_.overlap = options_.overlap_threshold.value_or(thresholds_.overlap);
   }
 
   bool keeps_photo() const override { return render_ && options_.colors == LabelColors::overlay; }
 
   void compute(Item& item, const ImageEncoding* encoding, const ProgressCallback& /*progress*/) const override {
-    item.value = model_.label_map(*encoding, task_, encoding->height, encoding->width);
+    item.value = model_.label_map(*encoding, task_, encoding->height, encoding->width, thresholds_);
   }
 
   std::string json(const Item& item) const override {
@@ -200,6 +212,7 @@ class LabelMapRequest : public Request {
   bool render_;
   LabelMapOptions options_;
   LabelMapTask task_ = LabelMapTask::semantic;
+  LabelMapThresholds thresholds_;
 };
 
 }  // namespace

@@ -14,7 +14,7 @@ class LabelTensor : public Request {
 
   void compute(Item& item, const ImageEncoding* encoding, const ProgressCallback& /*progress*/) const override {
     const auto [height, width] = model_.nominal_size();
-    const LabelMap map = model_.label_map(*encoding, model_.label_map_tasks().front(), height, width);
+    const LabelMap map = model_.label_map(*encoding, model_.label_map_tasks().front(), height, width, {});
     item.results = {{Tensor::from<int32_t>({height, width}, classes_of(map)).to(DType::f32)}};
   }
   std::vector<Output> outputs() const override {

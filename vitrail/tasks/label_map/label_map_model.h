@@ -24,13 +24,20 @@ struct LabelMap {
   std::vector<LabelSegment> segments{};  // those that have pixels, by id
 };
 
+// What a model that finds objects keeps, as transformers' post_process functions.
+struct LabelMapThresholds {
+  double score = 0.8;    // instance, panoptic
+  double overlap = 0.8;  // panoptic: the share of its mask that a segment must win from the others
+};
+
 class LabelMapModel : public LoadedModel {
  public:
   virtual std::vector<LabelMapTask> label_map_tasks() const = 0;  // that it can do; the first one by default
   // The height and width of the model's input, for maps of one size.
   virtual std::array<int64_t, 2> nominal_size() const = 0;
   // The map of what encode() gave, at a size.
-  virtual LabelMap label_map(const ImageEncoding& encoding, LabelMapTask task, int64_t height, int64_t width) const = 0;
+  virtual LabelMap label_map(const ImageEncoding& encoding, LabelMapTask task, int64_t height, int64_t width,
+                             const LabelMapThresholds& thresholds) const = 0;
 
   image::ColorMode color_mode() const override { return image::ColorMode::rgb; }
   std::unique_ptr<Request> tensors() const override;  // the classes of the pixels

@@ -79,8 +79,8 @@ Tensor SemanticModel::prepared(const image::ImageView& photo) const {
   return image::apply(photo, transform).unsqueeze(0);
 }
 
-LabelMap SemanticModel::label_map(const ImageEncoding& encoding, LabelMapTask /*task*/, int64_t height,
-                                  int64_t width) const {
+LabelMap SemanticModel::label_map(const ImageEncoding& encoding, LabelMapTask /*task*/, int64_t height, int64_t width,
+                                  const LabelMapThresholds& /*thresholds*/) const {
   const Tensor& logits = static_cast<const SemanticEncoding&>(encoding).logits;
   return semantic_map(analysis::argmax_at_size(logits, height, width), height, width);
 }

@@ -26,7 +26,8 @@ class SemanticModel : public LabelMapModel {
   std::shared_ptr<const ImageEncoding> encode(const image::ImageView& photo) const override;
   std::vector<LabelMapTask> label_map_tasks() const override { return {LabelMapTask::semantic}; }
   std::array<int64_t, 2> nominal_size() const override { return model_.config().resize.size; }
-  LabelMap label_map(const ImageEncoding& encoding, LabelMapTask task, int64_t height, int64_t width) const override;
+  LabelMap label_map(const ImageEncoding& encoding, LabelMapTask task, int64_t height, int64_t width,
+                     const LabelMapThresholds& thresholds) const override;
   std::optional<Network> network() const override;
 
  private:
