@@ -82,6 +82,38 @@ TEST(ArgmaxAtSize, IsThatOfTheInterpolatedScores) {
   }
 }
 
+Tensor noise_scores(int64_t rows, int64_t columns, int64_t classes, int seed) {
+  const Tensor scores = Tensor::empty({rows, columns, classes});
+  for (int64_t i = 0; i < scores.numel(); ++i)
+    scores.data<float>()[i] = std::sin(static_cast<float>((i + seed) * i % 97) * 0.7F);
+  return scores;
+}
+
+// Windows of a map of 9×11 cells share two columns.  The map is seen at another size.
+TEST(ArgmaxAtSize, WindowsAreAveragedWhereTheyOverlap) {
+  constexpr int64_t kClasses = 5, kHeight = 14, kWidth = 23;
+  const std::vector<ScoreWindow> windows{{noise_scores(3, 2, kClasses, 1), 0, 0, 9, 6},
+                                         {noise_scores(4, 3, kClasses, 2), 0, 4, 9, 7}};
+  const Tensor map = Tensor::zeros({9, 11, kClasses});
+  for (const ScoreWindow& window : windows) {
+    const Tensor large = ops::resize_map(window.scores.unsqueeze(0), window.height, window.width).squeeze(0);
+    for (int64_t y = 0; y < window.height; ++y) {
+      for (int64_t x = 0; x < window.width; ++x) {
+        const bool both = window.left + x >= 4 && window.left + x < 6;
+        for (int64_t c = 0; c < kClasses; ++c)
+          map.data<float>()[(y * 11 + window.left + x) * kClasses + c] +=
+              large.data<float>()[(y * window.width + x) * kClasses + c] / (both ? 2.0F : 1.0F);
+      }
+    }
+  }
+  const Tensor large = ops::resize_map(map.unsqueeze(0), kHeight, kWidth).squeeze(0);
+  const std::vector<int32_t> got = argmax_at_size(windows, {9, 11}, kHeight, kWidth);
+  for (size_t i = 0; i < got.size(); ++i) {
+    const float* const pixel = large.data<float>() + static_cast<int64_t>(i) * kClasses;
+    EXPECT_NEAR(pixel[got[i]], *std::max_element(pixel, pixel + kClasses), 1e-5) << i;
+  }
+}
+
 TEST(ArgmaxAtSize, TakesTheFirstOfEqualScores) {
   EXPECT_EQ(argmax_at_size(Tensor::zeros({1, 1, 3}), 2, 2), (std::vector<int32_t>{0, 0, 0, 0}));
   EXPECT_ERROR(error_of([] { argmax_at_size(Tensor::zeros({2, 3}), 1, 1); }), "argmax_at_size", "[2, 3] to 1×1");

@@ -317,6 +317,8 @@ TEST(SemanticModel, RefusesAHeadWithoutItsBackbone) {
   }
   weights::write_safetensors(folder / "model.safetensors", tensors);
   EXPECT_ERROR(error_of([&] { open_model(folder); }), (folder / "model.safetensors").string(), "a head alone");
+  fs::remove(folder / "config.json");
+  EXPECT_ERROR(error_of([&] { open_model(folder); }), (folder / "model.safetensors").string(), "a head alone");
 }
 
 TEST(SemanticConfig, IsReadAsItWasWritten) {
@@ -333,6 +335,41 @@ TEST(SemanticConfig, IsReadAsItWasWritten) {
   EXPECT_EQ(again.backbone.embed_dim, 24);
   EXPECT_EQ(again.preprocessing.mean, config.preprocessing.mean);
   EXPECT_EQ(models::write_semantic_config(again), text);
+}
+
+// MMSegmentation's slide_inference with DINOv2's CenterPadding, from tools/golden/semantic.py.
+TEST(SemanticModel, AveragesTheLogitsOfWindows) {
+  const testing::Golden golden = testing::read_golden(segmenter("linear") / "windows.safetensors");
+  const json about = json::parse(golden.config);
+  const auto folder_with = [&](const json& window) {
+    return with_config("linear", [&](json& c) {
+      c["segmentation"].update({{"size", about["size"]}, {"multiple", 1}, {"window", window}});
+    });
+  };
+  const Segmented done = segment_images(folder_with(about["window"]));
+  for (size_t i = 0; i < 2; ++i) {
+    const auto encoding = done.model->encode(done.items[i].photo);
+    EXPECT_EQ(static_cast<const SemanticEncoding&>(*encoding).windows.size(), about["windows"][i]);
+    const Tensor want = golden["labels_" + std::to_string(i)];
+    const Tensor got = every_third(done.request->array(done.items[i], 0).unsqueeze(2)).squeeze(2);
+    ASSERT_EQ(got.shape(), want.shape());
+    for (int64_t p = 0; p < got.numel(); ++p) {
+      const int label = want.data<uint8_t>()[p];
+      if (label == kNearTie) continue;
+      ASSERT_EQ(got.data<float>()[p], static_cast<float>(label)) << i << " at " << p;
+    }
+  }
+  const auto input = done.model->network()->inputs_of(done.items[0].photo);
+  EXPECT_EQ(input[0].tensor.shape(), done.model->network()->inputs[0].tensor.shape());
+  const std::string where = "config.json: segmentation: window: ";
+  const auto refused = [&](const char* key, const json& value) {
+    json window = about["window"];
+    window[key] = value;
+    const std::string message = error_of([&] { open_model(folder_with(window)); });
+    return message.substr(std::min(message.find("config.json"), message.size()));
+  };
+  EXPECT_ERROR(refused("size", {61, 40}), where + "size", "61");
+  EXPECT_ERROR(refused("stride", {30, 41}), where + "stride", "41");
 }
 
 // A model of one's own with a small DPT head, as training saves it.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Label maps: from scores of classes to a class of each pixel, and how well label maps agree.
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -13,6 +14,17 @@ namespace vitrail::analysis {
 // align_corners=False) gives each pixel, [height, width]; the first of equal ones.  The interpolated scores are not
 // stored.
 std::vector<int32_t> argmax_at_size(const Tensor& scores, int64_t height, int64_t width);
+
+// A part of a map, whose scores [h, w, C], contiguous and f32, are interpolated to the part's size.
+struct ScoreWindow {
+  Tensor scores;
+  int64_t top = 0, left = 0, height = 0, width = 0;
+};
+
+// The same for a map {height, width} that windows cover: its scores are the means of those of the windows.  Source:
+// MMSegmentation's slide_inference().
+std::vector<int32_t> argmax_at_size(const std::vector<ScoreWindow>& windows, const std::array<int64_t, 2>& map,
+                                    int64_t height, int64_t width);
 
 constexpr int32_t kIgnoredLabel = 255;
 

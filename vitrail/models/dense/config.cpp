@@ -184,7 +184,11 @@ std::array<int64_t, 2> dense_input_size(const DenseConfig& config, int64_t heigh
   if (!resize.none) {
     const auto tall = static_cast<double>(height), wide = static_cast<double>(width);
     double down = static_cast<double>(resize.size[0]) / tall, across = static_cast<double>(resize.size[1]) / wide;
-    if (resize.keep_aspect_ratio) down = across = std::abs(1 - across) < std::abs(1 - down) ? across : down;
+    if (resize.keep_aspect_ratio && resize.covers) {
+      down = across = std::max(down, across);
+    } else if (resize.keep_aspect_ratio) {
+      down = across = std::abs(1 - across) < std::abs(1 - down) ? across : down;
+    }
     size = {rounded(down * tall, resize.multiple), rounded(across * wide, resize.multiple)};
   }
   const auto& patch = config.backbone.patch_size;

@@ -32,6 +32,7 @@ struct DptNeckConfig {
 struct DenseResize {
   std::array<int64_t, 2> size{384, 384};  // height, width
   bool keep_aspect_ratio = false;         // both sides have the scale of the one that changes less
+  bool covers = false;                    // with keep_aspect_ratio: no side is below `size`
   int64_t multiple = 1;                   // both sides are multiples of it
   bool none = false;                      // the image keeps its size
 };

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "vitrail/base/error.h"
+#include "vitrail/base/round_up_internal.h"
 #include "vitrail/base/text.h"
 #include "vitrail/models/config_formats_internal.h"
 #include "vitrail/models/dense/config_internal.h"
@@ -34,6 +35,22 @@ void check_labels(const std::string& where, const SemanticConfig& config) {
     throw Error(where, str("the names of 1 to ", kMaxClasses, " classes"), str(classes));
 }
 
+void check_window(const std::string& where, SemanticConfig& config) {
+  if (!config.window) return;
+  config.resize.covers = true;
+  for (size_t axis = 0; axis < 2; ++axis) {
+    const int64_t size = config.window->size[axis], stride = config.window->stride[axis];
+    if (size > config.resize.size[axis])
+      throw Error(where + ": window: size", str("at most the input's ", config.resize.size[axis]), str(size));
+    if (stride > size) throw Error(where + ": window: stride", str("at most the window's ", size), str(stride));
+  }
+}
+
+void describe_window(Fields& fields, SlidingWindow& window) {
+  fields.size({"size", "height and width of a window"}, window.size);
+  fields.size({"stride", "from one window to the next, down and across"}, window.stride);
+}
+
 SemanticConfig read_own(const std::string& text, const JsonFields& file, const std::string& preprocessor,
                         const std::string& preprocessor_path) {
   const ModelConfig model = parse_model_config(text, preprocessor, file.where(), "", preprocessor_path);
@@ -56,6 +73,7 @@ SemanticConfig read_own(const std::string& text, const JsonFields& file, const s
   config.neck.dim = config.backbone.embed_dim;
   if (config.head == SemanticHead::dpt) read_dpt_neck(JsonFields(file.at(kOwnFields), where), config, config.neck);
   check_labels(where + ": labels", config);
+  check_window(where, config);
   config.preprocessing.rule = ResizeRule::huggingface;  // the whole image, at the size of config.resize
   config.preprocessing.resize_to = config.preprocessing.input_size = config.resize.size;
   return config;
@@ -138,6 +156,27 @@ SemanticConfig read_transformers(const JsonFields& file, const std::string& prep
 
 }  // namespace
 
+std::vector<WindowPlace> windows_of(const SemanticConfig& config, int64_t height, int64_t width) {
+  if (!config.window) return {{0, 0, height, width, {height, width}}};
+  const SlidingWindow& window = *config.window;
+  const std::array map{height, width};
+  std::array<std::vector<int64_t>, 2> starts;
+  std::array<int64_t, 2> size{}, input{};
+  for (size_t axis = 0; axis < 2; ++axis) {
+    const int64_t stride = window.stride[axis];
+    size[axis] = std::min(window.size[axis], map[axis]);
+    input[axis] = round_up(size[axis], config.backbone.patch_size[axis]);
+    const int64_t last = map[axis] - size[axis];
+    for (int64_t start = 0; start < last; start += stride) starts[axis].push_back(start);
+    starts[axis].push_back(last);  // it ends at the edge
+  }
+  std::vector<WindowPlace> places;
+  for (const int64_t top : starts[0]) {
+    for (const int64_t left : starts[1]) places.push_back({top, left, size[0], size[1], input});
+  }
+  return places;
+}
+
 void describe_segmentation(Fields& fields, SemanticConfig& config) {
   fields.choice({"head", "the head"}, config.head, {{"linear", SemanticHead::linear}, {"dpt", SemanticHead::dpt}});
   fields.integers({"layers", "blocks whose outputs the head reads, negative from the end"}, config.layers);
@@ -156,6 +195,8 @@ void describe_segmentation(Fields& fields, SemanticConfig& config) {
   fields.boolean({"keep_aspect_ratio", "both sides have the scale of the one that changes less"},
                  config.resize.keep_aspect_ratio);
   fields.integer({"multiple", "both sides are multiples of it"}, config.resize.multiple, 1, 1024);
+  if (config.window || fields.reads())
+    fields.object({"window", "windows of the image, whose logits are averaged"}, config.window, describe_window);
 }
 
 SemanticConfig read_semantic_config(const std::string& text, const std::string& path, const std::string& preprocessor,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The configuration of a semantic segmenter: a Vision Transformer with a head that classifies patches or pixels.
+#include <array>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +16,18 @@ namespace vitrail::models {
 // 2018).
 enum class SemanticHead : uint8_t { linear, dpt, upernet };
 
+// Overlapping windows of the resized image, each padded around its centre to whole patches (MMSegmentation's mode
+// "slide" with DINOv2's CenterPadding).
+struct SlidingWindow {
+  std::array<int64_t, 2> size{512, 512}, stride{341, 341};  // height, width
+};
+
+// Where a window is, and the size {height, width} of its input.
+struct WindowPlace {
+  int64_t top = 0, left = 0, height = 0, width = 0;
+  std::array<int64_t, 2> input{};
+};
+
 struct SemanticConfig : DenseConfig {
   SemanticHead head = SemanticHead::linear;
   // linear: a batch normalisation in front of the layer; dpt: one behind the head's first convolution.
@@ -21,9 +35,13 @@ struct SemanticConfig : DenseConfig {
   DptNeckConfig neck{};                          // dpt
   std::vector<int64_t> pool_scales{1, 2, 3, 6};  // upernet
   std::vector<std::string> labels{};             // the names of the classes, in index order
+  std::optional<SlidingWindow> window{};         // none: the image at once
 
   int64_t num_classes() const { return static_cast<int64_t>(labels.size()); }
 };
+
+// The windows of a resized image; of a model without, the image.
+std::vector<WindowPlace> windows_of(const SemanticConfig& config, int64_t height, int64_t width);
 
 // "segmentation" in vitrail's own config.json: the head, its classes and the input's size.
 void describe_segmentation(Fields& fields, SemanticConfig& config);

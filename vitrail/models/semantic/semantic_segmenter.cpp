@@ -24,14 +24,19 @@ constexpr std::pair<const char*, const char*> kTensors[] = {
     {"decode_head.classifier.weight", "decode_head.fpn_bottleneck.conv.weight"},
     {"decode_head.classifier.weight", "decode_head.fpn_bottleneck.convolution.weight"}};
 
+// DINOv2's head files, which have no backbone.
+bool is_head_alone(const weights::Checkpoint& checkpoint) {
+  return std::ranges::all_of(checkpoint.names(), [](const std::string& name) {
+    return name.starts_with("decode_head.") || name.starts_with("auxiliary_head.") || name.starts_with("head.");
+  });
+}
+
 // The family of the backbone's names.
 std::string backbone_key_map(const weights::Checkpoint& checkpoint) {
   std::vector<std::string> names;
   for (const std::string& name : checkpoint.names()) {
     if (name.starts_with(kBackbone)) names.push_back(name.substr(kBackbone.size()));
   }
-  if (names.empty())
-    throw Error(checkpoint.path(), "the backbone's tensors (\"backbone.…\") beside the head's", "a head alone");
   return weights::KeyMap::detect(names).name();
 }
 
@@ -92,6 +97,12 @@ bool is_semantic_segmenter(const weights::Checkpoint& checkpoint) {
 
 SemanticFiles open_semantic_segmenter(const ModelFiles& files) {
   auto checkpoint = files.checkpoint();
+  if (is_head_alone(*checkpoint)) {
+    throw Error(checkpoint->path(),
+                "the backbone's tensors, as \"backbone.…\", in one file with the head's, and beside it a config.json "
+                "with \"segmentation\" (docs/maps.md)",
+                "a head alone");
+  }
   if (!is_present(files.config))
     throw Error(files.weights.front().string(), "a config.json of transformers or with \"segmentation\" beside it",
                 "none");

@@ -9,6 +9,23 @@
 #include "vitrail/pipeline/prediction_json_internal.h"
 
 namespace vitrail::tasks {
+namespace {
+
+Tensor window_of(const Tensor& images, const models::WindowPlace& place) {
+  const Tensor padded = Tensor::zeros({1, images.size(1), place.input[0], place.input[1]});
+  padded.narrow(2, (place.input[0] - place.height) / 2, place.height)
+      .narrow(3, (place.input[1] - place.width) / 2, place.width)
+      .copy_(images.narrow(2, place.top, place.height).narrow(3, place.left, place.width));
+  return padded;
+}
+
+}  // namespace
+
+size_t SemanticEncoding::bytes() const {
+  int64_t values = logits.defined() ? logits.numel() : 0;
+  for (const analysis::ScoreWindow& window : windows) values += window.scores.numel();
+  return static_cast<size_t>(values) * sizeof(float);
+}
 
 SemanticModel::SemanticModel(const models::ModelFiles& files, const OpenOptions& options)
     : precision_(require_no_others(options, "a semantic segmenter").model.precision.value_or(kernels::Precision::fp32)),
@@ -27,7 +44,7 @@ SemanticModel::SemanticModel(const models::ModelFiles& files, const OpenOptions&
 // The logits have the axes of transformers, [B, classes, h, w]; those of the session have the classes last.
 std::optional<Network> SemanticModel::network() const {
   const models::SemanticConfig& config = model_.config();
-  const auto [height, width] = config.resize.size;
+  const auto [height, width] = windows_of(config, config.resize.size[0], config.resize.size[1]).front().input;
   return Network{
       .module = model_,
       .forward = [this](const infer::NamedTensors& in) -> infer::NamedTensors {
@@ -38,7 +55,8 @@ std::optional<Network> SemanticModel::network() const {
       .any_size = true,
       .pixels = &config.preprocessing,
       .inputs_of = [this](const image::ImageView& photo) -> infer::NamedTensors {
-        return {{"images", prepared(photo)}};
+        const Tensor images = prepared(photo);
+        return {{"images", window_of(images, windows_of(model_.config(), images.size(2), images.size(3)).front())}};
       },
       .key_map = files_.key_map,
       .config_json = files_.config_json,
@@ -68,9 +86,23 @@ std::shared_ptr<const ImageEncoding> SemanticModel::encode(const image::ImageVie
   auto encoding = std::make_shared<SemanticEncoding>();
   encoding->width = photo.width();
   encoding->height = photo.height();
-  encoding->logits = session_->run({{"images", prepared(photo)}})[0].tensor.squeeze(0);
-  require_finite("logits", encoding->logits);
+  const Tensor images = prepared(photo);
+  if (!model_.config().window) {
+    encoding->logits = logits_of(images);
+    return encoding;
+  }
+  encoding->resized = {images.size(2), images.size(3)};
+  for (const models::WindowPlace& place : models::windows_of(model_.config(), images.size(2), images.size(3))) {
+    encoding->windows.push_back(
+        {logits_of(window_of(images, place)), place.top, place.left, place.height, place.width});
+  }
   return encoding;
+}
+
+Tensor SemanticModel::logits_of(const Tensor& input) const {
+  Tensor logits = session_->run({{"images", input}})[0].tensor.squeeze(0);
+  require_finite("logits", logits);
+  return logits;
 }
 
 Tensor SemanticModel::prepared(const image::ImageView& photo) const {
@@ -81,8 +113,11 @@ Tensor SemanticModel::prepared(const image::ImageView& photo) const {
 
 LabelMap SemanticModel::label_map(const ImageEncoding& encoding, LabelMapTask /*task*/, int64_t height, int64_t width,
                                   const LabelMapThresholds& /*thresholds*/) const {
-  const Tensor& logits = static_cast<const SemanticEncoding&>(encoding).logits;
-  return semantic_map(analysis::argmax_at_size(logits, height, width), height, width);
+  const auto& of_image = static_cast<const SemanticEncoding&>(encoding);
+  std::vector<int32_t> classes = of_image.windows.empty()
+                                     ? analysis::argmax_at_size(of_image.logits, height, width)
+                                     : analysis::argmax_at_size(of_image.windows, of_image.resized, height, width);
+  return semantic_map(std::move(classes), height, width);
 }
 
 Family semantic_family() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A semantic segmenter: a class of each pixel.
+#include "vitrail/analysis/label_map.h"
 #include "vitrail/image/transform.h"
 #include "vitrail/infer/function_session.h"
 #include "vitrail/models/semantic/semantic_segmenter.h"
@@ -9,8 +10,10 @@
 namespace vitrail::tasks {
 
 struct SemanticEncoding : ImageEncoding {
-  size_t bytes() const override { return static_cast<size_t>(logits.numel()) * sizeof(float); }
-  Tensor logits;  // [h, w, classes]
+  size_t bytes() const override;
+  Tensor logits;  // [h, w, classes], of a model without windows
+  std::vector<analysis::ScoreWindow> windows;
+  std::array<int64_t, 2> resized{};  // the size that they cover
 };
 
 class SemanticModel : public LabelMapModel {
@@ -32,6 +35,7 @@ class SemanticModel : public LabelMapModel {
 
  private:
   Tensor prepared(const image::ImageView& photo) const;  // [1, C, H, W]
+  Tensor logits_of(const Tensor& input) const;           // [h, w, classes]
 
   kernels::Precision precision_;
   models::SemanticFiles files_;
