@@ -8,29 +8,21 @@ tests/fixtures/depth has images.safetensors, image_N [H, W, 3] u8, and for each 
   model.safetensors   the weights as f16, config.json, preprocessor_config.json, as save_pretrained writes them,
   golden.safetensors  every third row and column of predicted_N, the model's output, and of depth_N, the map at the
                       image's size.
-Outputs are computed in float64 from the stored weights and the pixels of the Pillow processor.
 """
 
-import argparse
 import copy
-import json
-import pathlib
 import re
-import subprocess
-import tempfile
 import zlib
 
+import dense_common
 import numpy
 import safetensors.torch
 import torch
 import transformers
-from PIL import Image
+from dense_common import IMAGENET, STEP, images
 from transformers.models.dpt.image_processing_pil_dpt import DPTImageProcessorPil
 
-ROOT = pathlib.Path(__file__).resolve().parents[2] / "tests" / "fixtures" / "depth"
-SIZES = ((203, 131), (97, 163))  # height and width of the images
-STEP = 3
-IMAGENET = dict(image_mean=[0.485, 0.456, 0.406], image_std=[0.229, 0.224, 0.225])
+ROOT = dense_common.FIXTURES / "depth"
 PROCESSOR = dict(keep_aspect_ratio=True, ensure_multiple_of=14, **IMAGENET)
 
 
@@ -137,36 +129,13 @@ AUTHORS_HEAD = (
 )
 
 
-def images():
-    draw = numpy.random.default_rng(0)
-    result = []
-    for height, width in SIZES:
-        y, x = numpy.mgrid[:height, :width] / 20
-        waves = [numpy.sin(a * x + b * y + c) for a, b, c in draw.uniform(-3, 3, (3, 3))]
-        noise = draw.uniform(-40, 40, (height, width, 3))
-        result.append((numpy.stack(waves, 2) * 80 + 128 + noise).clip(0, 255).astype(numpy.uint8))
-    return result
-
-
-def draw_parameters(model, name):
+def scaled(key, parameter, values):
     """Matrices with gain 1, norms and LayerScale near 1, everything else, biases and positions as well, not 0."""
-    draw = torch.Generator().manual_seed(zlib.crc32(name.encode()))
-    with torch.no_grad():
-        for key, parameter in model.named_parameters():
-            values = torch.randn(parameter.shape, generator=draw)
-            if "norm" in key or "lambda" in key or "bn" in key:
-                values = (1 if key.endswith(("weight", "lambda1")) else 0) + 0.3 * values
-            elif parameter.dim() >= 2 and key.endswith("weight"):
-                values /= (parameter.numel() / parameter.shape[1 if "resize" in key else 0]) ** 0.5
-            else:
-                values *= 0.3
-            parameter.copy_(values.half().float())
-        for key, buffer in model.named_buffers():
-            if key.endswith("running_mean"):
-                buffer.copy_((0.3 * torch.randn(buffer.shape, generator=draw)).half())
-            elif key.endswith("running_var"):
-                buffer.copy_((0.5 + torch.rand(buffer.shape, generator=draw)).half())
-    return model.eval()
+    if "norm" in key or "lambda" in key or "bn" in key:
+        return (1 if key.endswith(("weight", "lambda1")) else 0) + 0.3 * values
+    if parameter.dim() >= 2 and key.endswith("weight"):
+        return values / (parameter.numel() / parameter.shape[1 if "resize" in key else 0]) ** 0.5
+    return 0.3 * values
 
 
 def processor_of(spec):
@@ -179,19 +148,17 @@ def model_of(name, spec):
     backbone = backbone_class(**options, reshape_hidden_states=False) if options else None
     if "dpt" in spec:
         config = transformers.DPTConfig(backbone_config=backbone, **spec["config"])
-        model = draw_parameters(transformers.DPTForDepthEstimation(config), name)
+        model = transformers.DPTForDepthEstimation(config)
         last = model.head.head[4]
     else:
         config = transformers.DepthAnythingConfig(backbone_config=backbone, **spec["config"])
-        model = draw_parameters(transformers.DepthAnythingForDepthEstimation(config), name)
+        model = transformers.DepthAnythingForDepthEstimation(config)
         last = model.head.conv3
+    dense_common.draw_parameters(model, zlib.crc32(name.encode()), scaled)
+    hidden = dense_common.output_of(last, lambda: model(**processor_of(spec)(images()[0], return_tensors="pt")))
     with torch.no_grad():  # the largest part of the map is above 0, where relu passes it
-        hidden = []
-        last.register_forward_hook(lambda module, args, out: hidden.append(out))
-        model(**processor_of(spec)(images()[0], return_tensors="pt"))
-        last._forward_hooks.clear()
         metric = spec["config"].get("depth_estimation_type") == "metric"
-        last.bias -= hidden[0].mean() if metric else hidden[0].quantile(0.1)
+        last.bias -= hidden.mean() if metric else hidden.quantile(0.1)
         last.bias.copy_(last.bias.half())
     return model
 
@@ -205,34 +172,23 @@ def outputs_of(model, processor, image):
     return out.predicted_depth[0], depth
 
 
-def save(folder, model, processor):
-    model.half().save_pretrained(folder)
-    model.float()
-    processor.save_pretrained(folder)
-
-
-def write_fixtures():
-    ROOT.mkdir(parents=True, exist_ok=True)
-    samples = images()
-    safetensors.torch.save_file(
-        {f"image_{i}": torch.tensor(image) for i, image in enumerate(samples)}, ROOT / "images.safetensors"
-    )
-    for name, spec in MODELS.items():
-        model, processor = model_of(name, spec), processor_of(spec)
-        save(ROOT / name, model, processor)
-        golden = {}
-        for i, image in enumerate(samples):
-            predicted, depth = outputs_of(copy.deepcopy(model), processor, image)
-            single = copy.deepcopy(model)(processor(image, return_tensors="pt").pixel_values).predicted_depth[0]
-            error = (single - predicted).abs().max() / predicted.abs().max()
-            print(
-                f"{name} {i}: {tuple(predicted.shape)}, {(predicted > 0).double().mean():.2f} above 0, "
-                f"{predicted.min():.3g} to {predicted.max():.3g}, float32 differs by {error:.1e} of the largest"
-            )
-            for key, values in (("predicted", predicted), ("depth", depth)):
-                golden[f"{key}_{i}"] = values[::STEP, ::STEP].float().contiguous()
-        about = json.dumps({"reference": f"transformers {transformers.__version__} {type(model).__name__}"})
-        safetensors.torch.save_file(golden, ROOT / name / "golden.safetensors", metadata={"config": about})
+def write_fixture(name, spec):
+    samples = {f"image_{i}": torch.tensor(image) for i, image in enumerate(images())}
+    safetensors.torch.save_file(samples, ROOT / "images.safetensors")
+    model, processor = model_of(name, spec), processor_of(spec)
+    dense_common.save(ROOT / name, model, processor)
+    golden = {}
+    for i, image in enumerate(images()):
+        predicted, depth = outputs_of(copy.deepcopy(model), processor, image)
+        single = copy.deepcopy(model)(processor(image, return_tensors="pt").pixel_values).predicted_depth[0]
+        error = (single - predicted).abs().max() / predicted.abs().max()
+        print(
+            f"{name} {i}: {tuple(predicted.shape)}, {(predicted > 0).double().mean():.2f} above 0, "
+            f"{predicted.min():.3g} to {predicted.max():.3g}, float32 differs by {error:.1e} of the largest"
+        )
+        for key, values in (("predicted", predicted), ("depth", depth)):
+            golden[f"{key}_{i}"] = values[::STEP, ::STEP].float()
+    dense_common.save_golden(ROOT / name, model, golden)
 
 
 def authors_names(state):
@@ -264,39 +220,24 @@ def authors_file(name):
     return f"depth_anything_v2_{'metric_vkitti_' if 'metric' in words else ''}vit{size}.pth"
 
 
-def check(program, names, arguments=()):
+def check(program, root, name, spec):
     """Compares the program's maps with those of transformers."""
-    for name, spec in (MODELS | PUBLISHED).items():
-        if names and name not in names:
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            root = pathlib.Path(folder)
-            model, processor = model_of(name, spec), processor_of(spec)
-            save(root / "model", model, processor)
-            for i, image in enumerate(images()):
-                Image.fromarray(image).save(root / f"{i}.png")
-            files = [root / "model"]
-            if name in PUBLISHED:
-                files.append(root / authors_file(name))
-                torch.save(authors_names(model.state_dict()), files[1])
-            wanted = [outputs_of(copy.deepcopy(model), processor, image)[1].numpy() for image in images()]
-            for file in files:
-                command = [program, "depth", "-m", file, "--arrays", root / "out", root / "0.png", root / "1.png"]
-                subprocess.run([*map(str, command), *arguments], check=True, stdout=subprocess.DEVNULL)
-                for i, want in enumerate(wanted):
-                    got = numpy.load(root / "out" / f"{i}.npy")
-                    error = abs(got - want).max() / (want.max() - want.min())
-                    print(f"{name} {file.name} {i}: {got.shape}, differs by {error:.1e} of the range", flush=True)
-                    assert got.shape == want.shape and error < 1e-3
+    model, processor = model_of(name, spec), processor_of(spec)
+    dense_common.save(root / "model", model, processor)
+    photos = dense_common.write_images(root, images())
+    files = [root / "model"]
+    if name in PUBLISHED:
+        files.append(root / authors_file(name))
+        torch.save(authors_names(model.state_dict()), files[1])
+    wanted = [outputs_of(copy.deepcopy(model), processor, image)[1].numpy() for image in images()]
+    for file in files:
+        dense_common.run_program(program, "depth", "-m", file, "--arrays", root / "out", "--force", *photos)
+        for i, want in enumerate(wanted):
+            got = numpy.load(root / "out" / f"{i}.npy")
+            error = abs(got - want).max() / (want.max() - want.min())
+            print(f"{name} {file.name} {i}: {got.shape}, differs by {error:.1e} of the range", flush=True)
+            assert got.shape == want.shape and error < 1e-3
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--check", metavar="VITRAIL")
-    parser.add_argument("names", nargs="*")
-    options = parser.parse_args()
-    transformers.logging.set_verbosity_error()
-    if options.check:
-        check(options.check, options.names)
-    else:
-        write_fixtures()
+    dense_common.main(MODELS, PUBLISHED, write_fixture, check)

@@ -9,26 +9,19 @@ tests/fixtures/eomt has for each model a folder with
   golden.safetensors  for the images of tests/fixtures/depth/images.safetensors: classes_N and masks_N, the outputs for
                       each crop; and the maps semantic_N or panoptic_N and instance_N, i8, with UNCLEAR where the two
                       best labels are near each other; its metadata has the segments.
-Outputs are computed in float64 from the stored weights and the pixels of the Pillow processor.
 """
 
-import argparse
 import copy
-import json
-import pathlib
-import subprocess
-import tempfile
 import zlib
 
+import dense_common
 import numpy
-import safetensors.torch
 import torch
 import transformers
-from PIL import Image
+from dense_common import images
 from transformers.models.eomt.image_processing_pil_eomt import EomtImageProcessorPil
 
-FIXTURES = pathlib.Path(__file__).resolve().parents[2] / "tests" / "fixtures"
-ROOT = FIXTURES / "eomt"
+ROOT = dense_common.FIXTURES / "eomt"
 UNCLEAR = -2
 MARGIN = 1e-3
 # A random model's masks overlap more than a trained one's.
@@ -66,28 +59,15 @@ PUBLISHED = {
 }
 
 
-def images():
-    pixels = safetensors.torch.load_file(FIXTURES / "depth" / "images.safetensors")
-    return [pixels[f"image_{i}"].numpy() for i in range(2)]
-
-
-def draw_parameters(model, seed, probabilities):
+def scaled(key, parameter, values):
     """Matrices with gain 1, norms and LayerScale near 1, everything else, biases and positions as well, not 0."""
-    draw = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for key, parameter in model.named_parameters():
-            values = torch.randn(parameter.shape, generator=draw)
-            if "norm" in key or "lambda" in key:
-                values = (1 if key.endswith(("weight", "lambda1")) else 0) + 0.3 * values
-            elif parameter.dim() >= 2 and key.endswith("weight") and "embeddings.position" not in key:
-                values /= (parameter.numel() / parameter.shape[0]) ** 0.5
-            else:
-                values *= 0.3
-            if key.startswith(("class_predictor", "query")):
-                values *= 5  # queries differ, and are sure of their class
-            parameter.copy_(values.half().float())
-        model.attn_mask_probs.copy_(torch.tensor(probabilities))
-    return model.eval()
+    if "norm" in key or "lambda" in key:
+        values = (1 if key.endswith(("weight", "lambda1")) else 0) + 0.3 * values
+    elif parameter.dim() >= 2 and key.endswith("weight") and "embeddings.position" not in key:
+        values = values / (parameter.numel() / parameter.shape[0]) ** 0.5
+    else:
+        values = 0.3 * values
+    return 5 * values if key.startswith(("class_predictor", "query")) else values  # queries differ, and are sure
 
 
 def model_of(spec, seed):
@@ -96,7 +76,8 @@ def model_of(spec, seed):
     else:
         model = transformers.EomtForUniversalSegmentation(transformers.EomtConfig(**spec["config"]))
     model.set_attn_implementation("eager")  # torch's fused attention in float64 adds the masks wrongly
-    return draw_parameters(model, seed, spec["probabilities"])
+    model.attn_mask_probs.copy_(torch.tensor(spec["probabilities"]))
+    return dense_common.draw_parameters(model, seed, scaled)
 
 
 def outputs_of(model, processor, image, dtype=torch.float64):
@@ -138,12 +119,6 @@ def maps_of(processor, spec, out, size):
     return result, segments
 
 
-def save(folder, model, processor, **options):
-    model = copy.deepcopy(model).half()
-    model.save_pretrained(folder, **options)
-    processor.save_pretrained(folder)
-
-
 def fixture_of(name, spec, seed):
     """The model and its golden tensors.  None if a mask in it depends on the precision, or if it finds little."""
     model, processor = model_of(spec, seed), EomtImageProcessorPil(**spec["processor"])
@@ -161,9 +136,9 @@ def fixture_of(name, spec, seed):
         if labels is not None and labels.unique(return_counts=True)[1].max() > 0.95 * labels.numel():
             return None
         segments.append(found)
-        golden |= {f"{key}_{i}": values.contiguous() for key, values in maps.items()}
-        golden[f"classes_{i}"] = out.class_queries_logits.float().contiguous()
-        golden[f"masks_{i}"] = out.masks_queries_logits.float().contiguous()
+        golden |= {f"{key}_{i}": values for key, values in maps.items()}
+        golden[f"classes_{i}"] = out.class_queries_logits.float()
+        golden[f"masks_{i}"] = out.masks_queries_logits.float()
         shares = {key: round(float((values == UNCLEAR).float().mean()), 3) for key, values in maps.items()}
         counts = {key: len(values) for key, values in found.items()}
         print(f"{name} {i}: float32 differs by {max(errors):.1e} of the largest; unclear {shares}; segments {counts}")
@@ -172,25 +147,15 @@ def fixture_of(name, spec, seed):
     return model, processor, golden, segments
 
 
-def write_fixtures(names):
-    for name, spec in MODELS.items():
-        if names and name not in names:
-            continue
-        seed = zlib.crc32(name.encode())
-        while not (fixture := fixture_of(name, spec, seed)):
-            seed += 1
-        model, processor, golden, segments = fixture
-        save(ROOT / name, model, processor, **({"max_shard_size": "40KB"} if name == "dinov3_semantic" else {}))
-        about = json.dumps(
-            {
-                "reference": f"transformers {transformers.__version__} {type(model).__name__}",
-                "segments": segments,
-                "stuff": spec["stuff"],
-                "panoptic": PANOPTIC,
-                "instance": INSTANCE,
-            }
-        )
-        safetensors.torch.save_file(golden, ROOT / name / "golden.safetensors", metadata={"config": about})
+def write_fixture(name, spec):
+    seed = zlib.crc32(name.encode())
+    while not (fixture := fixture_of(name, spec, seed)):
+        seed += 1
+    model, processor, golden, segments = fixture
+    shards = {"max_shard_size": "40KB"} if name == "dinov3_semantic" else {}
+    dense_common.save(ROOT / name, model, processor, **shards)
+    about = dict(segments=segments, stuff=spec["stuff"], panoptic=PANOPTIC, instance=INSTANCE)
+    dense_common.save_golden(ROOT / name, model, golden, **about)
 
 
 def labels_of(result):
@@ -211,36 +176,21 @@ def expected_labels(processor, spec, out, size):
     )
 
 
-def check(program, names):
+def check(program, root, name, spec):
     """Compares the program's label maps with those of transformers in float32."""
-    for name, spec in (MODELS | PUBLISHED).items():
-        if names and name not in names:
-            continue
-        model, processor = model_of(spec, zlib.crc32(name.encode())), EomtImageProcessorPil(**spec["processor"])
-        with tempfile.TemporaryDirectory() as folder:
-            root = pathlib.Path(folder)
-            save(root / "model", model, processor)
-            for i, image in enumerate(images()):
-                Image.fromarray(image).save(root / f"{i}.png")
-                out = outputs_of(model, processor, image, torch.float32)
-                for task, want in expected_labels(processor, spec, out, image.shape[:2]).items():
-                    command = [program, "segment", "-m", root / "model", "--task", task, "--arrays", root / task]
-                    command = [*map(str, command), str(root / f"{i}.png")]
-                    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-                    got = numpy.load(root / task / (f"{i}.npy" if task == "semantic" else f"{i}.labels.npy"))
-                    share = float((got != want.numpy()).mean())
-                    found = len(set(want.unique().tolist()) - {-1})
-                    print(f"{name} {i} {task}: {share:.5f} of the pixels differ, {found} labels", flush=True)
-                    assert share < 2e-3
+    model, processor = model_of(spec, zlib.crc32(name.encode())), EomtImageProcessorPil(**spec["processor"])
+    dense_common.save(root / "model", model, processor)
+    for i, (image, file) in enumerate(zip(images(), dense_common.write_images(root, images()), strict=True)):
+        out = outputs_of(model, processor, image, torch.float32)
+        for task, want in expected_labels(processor, spec, out, image.shape[:2]).items():
+            options = ["--task", task, "--arrays", root / task]
+            dense_common.run_program(program, "segment", "-m", root / "model", *options, file)
+            got = numpy.load(root / task / (f"{i}.npy" if task == "semantic" else f"{i}.labels.npy"))
+            share = float((got != want.numpy()).mean())
+            found = len(set(want.unique().tolist()) - {-1})
+            print(f"{name} {i} {task}: {share:.5f} of the pixels differ, {found} labels", flush=True)
+            assert share < 2e-3
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--check", metavar="VITRAIL")
-    parser.add_argument("names", nargs="*")
-    options = parser.parse_args()
-    transformers.logging.set_verbosity_error()
-    if options.check:
-        check(options.check, options.names)
-    else:
-        write_fixtures(options.names)
+    dense_common.main(MODELS, PUBLISHED, write_fixture, check)

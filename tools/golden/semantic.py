@@ -9,28 +9,25 @@ tests/fixtures/semantic has for each model a folder with
   golden.safetensors  every third row and column of logits_N [h, w, classes], the model's output for image N of
                       tests/fixtures/depth, and of labels_N, the map at the image's size (transformers'
                       post_process_semantic_segmentation), 255 where the two best classes differ by less than 1e-3.
-Outputs are computed in float64 from the stored weights and the pixels of the Pillow processor.  "linear" is a linear
-head with DINOv2's names in MMSegmentation on transformers' DINOv2.
+linear/windows.safetensors has labels_N from averaged windows, whose sizes its metadata has.
+"linear" is a linear head with DINOv2's names in MMSegmentation on transformers' DINOv2.
 """
 
-import argparse
 import copy
+import itertools
 import json
-import pathlib
-import subprocess
-import tempfile
 import zlib
 
+import dense_common
 import numpy
 import safetensors.torch
 import torch
 import transformers
-from depth import IMAGENET, STEP, images
-from PIL import Image
+from dense_common import IMAGENET, STEP, images
 from transformers.models.beit.image_processing_pil_beit import BeitImageProcessorPil
 from transformers.models.dpt.image_processing_pil_dpt import DPTImageProcessorPil
 
-ROOT = pathlib.Path(__file__).resolve().parents[2] / "tests" / "fixtures" / "semantic"
+ROOT = dense_common.FIXTURES / "semantic"
 IGNORED = 255
 LAST_LAYERS = ("decode_head.conv_seg", "decode_head.classifier", "head.head.4")
 DINOV2 = dict(hidden_size=24, num_hidden_layers=4, num_attention_heads=3, image_size=70, patch_size=14)
@@ -99,6 +96,40 @@ def linear(backbone, layers):
     return dict(make=lambda: LinearSegmenter(backbone, layers), processor=lambda: DPTImageProcessorPil(**processor))
 
 
+def sliding_logits(model, pixels, size, stride):
+    """MMSegmentation's slide_inference with DINOv2's CenterPadding of each window, and the number of windows."""
+    patch, sides = model.backbone.config.patch_size, pixels.shape[2:]
+    starts = [
+        [min(i * step, side - window) for i in range((side - window + step - 1) // step + 1)]
+        for side, window, step in zip(sides, size, stride, strict=True)
+    ]
+    total, count = torch.zeros(1, len(LABELS), *sides).double(), torch.zeros(sides)
+    for top, left in itertools.product(*starts):
+        cell = (..., slice(top, top + size[0]), slice(left, left + size[1]))
+        missing = [-side % patch for side in size[::-1]]  # the last axis first
+        crop = torch.nn.functional.pad(pixels[cell], [part for m in missing for part in (m // 2, m - m // 2)])
+        total[cell] += torch.nn.functional.interpolate(model(crop), size=size, mode="bilinear", align_corners=False)
+        count[cell] += 1
+    return total / count, len(starts[0]) * len(starts[1])
+
+
+def write_windows(model):
+    about = dict(size=[60, 60], window=dict(size=[44, 40], stride=[30, 25]), windows=[])
+    golden = {}
+    for i, image in enumerate(images()):
+        scale = 60 / min(image.shape[:2])
+        height, width = (round(scale * side) for side in image.shape[:2])
+        processor = DPTImageProcessorPil(size=dict(height=height, width=width), **IMAGENET)
+        pixels = processor(image, return_tensors="pt").pixel_values.double()
+        with torch.no_grad():
+            logits, windows = sliding_logits(copy.deepcopy(model).double(), pixels, **about["window"])
+        about["windows"].append(windows)
+        labels, margin = labels_at(logits, image)
+        labels[margin < 1e-3] = IGNORED
+        golden[f"labels_{i}"] = labels[::STEP, ::STEP].to(torch.uint8)
+    dense_common.save_golden(ROOT / "linear", model, golden, "windows.safetensors", **about)
+
+
 def classes(count):
     return dict(id2label=dict(enumerate((LABELS * 30)[:count])), label2id={})
 
@@ -158,37 +189,29 @@ PUBLISHED = {
 }
 
 
-def draw_parameters(model, name):
+def drawn(model, name):
     """Matrices with gain 1, norms and LayerScale near 1, everything else, biases and positions as well, not 0."""
-    draw = torch.Generator().manual_seed(zlib.crc32(name.encode()))
     norms = {
         f"{path}.{key}"
         for path, module in model.named_modules()
         for key, value in module.named_parameters(recurse=False)
         if value.dim() == 1 and ("Norm" in type(module).__name__ or "lambda" in key) and key != "bias"
     }
-    with torch.no_grad():
-        for key, parameter in model.named_parameters():
-            values = torch.randn(parameter.shape, generator=draw)
-            if key in norms or "lambda" in key:
-                values = 1 + 0.3 * values
-            elif parameter.dim() >= 2 and key.endswith("weight"):
-                transposed = key.startswith(("fpn", "neck.reassemble")) and "projection" not in key
-                values /= (parameter.numel() / parameter.shape[1 if transposed else 0]) ** 0.5
-            else:
-                values *= 0.3
-            parameter.copy_(values.half().float())
-        for key, buffer in model.named_buffers():
-            if key.endswith("running_mean"):
-                buffer.copy_((0.3 * torch.randn(buffer.shape, generator=draw)).half())
-            elif key.endswith("running_var"):
-                buffer.copy_((0.5 + torch.rand(buffer.shape, generator=draw)).half())
-    return model.eval()
+
+    def scaled(key, parameter, values):
+        if key in norms or "lambda" in key:
+            return 1 + 0.3 * values
+        if parameter.dim() >= 2 and key.endswith("weight"):
+            transposed = key.startswith(("fpn", "neck.reassemble")) and "projection" not in key
+            return values / (parameter.numel() / parameter.shape[1 if transposed else 0]) ** 0.5
+        return 0.3 * values
+
+    return dense_common.draw_parameters(model, zlib.crc32(name.encode()), scaled)
 
 
 def model_of(name, spec):
     """A model that finds all classes: the mean of each one's logits is 0."""
-    model = draw_parameters(spec["make"](), name)
+    model = drawn(spec["make"](), name)
     heads = [module for path, module in model.named_modules() if path.endswith(LAST_LAYERS)]
     logits = outputs_of(model, spec["processor"](), images()[0])[0]
     with torch.no_grad():
@@ -199,10 +222,14 @@ def model_of(name, spec):
 def save(folder, model, spec):
     if hasattr(model, "save"):
         model.save(folder)
-        return
-    model.half().save_pretrained(folder, **spec.get("files", {}))
-    model.float()
-    spec["processor"]().save_pretrained(folder)
+    else:
+        dense_common.save(folder, model, spec["processor"]())
+
+
+def labels_at(logits, image):
+    large = torch.nn.functional.interpolate(logits, size=image.shape[:2], mode="bilinear", align_corners=False)[0]
+    best = large.topk(2, 0).values
+    return large.argmax(0), best[0] - best[1]
 
 
 def outputs_of(model, processor, image):
@@ -211,60 +238,42 @@ def outputs_of(model, processor, image):
     with torch.no_grad():
         out = copy.deepcopy(model).double()(pixels.double())
     logits = out if torch.is_tensor(out) else out.logits
-    large = torch.nn.functional.interpolate(logits, size=image.shape[:2], mode="bilinear", align_corners=False)[0]
-    best = large.topk(2, 0).values
-    return logits[0], large.argmax(0), best[0] - best[1]
+    return logits[0], *labels_at(logits, image)
 
 
-def write_fixtures():
-    for name, spec in MODELS.items():
-        model, processor = model_of(name, spec), spec["processor"]()
-        save(ROOT / name, model, spec)
-        golden = {}
-        for i, image in enumerate(images()):
-            logits, labels, margin = outputs_of(model, processor, image)
-            counts = torch.bincount(labels.flatten(), minlength=logits.shape[0]).tolist()
-            print(f"{name} {i}: {tuple(logits.shape)}, pixels by class {counts}")
-            golden[f"logits_{i}"] = logits.permute(1, 2, 0)[::STEP, ::STEP].float().contiguous()
-            labels[margin < 1e-3] = IGNORED
-            golden[f"labels_{i}"] = labels[::STEP, ::STEP].to(torch.uint8).contiguous()
-        about = json.dumps({"reference": f"transformers {transformers.__version__} {type(model).__name__}"})
-        safetensors.torch.save_file(golden, ROOT / name / "golden.safetensors", metadata={"config": about})
+def write_fixture(name, spec):
+    model, processor = model_of(name, spec), spec["processor"]()
+    save(ROOT / name, model, spec)
+    golden = {}
+    for i, image in enumerate(images()):
+        logits, labels, margin = outputs_of(model, processor, image)
+        counts = torch.bincount(labels.flatten(), minlength=logits.shape[0]).tolist()
+        print(f"{name} {i}: {tuple(logits.shape)}, pixels by class {counts}")
+        golden[f"logits_{i}"] = logits.permute(1, 2, 0)[::STEP, ::STEP].float()
+        labels[margin < 1e-3] = IGNORED
+        golden[f"labels_{i}"] = labels[::STEP, ::STEP].to(torch.uint8)
+    dense_common.save_golden(ROOT / name, model, golden)
+    if name == "linear":
+        write_windows(model)
 
 
-def check(program, names, arguments=()):
+def check(program, root, name, spec):
     """Compares the program's label maps with those of transformers."""
-    for name, spec in (MODELS | PUBLISHED).items():
-        if names and name not in names:
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            root = pathlib.Path(folder)
-            model, processor = model_of(name, spec), spec["processor"]()
-            save(root / "model", model, spec)
-            for i, image in enumerate(images()):
-                Image.fromarray(image).save(root / f"{i}.png")
-            command = [program, "segment", "-m", root / "model", "--arrays", root / "out"]
-            command += [root / "0.png", root / "1.png"]
-            subprocess.run([*map(str, command), *arguments], check=True, stdout=subprocess.DEVNULL)
-            for i, image in enumerate(images()):
-                _, want, margin = outputs_of(model, processor, image)
-                got = numpy.load(root / "out" / f"{i}.npy")
-                other = got != want.numpy()
-                worst = margin.numpy()[other].max() if other.any() else 0
-                print(
-                    f"{name} {i}: {got.shape}, {other.sum()} pixels differ, whose best classes are {worst:.1e} apart",
-                    flush=True,
-                )
-                assert arguments or worst < 1e-3
+    model, processor = model_of(name, spec), spec["processor"]()
+    save(root / "model", model, spec)
+    files = dense_common.write_images(root, images())
+    dense_common.run_program(program, "segment", "-m", root / "model", "--arrays", root / "out", *files)
+    for i, image in enumerate(images()):
+        _, want, margin = outputs_of(model, processor, image)
+        got = numpy.load(root / "out" / f"{i}.npy")
+        other = got != want.numpy()
+        worst = margin.numpy()[other].max() if other.any() else 0
+        print(
+            f"{name} {i}: {got.shape}, {other.sum()} pixels differ, whose best classes are {worst:.1e} apart",
+            flush=True,
+        )
+        assert worst < 1e-3
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--check", metavar="VITRAIL")
-    parser.add_argument("names", nargs="*")
-    options = parser.parse_args()
-    transformers.logging.set_verbosity_error()
-    if options.check:
-        check(options.check, options.names)
-    else:
-        write_fixtures()
+    dense_common.main(MODELS, PUBLISHED, write_fixture, check)

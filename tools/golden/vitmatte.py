@@ -8,26 +8,20 @@ tests/fixtures/vitmatte has trimaps.safetensors, trimap_N [H, W] u8 of the image
 folder with
   model.safetensors   the weights as f16, config.json, preprocessor_config.json, as save_pretrained writes them,
   golden.safetensors  every third row and column of alpha_N.
-Outputs are computed in float64 from the stored weights and the pixels of the Pillow processor.
 """
 
-import argparse
 import copy
-import json
-import pathlib
-import subprocess
-import tempfile
 import zlib
 
-import depth
+import dense_common
 import numpy
 import safetensors.torch
 import torch
 import transformers
-from PIL import Image
+from dense_common import STEP, images
 from transformers.models.vitmatte.image_processing_pil_vitmatte import VitMatteImageProcessorPil
 
-ROOT = pathlib.Path(__file__).resolve().parents[2] / "tests" / "fixtures" / "vitmatte"
+ROOT = dense_common.FIXTURES / "vitmatte"
 VITDET = dict(num_channels=4, use_relative_position_embeddings=True, layer_norm_eps=1e-6)
 
 
@@ -65,7 +59,7 @@ MODELS = {
             image_size=64,
             pretrain_image_size=64,
         ),
-        dict(size_divisor=24, **depth.IMAGENET),
+        dict(size_divisor=24, **dense_common.IMAGENET),
         convstream_hidden_sizes=[6, 8],
         fusion_hidden_sizes=[12, 8, 6],
         batch_norm_eps=1e-3,
@@ -94,32 +88,20 @@ PUBLISHED = {
 def trimaps():
     """A disc of foreground with an unknown ring around it."""
     result = []
-    for height, width in depth.SIZES:
+    for height, width in dense_common.SIZES:
         y, x = numpy.mgrid[:height, :width]
         distance = numpy.hypot(y - height * 0.45, x - width * 0.55) / min(height, width)
         result.append(numpy.select([distance < 0.2, distance < 0.4], [255, 128], 0).astype(numpy.uint8))
     return result
 
 
-def draw_parameters(model, name):
+def scaled(key, parameter, values):
     """Matrices and convolutions with gain 1 behind a relu, norms near 1, everything else not 0."""
-    draw = torch.Generator().manual_seed(zlib.crc32(name.encode()))
-    with torch.no_grad():
-        for key, parameter in model.named_parameters():
-            values = torch.randn(parameter.shape, generator=draw)
-            if "norm" in key or "matting_convs.1." in key:
-                values = (1 if key.endswith("weight") else 0) + 0.3 * values
-            elif parameter.dim() >= 2 and key.endswith("weight"):
-                values *= (2 / (parameter.numel() / parameter.shape[0])) ** 0.5
-            else:
-                values *= 0.3
-            parameter.copy_(values.half().float())
-        for key, buffer in model.named_buffers():
-            if key.endswith("running_mean"):
-                buffer.copy_((0.3 * torch.randn(buffer.shape, generator=draw)).half())
-            elif key.endswith("running_var"):
-                buffer.copy_((0.5 + torch.rand(buffer.shape, generator=draw)).half())
-    return model.eval()
+    if "norm" in key or "matting_convs.1." in key:
+        return (1 if key.endswith("weight") else 0) + 0.3 * values
+    if parameter.dim() >= 2 and key.endswith("weight"):
+        return values * (2 / (parameter.numel() / parameter.shape[0])) ** 0.5
+    return 0.3 * values
 
 
 def processor_of(spec):
@@ -130,15 +112,14 @@ def model_of(name, spec):
     config = transformers.VitMatteConfig(
         backbone_config=transformers.VitDetConfig(**spec["backbone"]).to_dict(), **spec["config"]
     )
-    model = draw_parameters(transformers.VitMatteForImageMatting(config), name)
+    model = transformers.VitMatteForImageMatting(config)
+    dense_common.draw_parameters(model, zlib.crc32(name.encode()), scaled)
     last = model.decoder.matting_head.matting_convs[3]
+    inputs = processor_of(spec)(images()[0], trimaps()[0], return_tensors="pt")
+    hidden = dense_common.output_of(last, lambda: model(**inputs))
     with torch.no_grad():  # alpha around a half
-        hidden = []
-        last.register_forward_hook(lambda module, args, out: hidden.append(out))
-        model(**processor_of(spec)(depth.images()[0], trimaps()[0], return_tensors="pt"))
-        last._forward_hooks.clear()
-        last.weight /= hidden[0].std() / 2
-        last.bias.copy_(-(hidden[0] - last.bias).mean() * 2 / hidden[0].std())
+        last.weight /= hidden.std() / 2
+        last.bias.copy_(-(hidden - last.bias).mean() * 2 / hidden.std())
         last.weight.copy_(last.weight.half())
         last.bias.copy_(last.bias.half())
     return model
@@ -151,61 +132,42 @@ def alpha_of(model, processor, image, trimap):
     return alpha[: image.shape[0], : image.shape[1]]
 
 
-def write_fixtures():
+def write_fixture(name, spec):
     ROOT.mkdir(parents=True, exist_ok=True)
-    samples = list(zip(depth.images(), trimaps(), strict=True))
     safetensors.torch.save_file(
-        {f"trimap_{i}": torch.tensor(trimap) for i, (image, trimap) in enumerate(samples)}, ROOT / "trimaps.safetensors"
+        {f"trimap_{i}": torch.tensor(trimap) for i, trimap in enumerate(trimaps())}, ROOT / "trimaps.safetensors"
     )
-    for name, spec in MODELS.items():
-        model, processor = model_of(name, spec), processor_of(spec)
-        depth.save(ROOT / name, model, processor)
-        golden = {}
-        for i, (image, trimap) in enumerate(samples):
-            alpha = alpha_of(copy.deepcopy(model), processor, image, trimap)
-            print(f"{name} {i}: {tuple(alpha.shape)}, {alpha.min():.3g} to {alpha.max():.3g}, std {alpha.std():.3g}")
-            golden[f"alpha_{i}"] = alpha[:: depth.STEP, :: depth.STEP].float().contiguous()
-        about = json.dumps({"reference": f"transformers {transformers.__version__} {type(model).__name__}"})
-        safetensors.torch.save_file(golden, ROOT / name / "golden.safetensors", metadata={"config": about})
+    model, processor = model_of(name, spec), processor_of(spec)
+    dense_common.save(ROOT / name, model, processor)
+    golden = {}
+    for i, (image, trimap) in enumerate(zip(images(), trimaps(), strict=True)):
+        alpha = alpha_of(copy.deepcopy(model), processor, image, trimap)
+        print(f"{name} {i}: {tuple(alpha.shape)}, {alpha.min():.3g} to {alpha.max():.3g}, std {alpha.std():.3g}")
+        golden[f"alpha_{i}"] = alpha[::STEP, ::STEP].float()
+    dense_common.save_golden(ROOT / name, model, golden)
 
 
-def check(program, names):
+def check(program, root, name, spec):
     """Compares the program's alpha with that of transformers, for files in f16 and in shards."""
-    for name, spec in (MODELS | PUBLISHED).items():
-        if names and name not in names:
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            root = pathlib.Path(folder)
-            model, processor = model_of(name, spec), processor_of(spec)
-            depth.save(root / "f16", model, processor)
-            model.save_pretrained(root / "shards", max_shard_size="20KB" if name in MODELS else "40MB")
-            processor.save_pretrained(root / "shards")
-            for i, (image, trimap) in enumerate(zip(depth.images(), trimaps(), strict=True)):
-                for kind, pixels in (("images", image), ("trimaps", trimap)):
-                    (root / kind).mkdir(exist_ok=True)
-                    Image.fromarray(pixels).save(root / kind / f"{i}.png")
-            wanted = [
-                alpha_of(copy.deepcopy(model), processor, image, trimap).numpy()
-                for image, trimap in zip(depth.images(), trimaps(), strict=True)
-            ]
-            for file in ("f16", "shards"):
-                command = [program, "matte", "-m", root / file, "--arrays", root / "out", "--force", root / "images"]
-                command += ["--trimap", root / "trimaps"]
-                subprocess.run([*map(str, command)], check=True, stdout=subprocess.DEVNULL)
-                for i, want in enumerate(wanted):
-                    got = numpy.load(root / "out" / f"{i}.npy")
-                    error = abs(got - want).max()
-                    print(f"{name} {file} {i}: {got.shape}, alpha differs by {error:.1e}", flush=True)
-                    assert got.shape == want.shape and error < 1e-4
+    model, processor = model_of(name, spec), processor_of(spec)
+    dense_common.save(root / "f16", model, processor)
+    model.save_pretrained(root / "shards", max_shard_size="20KB" if name in MODELS else "40MB")
+    processor.save_pretrained(root / "shards")
+    dense_common.write_images(root / "images", images())
+    dense_common.write_images(root / "trimaps", trimaps())
+    wanted = [
+        alpha_of(copy.deepcopy(model), processor, image, trimap).numpy()
+        for image, trimap in zip(images(), trimaps(), strict=True)
+    ]
+    for file in ("f16", "shards"):
+        command = [program, "matte", "-m", root / file, "--arrays", root / "out", "--force", root / "images"]
+        dense_common.run_program(*command, "--trimap", root / "trimaps")
+        for i, want in enumerate(wanted):
+            got = numpy.load(root / "out" / f"{i}.npy")
+            error = abs(got - want).max()
+            print(f"{name} {file} {i}: {got.shape}, alpha differs by {error:.1e}", flush=True)
+            assert got.shape == want.shape and error < 1e-4
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--check", metavar="VITRAIL")
-    parser.add_argument("names", nargs="*")
-    options = parser.parse_args()
-    transformers.logging.set_verbosity_error()
-    if options.check:
-        check(options.check, options.names)
-    else:
-        write_fixtures()
+    dense_common.main(MODELS, PUBLISHED, write_fixture, check)
