@@ -40,6 +40,7 @@ DepthModel::DepthModel(const models::ModelFiles& files, const OpenOptions& optio
       files_(models::open_depth_estimator(files)),
       model_(models::load_depth_estimator(files_)),
       transform_(infer::transform_of(model_.config().preprocessing, files.path.string())) {
+  files_.checkpoint.reset();  // the weights are in the model
   session_ = std::make_unique<infer::FunctionSession>(
       model_, [this](const infer::NamedTensors& in) { return forward(in); },
       infer::FunctionOptions{

@@ -47,6 +47,7 @@ EomtModel::EomtModel(const models::ModelFiles& files, const OpenOptions& options
       files_(models::open_eomt(files)),
       model_(models::load_eomt(files_)),
       transform_(infer::transform_of(model_.config().preprocessing, files.path.string())) {
+  files_.checkpoint.reset();  // the weights are in the model
   session_ = std::make_unique<infer::FunctionSession>(
       model_, [this](const infer::NamedTensors& in) { return forward(in); },
       infer::FunctionOptions{

@@ -32,6 +32,7 @@ SemanticModel::SemanticModel(const models::ModelFiles& files, const OpenOptions&
       files_(models::open_semantic_segmenter(files)),
       model_(models::load_semantic_segmenter(files_)),
       transform_(infer::transform_of(model_.config().preprocessing, files.path.string())) {
+  files_.checkpoint.reset();  // the weights are in the model
   session_ = std::make_unique<infer::FunctionSession>(
       model_,
       [this](const infer::NamedTensors& in) -> infer::NamedTensors {

@@ -48,6 +48,7 @@ MatteModel::MatteModel(const models::ModelFiles& files, const OpenOptions& optio
       model_(models::load_vitmatte(files_)),
       transform_(infer::transform_of(model_.config().preprocessing, files.path.string())),
       pixels_(with_trimap(model_.config().preprocessing)) {
+  files_.checkpoint.reset();  // the weights are in the model
   session_ = std::make_unique<infer::FunctionSession>(
       model_, [this](const infer::NamedTensors& in) { return forward(in); },
       infer::FunctionOptions{
