@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/image/text.h"
 
-#include <algorithm>
-
+#include "vitrail/image/draw.h"
 #include "vitrail/image/font_internal.h"
 
 namespace vitrail::image {
@@ -22,14 +21,6 @@ std::string ascii(const std::string& text) {
   return result;
 }
 
-void fill(int64_t left, int64_t top, int64_t size, Image& image, const std::array<uint8_t, 3>& color) {
-  for (int64_t y = std::max<int64_t>(top, 0); y < std::min(top + size, image.height); ++y) {
-    for (int64_t x = std::max<int64_t>(left, 0); x < std::min(left + size, image.width); ++x) {
-      std::copy(color.begin(), color.end(), image.row(y) + 3 * x);
-    }
-  }
-}
-
 }  // namespace
 
 int64_t text_width(const std::string& text, int64_t scale) {
@@ -44,7 +35,9 @@ void draw_text(const std::string& text, int64_t left, int64_t top, int64_t scale
     const Glyph& glyph = glyph_of(character);
     for (int64_t x = 0; x < kGlyphWidth; ++x) {
       for (int64_t y = 0; y < kGlyphHeight; ++y) {
-        if (glyph[static_cast<size_t>(x)] >> y & 1) fill(left + x * scale, top + y * scale, scale, image, color);
+        if ((glyph[static_cast<size_t>(x)] >> y & 1) == 0) continue;
+        const int64_t from = left + x * scale, above = top + y * scale;
+        fill_rectangle({from, above, from + scale, above + scale}, color, image);
       }
     }
     left += kAdvance * scale;

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "vitrail/base/text.h"
+#include "vitrail/image/draw.h"
 #include "vitrail/image/encode.h"
 #include "vitrail/image/text.h"
 #include "vitrail/pipeline/prediction_json_internal.h"
@@ -42,19 +43,6 @@ void describe_label_map(Fields& fields, LabelMapOptions& options) {
                  "In panoptic maps, the share of its mask that a segment must win from the others (default: 0.8)"},
                 options.overlap_threshold, {0, 1});
   fields.boolean({"rle", "Add the mask of each segment to the JSON, in COCO's run-length encoding"}, options.rle);
-}
-
-using Color = std::array<uint8_t, 3>;
-
-// PASCAL VOC's colour map (Everingham et al. 2010): the bits of the id, from the lowest, are those of the channels from
-// the highest.  It is black for 0.
-Color color_of_segment(int32_t id) {
-  Color color{};
-  for (int bit = 0; bit < 8; ++bit) {
-    for (size_t c = 0; c < 3; ++c)
-      color[c] |= static_cast<uint8_t>((id >> (3 * bit + static_cast<int>(c)) & 1) << (7 - bit));
-  }
-  return color;
 }
 
 // What the result of an image has of a segment.
@@ -121,7 +109,7 @@ class LabelMapRequest : public Request {
       if (segment.score) row["score"] = *segment.score;
       row["area"] = extent.area;
       row["bbox"] = {extent.left, extent.top, extent.right - extent.left + 1, extent.bottom - extent.top + 1};
-      row["color"] = color_of_segment(segment.id);
+      row["color"] = image::voc_color(segment.id);
       if (options_.rle) row["rle"] = sam::rle_json(rle_of(map, segment.id));
       object["segments"].push_back(std::move(row));
     }
@@ -145,7 +133,7 @@ class LabelMapRequest : public Request {
     image::Image image = image::to_image(item.photo, image::ColorMode::rgb);
     for (size_t i = 0; i < map.ids.size(); ++i) {
       if (map.ids[i] == 0) continue;
-      const Color color = color_of_segment(map.ids[i]);
+      const image::PixelColor color = image::voc_color(map.ids[i]);
       for (size_t c = 0; c < 3; ++c) {
         uint8_t& value = image.pixels[3 * i + c];
         value = static_cast<uint8_t>(std::lround((1 - options_.opacity) * value + options_.opacity * color[c]));
@@ -196,11 +184,8 @@ class LabelMapRequest : public Request {
     std::ranges::copy(image.pixels, result.pixels.begin());
     int64_t top = image.height;
     for (const LabelSegment& segment : map.segments) {
-      const Color color = color_of_segment(segment.id);
-      for (int64_t y = top + scale; y < top + line - scale; ++y) {
-        for (int64_t x = scale; x < std::min(line - scale, image.width); ++x)
-          std::ranges::copy(color, result.row(y) + 3 * x);
-      }
+      image::fill_rectangle({scale, top + scale, line - scale, top + line - scale}, image::voc_color(segment.id),
+                            result);
       image::draw_text(name(segment), line + scale, top + scale, scale, result);
       top += line;
     }
