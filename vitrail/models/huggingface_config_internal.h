@@ -35,6 +35,9 @@ JsonFields vision_fields(const JsonFields& file);
 // The class names and their number: id2label {"0": "tench", …} or num_labels.
 void read_classes(const JsonFields& file, ModelConfig& config);
 
+// The same, as names: transformers calls classes without one LABEL_0, LABEL_1, …
+std::vector<std::string> class_names_of(const JsonFields& file);
+
 // Whether a name in "architectures" ends so: "ForImageClassification".
 bool architecture_ends_with(const JsonFields& file, const std::string& ending);
 

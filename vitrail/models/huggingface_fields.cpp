@@ -61,6 +61,17 @@ void read_classes(const JsonFields& file, ModelConfig& config) {
       config.labels.empty() ? file.integer("num_labels").value_or(2) : static_cast<int64_t>(config.labels.size());
 }
 
+std::vector<std::string> class_names_of(const JsonFields& file) {
+  constexpr int64_t kMaxClasses = 1 << 16;
+  ModelConfig classes;
+  read_classes(file, classes);
+  std::vector<std::string> names = classes.labels;
+  const int64_t count = classes.vit.num_classes;
+  if (count < 1 || count > kMaxClasses) throw Error(file.path("num_labels"), str("1 to ", kMaxClasses), str(count));
+  for (int64_t i = std::ssize(names); i < count; ++i) names.push_back(str("LABEL_", i));
+  return names;
+}
+
 bool architecture_ends_with(const JsonFields& file, const std::string& ending) {
   if (!file.has("architectures") || !file.at("architectures").is_array()) return false;
   return std::ranges::any_of(file.at("architectures"), [&](const Json& item) {

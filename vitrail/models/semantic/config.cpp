@@ -79,15 +79,6 @@ SemanticConfig read_own(const std::string& text, const JsonFields& file, const s
   return config;
 }
 
-// The classes, which transformers calls LABEL_0, LABEL_1, … where the file has no names.
-void read_class_labels(const JsonFields& file, SemanticConfig& config) {
-  ModelConfig classes;
-  read_classes(file, classes);
-  config.labels = classes.labels;
-  for (int64_t i = config.num_classes(); i < classes.vit.num_classes; ++i) config.labels.push_back(str("LABEL_", i));
-  check_labels(file.path("id2label"), config);
-}
-
 void read_semantic_dpt(const JsonFields& file, const std::string& preprocessor, const std::string& preprocessor_path,
                        SemanticConfig& config) {
   config.head = SemanticHead::dpt;
@@ -150,7 +141,8 @@ SemanticConfig read_transformers(const JsonFields& file, const std::string& prep
     throw Error(file.path("model_type"), "dpt, beit or data2vec-vision, or vitrail's own \"segmentation\"",
                 "\"" + type.substr(0, 80) + "\"");
   }
-  read_class_labels(file, config);
+  config.labels = class_names_of(file);
+  check_labels(file.path("id2label"), config);
   return config;
 }
 
