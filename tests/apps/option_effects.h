@@ -35,6 +35,7 @@ OptionEffects depth_option_effects();      // depth
 OptionEffects label_map_option_effects();  // segment and eval with semantic segmenters
 OptionEffects clipseg_option_effects();    // segment with CLIPSeg
 OptionEffects matte_option_effects();      // matte
+OptionEffects detect_option_effects();     // detect
 OptionEffects output_option_effects();     // --force of all commands
 OptionEffects tool_option_effects();       // the program, inspect, bench, convert, train
 

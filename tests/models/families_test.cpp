@@ -140,7 +140,6 @@ TEST(UnsupportedFamilies, EachNameHasItsFamily) {
       {"zoedepth", "a ZoeDepth depth estimator"},
       {"glpn", "a GLPN depth estimator"},
       {"imagegpt", "an ImageGPT"},
-      {"yolos", "a YOLOS detector"},
       {"videomae", "a VideoMAE"},
       {"vivit", "a ViViT"},
       {"timesformer", "a TimeSformer"},
@@ -159,6 +158,7 @@ TEST(UnsupportedFamilies, EachNameHasItsFamily) {
   EXPECT_EQ(describe_unsupported_family("eomt_dinov3"), "an EoMT, which `vitrail segment` and the task segment run");
   EXPECT_EQ(describe_unsupported_family("dpt"), "a DPT, which `vitrail depth` or `vitrail segment` runs, by its head");
   EXPECT_EQ(describe_unsupported_family("clipseg"), "a CLIPSeg, which `vitrail segment` and the task segment run");
+  EXPECT_EQ(describe_unsupported_family("yolos"), "a YOLOS detector, which `vitrail detect` and the task detect run");
   EXPECT_EQ(describe_unsupported_family("vitmatte"), "a ViTMatte, which `vitrail matte` and the task matte run");
 }
 

@@ -161,6 +161,7 @@ class Clients(unittest.TestCase):
         arguments += ["-m", f"depth={REPOSITORY / 'tests/fixtures/depth/relative'}", "-m", f"bank={FOLDER / 'bank'}"]
         arguments += ["-m", f"ade={REPOSITORY / 'tests/fixtures/semantic/linear'}"]
         arguments += ["-m", f"matte={REPOSITORY / 'tests/fixtures/vitmatte/windows'}"]
+        arguments += ["-m", f"yolos={REPOSITORY / 'tests/fixtures/yolos/mid'}"]
         arguments += ["-m", f"clipseg={REPOSITORY / 'tests/fixtures/clipseg/plain'}"]
         Image.fromarray(numpy.full((36, 40), 128, numpy.uint8)).save(FOLDER / "t.png")
         run(PROGRAM, "anomaly", "fit", FOLDER / "x.jpg", "-m", MODELS / "timm_token", "-o", FOLDER / "bank", "--quiet")

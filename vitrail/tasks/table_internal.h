@@ -15,6 +15,7 @@
   TASK(clipseg) \
   TASK(depth) \
   TASK(matte) \
+  TASK(detect) \
   TASK(anomaly)
 // clang-format on
 

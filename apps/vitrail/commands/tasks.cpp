@@ -37,7 +37,8 @@ std::vector<const tasks::Task*> rows_named(const std::string& name) {
   return rows;
 }
 
-// "photo.jpg: score 0.735, anomalous, farthest 62 62": what a result has besides long lists and objects.
+// "photo.jpg: score 0.735, anomalous, farthest 62 62": what a result has besides long lists and objects.  Objects in an
+// image are "cat 0.98, dog 0.85".
 std::string text_of(const std::string& json) {
   const auto object = nlohmann::ordered_json::parse(json);
   constexpr size_t kMaxValues = 4;
@@ -47,11 +48,16 @@ std::string text_of(const std::string& json) {
     if (value.is_boolean()) parts.push_back((value.get<bool>() ? "" : "not ") + key);
     if (value.is_string()) parts.push_back(key + " " + escaped(value.get<std::string>()));
     if (value.is_number()) parts.push_back(fmt::format("{} {:.4g}", key, value.get<double>()));
-    if (value.is_array() && value.size() <= kMaxValues &&
+    if (value.is_array() && !value.empty() && value.size() <= kMaxValues &&
         std::ranges::all_of(value, &nlohmann::ordered_json::is_number))
       parts.push_back(key + " " + join(value, " "));
+    for (const auto& each : value.is_array() ? value : nlohmann::ordered_json::array()) {
+      if (each.is_object() && each.contains("label") && each.contains("score"))
+        parts.push_back(
+            fmt::format("{} {:.2f}", escaped(each["label"].get<std::string>()), each["score"].get<double>()));
+    }
   }
-  return escaped(object.at("path").get<std::string>()) + ": " + join(parts);
+  return escaped(object.at("path").get<std::string>()) + ": " + (parts.empty() ? "nothing" : join(parts));
 }
 
 class TaskRun {

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// The options of `vitrail detect`, and what other commands say to its model.
+#include <cstdio>
+
+#include "tests/apps/cli_fixture.h"
+#include "tests/apps/option_effects.h"
+#include "vitrail/base/npy.h"
+#include "vitrail/image/decode.h"
+
+namespace vitrail::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+fs::path detector_folder() { return fixture("yolos/mid/config.json").parent_path(); }
+
+// Runs on two images.
+std::vector<json> objects_of(const Arguments& more = {}) {
+  return json_lines(run(Arguments{"detect", "-m", detector_folder(), noise_folder()} + more).out);
+}
+
+void check_detect_model() {
+  EXPECT_FALSE(objects_of().at(0)["detections"].empty());
+  const std::string other = refusal({"detect", "-m", small_model(), noise_folder()});
+  EXPECT_TRUE(contains(other, "--model: expected an object detector (YOLOS), got a Vision Transformer")) << other;
+}
+
+void check_detect_threshold() {
+  EXPECT_EQ(objects_of({"--threshold", "0"}).at(0)["detections"].size(), 9U);
+  EXPECT_EQ(objects_of({"--threshold", "1"}).at(0)["detections"].size(), 0U);
+}
+
+void check_detect_classes() {
+  const json all = objects_of().at(0)["detections"];
+  const json first = all.at(0);
+  const json found = objects_of({"--classes", first["label"]}).at(0)["detections"];
+  EXPECT_EQ(found.at(0), first);
+  EXPECT_LT(found.size(), all.size());
+  const std::string unknown = refusal({"detect", "-m", detector_folder(), noise_folder(), "--classes", "cut"});
+  EXPECT_TRUE(contains(unknown, "--classes: expected a name or an index of the model's 5 classes; did you mean cat"))
+      << unknown;
+}
+
+void check_detect_arrays() {
+  const fs::path folder = scratch_folder();
+  const json found = objects_of({"--arrays", folder}).at(0)["detections"];
+  const NpyArray array = read_npy(folder / "a.npy");
+  EXPECT_EQ(json(array.shape), (json{found.size(), 6}));
+  for (size_t i = 0; i < 4; ++i) EXPECT_EQ(json(array.f32[i]), found.at(0)["box"][i]);
+  EXPECT_EQ(json(array.f32[5]), json(found.at(0)["index"].get<float>()));
+  const fs::path none = scratch_folder();
+  objects_of({"--arrays", none, "--threshold", "1"});
+  EXPECT_EQ(json(read_npy(none / "a.npy").shape), (json{0, 6}));
+}
+
+void check_detect_render() {
+  const fs::path folder = scratch_folder(), none = scratch_folder();
+  objects_of({"--render", folder});
+  objects_of({"--render", none, "--threshold", "1"});
+  const image::Image photo = image::read_image(noise_folder() / "a.png");
+  EXPECT_EQ(image::read_image(none / "a.png").pixels, photo.pixels);
+  EXPECT_NE(image::read_image(folder / "a.png").pixels, photo.pixels);
+}
+
+void check_detect_exif() {
+  const fs::path turned = fixture("image/decode/exif_6.png");
+  const auto found = [&](const Arguments& more) {
+    return run(Arguments{"detect", "-m", detector_folder(), turned, "--threshold", "0"} + more).out;
+  };
+  EXPECT_NE(found({}), found({"--exif"}));
+}
+
+void check_detect_batch() { EXPECT_EQ(objects_of({"--batch", "1"}), objects_of()); }
+
+void check_detect_format() {
+  const auto line = [](const Arguments& more) {
+    return run(Arguments{"detect", "-m", detector_folder(), noise_folder() / "a.png", "--format", "text"} + more).out;
+  };
+  const json first = objects_of().at(0)["detections"].at(0);
+  char score[16];
+  std::snprintf(score, sizeof score, "%.2f", first["score"].get<double>());
+  const std::string path = (noise_folder() / "a.png").string();
+  EXPECT_TRUE(line({}).starts_with(path + ": " + first["label"].get<std::string>() + " " + score)) << line({});
+  EXPECT_EQ(line({"--threshold", "1"}), path + ": nothing\n");
+}
+
+void check_detect_force() {
+  const fs::path folder = scratch_folder();
+  std::ofstream(folder / "a.npy") << "notes";
+  const Arguments arguments{"detect", "-m", detector_folder(), noise_folder(), "--arrays", folder};
+  EXPECT_NE(run_program(arguments).status, 0);
+  EXPECT_EQ(content_of(folder / "a.npy"), "notes");
+  run(arguments + Arguments{"--force"});
+  EXPECT_NE(content_of(folder / "a.npy"), "notes");
+}
+
+TEST(DetectCommand, OtherCommandsNameItsModel) {
+  const std::string message = refusal({"classify", "-m", detector_folder(), noise_folder()});
+  EXPECT_TRUE(contains(message, "a YOLOS detector, which `vitrail detect`")) << message;
+}
+
+}  // namespace
+
+OptionEffects detect_option_effects() {
+  return {{"detect", "-m,--model", check_detect_model},  {"detect", "--threshold", check_detect_threshold},
+          {"detect", "--classes", check_detect_classes}, {"detect", "--arrays", check_detect_arrays},
+          {"detect", "--render", check_detect_render},   {"detect", "--exif", check_detect_exif},
+          {"detect", "--batch", check_detect_batch},     {"detect", "--format", check_detect_format},
+          {"detect", "--force", check_detect_force}};
+}
+
+}  // namespace vitrail::testing

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Models that find objects of their own classes.
+#include "vitrail/tasks/detect/detections.h"
+#include "vitrail/tasks/loaded_model.h"
+
+namespace vitrail::tasks {
+
+class DetectionModel : public LoadedModel {
+ public:
+  // The objects of what encode() gave whose score is above `threshold`, the best one first.
+  virtual Detections detections(const ImageEncoding& encoding, float threshold) const = 0;
+
+  image::ColorMode color_mode() const override { return image::ColorMode::rgb; }
+};
+
+// Whether a model is one; then the model itself.
+bool is_detection_model(const LoadedModel& model);
+const DetectionModel& detection_model(const LoadedModel& model);
+
+}  // namespace vitrail::tasks

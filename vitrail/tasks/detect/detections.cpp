@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/tasks/detect/detections.h"
+
+#include <algorithm>
+#include <cmath>
+#include <ranges>
+
+#include "vitrail/base/error.h"
+#include "vitrail/image/draw.h"
+#include "vitrail/image/image_view.h"
+#include "vitrail/image/text.h"
+#include "vitrail/pipeline/prediction_json_internal.h"
+
+namespace vitrail::tasks {
+namespace {
+
+image::PixelColor readable_on(const image::PixelColor& background) {
+  const double luma = 0.299 * background[0] + 0.587 * background[1] + 0.114 * background[2];
+  return luma > 140 ? image::PixelColor{0, 0, 0} : image::PixelColor{255, 255, 255};
+}
+
+// The label is above the box, or inside where the image ends.
+void draw_detection(const Detection& detection, int64_t scale, image::Image& image) {
+  const image::PixelColor color = image::voc_color(detection.index + 1);
+  const auto pixel = [&](size_t side) { return static_cast<int64_t>(std::lround(detection.box[side])); };
+  const image::Rectangle box{pixel(0), pixel(1), pixel(2), pixel(3)};
+  image::draw_rectangle(box, 1 + scale, color, image);
+  const std::string text = str(detection.label, " ", std::lround(100 * detection.score), "%");
+  const int64_t width = image::text_width(text, scale) + 2 * scale, height = image::line_height(scale) + scale;
+  const int64_t left = std::max<int64_t>(0, std::min(box.left, image.width - width));
+  const int64_t top = box.top >= height ? box.top - height : std::max<int64_t>(0, box.top);
+  image::fill_rectangle({left, top, left + width, top + height}, color, image);
+  image::draw_text(text, left + scale, top + scale, scale, image, readable_on(color));
+}
+
+}  // namespace
+
+void sort_by_score(Detections& detections) { std::ranges::stable_sort(detections, std::greater{}, &Detection::score); }
+
+std::string detections_json(const std::string& path, const Detections& detections) {
+  nlohmann::ordered_json object{{"path", path}, {"detections", nlohmann::ordered_json::array()}};
+  for (const Detection& each : detections) {
+    object["detections"].push_back(
+        {{"label", each.label}, {"index", each.index}, {"score", each.score}, {"box", each.box}});
+  }
+  return pipeline::json_line(object);
+}
+
+Tensor detections_array(const Detections& detections) {
+  const Tensor array = Tensor::empty({std::ssize(detections), 6});
+  float* to = array.data<float>();
+  for (const Detection& each : detections) {
+    to = std::ranges::copy(each.box, to).out;
+    *to++ = each.score;
+    *to++ = static_cast<float>(each.index);
+  }
+  return array;
+}
+
+image::Image detections_overlay(const image::Image& photo, const Detections& detections) {
+  constexpr int64_t kPixelsOfScale = 400;
+  image::Image image = image::to_image(photo, image::ColorMode::rgb);
+  const int64_t scale = std::max<int64_t>(1, std::max(image.width, image.height) / kPixelsOfScale);
+  for (const Detection& each : std::views::reverse(detections)) draw_detection(each, scale, image);
+  return image;
+}
+
+}  // namespace vitrail::tasks

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The objects found in an image, whatever their classes are: those of a model or texts of a request.
+#include <array>
+#include <string>
+#include <vector>
+
+#include "vitrail/image/image.h"
+#include "vitrail/tensor/tensor.h"
+
+namespace vitrail::tasks {
+
+struct Detection {
+  std::string label;
+  int64_t index = 0;  // the class
+  float score = 0;
+  std::array<float, 4> box{};  // left, top, right, bottom in pixels of the image
+};
+
+using Detections = std::vector<Detection>;  // the best one first
+
+void sort_by_score(Detections& detections);
+
+// {"path", "detections": [{"label", "index", "score", "box"}]} in one line
+std::string detections_json(const std::string& path, const Detections& detections);
+
+// [objects, 6]: box, score, index
+Tensor detections_array(const Detections& detections);
+
+// The image in RGB with the boxes, in a colour for each class, and their labels and scores.
+image::Image detections_overlay(const image::Image& photo, const Detections& detections);
+
+}  // namespace vitrail::tasks
