@@ -38,6 +38,8 @@ const std::vector<MapModel>& map_models() {
       {"semantic/linear", "segment", {"logits [1, 7, 7, 7]"}},
       {"semantic/dpt", "segment", {"logits [1, 7, 64, 64]"}},
       {"semantic/beit", "segment", {"logits [1, 7, 28, 28]"}},
+      {"yolos/mid", "detect", {"logits [1, 9, 6]", "pred_boxes [1, 9, 4]"}},
+      {"yolos/plain", "detect", {"logits [1, 9, 6]", "pred_boxes [1, 9, 4]"}},
       {"vitmatte/windows", "matte", {"alphas [1, 1, 512, 512]"}}};
   return models;
 }

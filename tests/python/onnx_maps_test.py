@@ -114,6 +114,21 @@ class Queries(MapsTest):
             self.assert_close(got["masks_queries_logits"], values["masks_queries_logits"], TOLERANCE)
 
 
+class Objects(MapsTest):
+    def test_every_fixture_gives_the_reference_and_the_programs_values(self):
+        for folder in folders("yolos"):
+            golden, _ = read_safetensors(folder / "golden.safetensors")
+            for image in (0, 1):
+                values = self.traced(folder, image)
+                for got in self.outputs_at_size(folder, values["images"]):
+                    for name, key in (("logits", "logits"), ("pred_boxes", "boxes")):
+                        self.assert_close(got[name], values[name], TOLERANCE)
+                        self.assert_close(got[name][0], golden[f"{key}_{image}"], TOLERANCE)
+
+    def test_pixels_are_normalised_in_the_graph(self):
+        self.check_uint8(FIXTURES / "yolos" / "mid")
+
+
 class Mattes(MapsTest):
     def test_every_fixture_gives_the_reference_and_the_programs_values(self):
         trimaps, _ = read_safetensors(FIXTURES / "vitmatte" / "trimaps.safetensors")
