@@ -42,6 +42,12 @@ void check_detect_classes() {
       << unknown;
 }
 
+void check_detect_nms() {
+  const Arguments all{"--threshold", "0"};
+  EXPECT_LT(objects_of(all + Arguments{"--nms", "0"}).at(0)["detections"].size(), 9U);
+  EXPECT_EQ(objects_of(all + Arguments{"--nms", "1"}).at(0)["detections"].size(), 9U);
+}
+
 void check_detect_arrays() {
   const fs::path folder = scratch_folder();
   const json found = objects_of({"--arrays", folder}).at(0)["detections"];
@@ -104,10 +110,10 @@ TEST(DetectCommand, OtherCommandsNameItsModel) {
 
 OptionEffects detect_option_effects() {
   return {{"detect", "-m,--model", check_detect_model},  {"detect", "--threshold", check_detect_threshold},
-          {"detect", "--classes", check_detect_classes}, {"detect", "--arrays", check_detect_arrays},
-          {"detect", "--render", check_detect_render},   {"detect", "--exif", check_detect_exif},
-          {"detect", "--batch", check_detect_batch},     {"detect", "--format", check_detect_format},
-          {"detect", "--force", check_detect_force}};
+          {"detect", "--classes", check_detect_classes}, {"detect", "--nms", check_detect_nms},
+          {"detect", "--arrays", check_detect_arrays},   {"detect", "--render", check_detect_render},
+          {"detect", "--exif", check_detect_exif},       {"detect", "--batch", check_detect_batch},
+          {"detect", "--format", check_detect_format},   {"detect", "--force", check_detect_force}};
 }
 
 }  // namespace vitrail::testing

@@ -209,6 +209,28 @@ TEST(Detect, ClassesAreNamesOrIndices) {
   EXPECT_ERROR(error_of([&] { detected({{"classes", "5"}}); }), "classes", "'5'");
 }
 
+// The IoU of the first two boxes is 80 / 120, that of the first and the fourth 50 / 150, of the second and the fourth
+// 70 / 130.
+TEST(Detect, BetterObjectsOfAClassSuppressOthers) {
+  const Detections all{{"a", 0, 0.9F, {0, 0, 10, 10}},
+                       {"a", 0, 0.8F, {2, 0, 12, 10}},
+                       {"b", 1, 0.7F, {0, 0, 10, 10}},
+                       {"a", 0, 0.6F, {5, 0, 15, 10}},
+                       {"a", 0, 0.5F, {20, 20, 20, 30}}};
+  const auto scores = [&](double iou) {
+    Detections kept = all;
+    suppress(kept, iou);
+    std::vector<float> result;
+    for (const Detection& each : kept) result.push_back(each.score);
+    return result;
+  };
+  EXPECT_EQ(scores(0.7), (std::vector{0.9F, 0.8F, 0.7F, 0.6F, 0.5F}));
+  EXPECT_EQ(scores(0.5), (std::vector{0.9F, 0.7F, 0.6F, 0.5F})) << "what is left out suppresses nothing";
+  EXPECT_EQ(scores(0.3), (std::vector{0.9F, 0.7F, 0.5F}));
+  const json few = detected({{"nms", "0"}, {"threshold", "0"}});
+  EXPECT_LT(few["detections"].size(), detected({{"threshold", "0"}})["detections"].size());
+}
+
 TEST(Detect, ArraysHaveARowForEachObject) {
   Tensor array;
   const json all = detected({}, {}, nullptr, &array);
@@ -231,9 +253,9 @@ TEST(Detect, OverlaysHaveBoxesAndLabelsInTheColorOfTheClass) {
     const uint8_t* const at = image.row(y) + 3 * x;
     return image::PixelColor{at[0], at[1], at[2]};
   };
-  for (const auto& [x, y] : {std::pair{20, 30}, {79, 30}, {20, 49}, {79, 49}, {50, 31}, {21, 40}})
+  for (const auto& [x, y] : {std::pair{20, 30}, {79, 30}, {20, 49}, {79, 49}, {50, 31}, {50, 48}, {21, 40}, {78, 40}})
     EXPECT_EQ(pixel(x, y), color) << x << ", " << y;
-  for (const auto& [x, y] : {std::pair{50, 40}, {19, 40}, {80, 40}, {50, 50}, {90, 25}})
+  for (const auto& [x, y] : {std::pair{50, 40}, {19, 40}, {80, 40}, {50, 47}, {50, 50}, {77, 40}, {90, 25}})
     EXPECT_EQ(pixel(x, y), (image::PixelColor{0, 0, 0})) << x << ", " << y;
   EXPECT_EQ(pixel(20, 29), color) << "the label's background is above the box";
   int64_t letters = 0;

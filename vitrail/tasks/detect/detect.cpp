@@ -2,6 +2,7 @@
 // The objects of an image, as JSON, arrays and boxes over the image.
 #include <algorithm>
 #include <charconv>
+#include <optional>
 #include <set>
 
 #include "vitrail/base/near_names_internal.h"
@@ -14,11 +15,15 @@ namespace {
 struct DetectOptions {
   double threshold = 0.5;
   std::vector<std::string> classes;
+  std::optional<double> nms;
 };
 
 void describe_detect(Fields& fields, DetectOptions& options) {
   fields.number({"threshold", "Score above which an object is in the result"}, options.threshold, {0, 1});
   fields.texts({"classes", "Names or indices of the classes to find (default: all)"}, options.classes);
+  fields.number(
+      {"nms", "Leave out an object whose box has a larger IoU with a better one of its class (default: all stay)"},
+      options.nms, {0, 1});
 }
 
 // The indices that a name has, which several may share, or that a number is.
@@ -51,6 +56,7 @@ class Detect : public Request {
   void compute(Item& item, const ImageEncoding* encoding, const ProgressCallback& /*progress*/) const override {
     Detections found = model_.detections(*encoding, static_cast<float>(options_.threshold));
     if (!classes_.empty()) std::erase_if(found, [&](const Detection& each) { return !classes_.contains(each.index); });
+    if (options_.nms) suppress(found, *options_.nms);
     item.value = std::move(found);
   }
 

@@ -33,9 +33,29 @@ void draw_detection(const Detection& detection, int64_t scale, image::Image& ima
   image::draw_text(text, left + scale, top + scale, scale, image, readable_on(color));
 }
 
+// Intersection over union.
+float iou_of(const std::array<float, 4>& a, const std::array<float, 4>& b) {
+  const auto area = [](float left, float top, float right, float bottom) {
+    return std::max(0.0F, right - left) * std::max(0.0F, bottom - top);
+  };
+  const float both = area(std::max(a[0], b[0]), std::max(a[1], b[1]), std::min(a[2], b[2]), std::min(a[3], b[3]));
+  return both > 0 ? both / (area(a[0], a[1], a[2], a[3]) + area(b[0], b[1], b[2], b[3]) - both) : 0;
+}
+
 }  // namespace
 
 void sort_by_score(Detections& detections) { std::ranges::stable_sort(detections, std::greater{}, &Detection::score); }
+
+void suppress(Detections& detections, double iou) {
+  Detections kept;
+  for (Detection& each : detections) {
+    const bool hidden = std::ranges::any_of(kept, [&](const Detection& better) {
+      return better.index == each.index && iou_of(better.box, each.box) > iou;
+    });
+    if (!hidden) kept.push_back(std::move(each));
+  }
+  detections = std::move(kept);
+}
 
 std::string detections_json(const std::string& path, const Detections& detections) {
   nlohmann::ordered_json object{{"path", path}, {"detections", nlohmann::ordered_json::array()}};

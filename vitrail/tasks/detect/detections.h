@@ -21,6 +21,9 @@ using Detections = std::vector<Detection>;  // the best one first
 
 void sort_by_score(Detections& detections);
 
+// Leaves out each object whose box has an IoU above `iou` with that of a better one of its class.
+void suppress(Detections& detections, double iou);
+
 // {"path", "detections": [{"label", "index", "score", "box"}]} in one line
 std::string detections_json(const std::string& path, const Detections& detections);
 
