@@ -79,10 +79,11 @@ class Cell:
     def programs(self, options):
         """{name: command}, in the order of a round.  A peer whose environment cannot be made is a failure."""
         arguments = [self.model, str(self.batch), self.precision, str(options.seconds)]
+        folder = self.folder(options)
         vitrail = [
             options.program,
             "bench",
-            str(self.folder(options) or self.model),
+            str(folder or self.model),
             "--batch",
             str(self.batch),
             "--precision",
@@ -100,10 +101,9 @@ class Cell:
                 self.failures[peer] = str(error)
         if self.train:
             programs["checkpointed"] = [*vitrail, "--checkpointing"]
-        programs["machine_rate"] = [
-            str(pathlib.Path(options.program).parent / "benchmarks" / "machine_rate"),
-            *arguments,
-        ]
+        if not folder:  # machine_rate has no shapes of other models
+            machine_rate = pathlib.Path(options.program).parent / "benchmarks" / "machine_rate"
+            programs["machine_rate"] = [str(machine_rate), *arguments]
         return programs
 
     def folder(self, options):
@@ -153,7 +153,7 @@ class Cell:
 
     def rate(self, program):
         """The best rate in GFLOP/s."""
-        return max((run["gflop_per_s"] for run in self.runs.get(program, [])), default=math.nan)
+        return max((run.get("gflop_per_s", math.nan) for run in self.runs.get(program, [])), default=math.nan)
 
     def gemm_share(self):
         return self.rate("vitrail") / self.rate("machine_rate")
