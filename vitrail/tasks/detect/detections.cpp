@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <ranges>
 
 #include "vitrail/base/error.h"
 #include "vitrail/image/draw.h"
@@ -81,7 +80,7 @@ image::Image detections_overlay(const image::Image& photo, const Detections& det
   constexpr int64_t kPixelsOfScale = 400;
   image::Image image = image::to_image(photo, image::ColorMode::rgb);
   const int64_t scale = std::max<int64_t>(1, std::max(image.width, image.height) / kPixelsOfScale);
-  for (const Detection& each : std::views::reverse(detections)) draw_detection(each, scale, image);
+  for (auto each = detections.rbegin(); each != detections.rend(); ++each) draw_detection(*each, scale, image);
   return image;
 }
 
