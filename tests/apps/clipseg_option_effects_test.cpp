@@ -100,7 +100,7 @@ TEST(ToolsWithClipSeg, TraceOfAnImageHasTheLogits) {
   for (const std::string name : {"text", "vision.blocks.4.mlp.fc2", "decoder.layers.2.norm2", "decoder"})
     EXPECT_TRUE(contains(all, "\n" + name + " ")) << name << all;
   const auto opened = tasks::open_model(clipseg_folder());
-  const tasks::ClipSegModel& model = tasks::clipseg_model(*opened);
+  const tasks::ClipSegModel& model = tasks::as_model<tasks::ClipSegModel>(*opened);
   const Tensor want = model.logits(*model.encode(image::read_image(image)), model.embed({"a photo"}));
   for (const auto& [slice, batch] : {std::pair{"logits[0, 5, 7]", "1"}, {"logits[1, 5, 7]", "2"}}) {
     const std::string out = inspected({"-m", clipseg_folder(), "--trace", image, "--batch", batch, "--slice", slice});

@@ -37,7 +37,7 @@ TEST(SamParts, UpscalingHasANormAndGeluBetweenItsConvolutions) {
 
 TEST(SamParts, TheMlpHasThreeLayersWithReluBetweenThem) {
   SmallParams params(0.8);
-  const SamMlp mlp(3, 5, 2, params.source("head"));
+  const nn::DetrMlp mlp(3, 5, 2, params.source("head"));
   const Tensor x = Tensor::randn({4, 3}, 1);
   const Tensor hidden =
       linear(params, "head.layers.1", linear(params, "head.layers.0", x, Activation::relu), Activation::relu);
@@ -122,12 +122,12 @@ TEST(SamParts, TheDecoderReadsMasksAndScoresFromTheirTokens) {
   ASSERT_EQ(got.iou.shape(), (Shape{2, 3}));
   const SamTwoWayTransformer transformer(config.decoder, params.source("transformer"));
   const SamStreams streams = transformer.forward(tokens, image.view({1, 6, 8}), positions.view({1, 6, 8}));
-  const SamMlp scores(8, 7, 3, params.source("iou_prediction_head"));
+  const nn::DetrMlp scores(8, 7, 3, params.source("iou_prediction_head"));
   EXPECT_TRUE(near(got.iou, scores.forward(streams.tokens.select(1, 0).contiguous())));
   const SamUpscaling upscaling(8, 5, 3, params.source("output_upscaling"));
   const Tensor cells = ops::activation(upscaling.forward(streams.image.view({2, 2, 3, 8})), Activation::gelu);
   for (int64_t mask = 0; mask < 3; ++mask) {
-    const SamMlp network(8, 8, 3, params.source("output_hypernetworks_mlps").child(mask));
+    const nn::DetrMlp network(8, 8, 3, params.source("output_hypernetworks_mlps").child(mask));
     const Tensor weights = network.forward(streams.tokens.select(1, 1 + mask).contiguous());  // [2, 3]
     const Tensor want = ops::matmul(cells.view({2, 96, 3}), weights.view({2, 3, 1})).view({2, 8, 12});
     EXPECT_TRUE(near(got.logits.select(1, mask).contiguous(), want)) << mask;
@@ -153,7 +153,7 @@ TEST(SamParts, HqSamAddsItsMaskToEachOther) {
   const nn::Conv2d conv2({.in_chans = 5, .out_chans = 3, .kernel = 3}, params.source("embedding_maskfeature.3"));
   const Tensor hidden = normalised(params, "embedding_maskfeature.1", conv1.forward(cells), 1e-6);
   const Tensor map = ops::add(conv2.forward(ops::activation(hidden, Activation::gelu)), features);
-  const Tensor weights = SamMlp(8, 8, 3, params.source("hf_mlp")).forward(token);  // [2, 1, 3]
+  const Tensor weights = nn::DetrMlp(8, 8, 3, params.source("hf_mlp")).forward(token);  // [2, 1, 3]
   EXPECT_TRUE(near(head.mask(token, cells, features),
                    ops::matmul(map.view({2, 96, 3}), weights.view({2, 3, 1})).view({2, 1, 96})));
 

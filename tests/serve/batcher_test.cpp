@@ -64,7 +64,7 @@ class ServeBatcher : public ::testing::Test {
   }
 
   static Tensor logits_of(float value) {
-    return tasks::image_model(model()->loaded())
+    return tasks::as_model<tasks::ImageModel>(model()->loaded())
         .images()
         .session()
         .logits(Tensor::full({1, 3, 32, 32}, value))

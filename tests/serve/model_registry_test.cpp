@@ -108,8 +108,8 @@ TEST(ModelRegistry, AModelThatIsLoadedAgainHasAnotherNumberAndTheOldOneLivesOn) 
   registry.load("small");
   const ModelPointer after = registry.find("small", "embed");
   EXPECT_NE(before->number(), after->number());
-  EXPECT_TRUE(tasks::image_model(before->loaded()).classifies());
-  EXPECT_EQ(tasks::image_model(before->loaded()).image_tokens(), 17);
+  EXPECT_TRUE(tasks::as_model<tasks::ImageModel>(before->loaded()).classifies());
+  EXPECT_EQ(tasks::as_model<tasks::ImageModel>(before->loaded()).image_tokens(), 17);
   EXPECT_TRUE(contains(error_of([] {
                          ModelRegistry(options_with({{"a", testing::small_model()}, {"a", testing::clip_model()}}));
                        }),
@@ -194,7 +194,9 @@ TEST(ModelRegistry, RefusalsNameTheModels) {
             "serve: expected different names of models, as -m NAME=MODEL gives them, got 'a' twice");
 }
 
-const tasks::ImageModel& images_of(const ServedModel& model) { return tasks::image_model(model.loaded()); }
+const tasks::ImageModel& images_of(const ServedModel& model) {
+  return tasks::as_model<tasks::ImageModel>(model.loaded());
+}
 
 TEST(ServedModel, KnowsItsNamePrecisionAndKind) {
   const std::string sam = testing::sam_fixture("padded_windows").model.string();

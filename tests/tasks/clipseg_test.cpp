@@ -83,7 +83,7 @@ class ClipSegParity : public ::testing::TestWithParam<std::string> {};
 TEST_P(ClipSegParity, MapsEqualTheReference) {
   const testing::Golden golden = testing::read_golden(clipseg_folder(GetParam()) / "golden.safetensors");
   const RanTexts ran = run_texts(GetParam(), {});
-  const ClipSegModel& model = clipseg_model(*ran.model);
+  const ClipSegModel& model = as_model<ClipSegModel>(*ran.model);
   const Tensor embeddings = model.embed(kTexts);
   for (size_t i = 0; i < 2; ++i) {
     const auto encoding = model.encode(ran.items[i].photo);
@@ -108,7 +108,7 @@ TEST(ClipSegTask, RunsInTheOtherPrecisions) {
   for (const auto& [precision, tolerance] :
        {std::pair{kernels::Precision::half, 0.02}, {kernels::Precision::int8, 0.1}}) {
     const auto opened = open_model(clipseg_folder("plain"), {.model = {.precision = precision}});
-    const ClipSegModel& model = clipseg_model(*opened);
+    const ClipSegModel& model = as_model<ClipSegModel>(*opened);
     const auto encoding = model.encode(clipseg_photo(0));
     const Tensor text = model.embed({kTexts[0]});
     const Tensor got =
@@ -178,7 +178,7 @@ TEST(ClipSegTask, CutsATextLongerThanTheContext) {
 
 TEST(ClipSegTask, TakesImagesOfAnyShape) {
   const auto opened = open_model(clipseg_folder("plain"));
-  const ClipSegModel& model = clipseg_model(*opened);
+  const ClipSegModel& model = as_model<ClipSegModel>(*opened);
   const Tensor text = model.embed({"a cat"});
   for (const auto& [width, height] : {std::pair{5000, 1}, {1, 3}}) {
     const auto encoding = model.encode(image::make_image(width, height, 3));

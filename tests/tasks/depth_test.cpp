@@ -99,7 +99,7 @@ TEST(DepthTask, RunsInTheOtherPrecisions) {
        {std::pair{kernels::Precision::half, 0.02}, {kernels::Precision::int8, 0.1}}) {
     const auto model = open_model(folder_of("relative"), {.model = {.precision = precision}});
     const auto encoding = model->encode(fixture_image(0));
-    const Tensor got = thinned(depth_model(*model).depth(*encoding, encoding->height, encoding->width));
+    const Tensor got = thinned(as_model<DepthModel>(*model).depth(*encoding, encoding->height, encoding->width));
     EXPECT_TRUE(testing::close(got, want, tolerance * (max - min))) << kernels::name_of(precision);
   }
 }

@@ -117,8 +117,8 @@ TEST(LabelMapTask, RunsInTheOtherPrecisions) {
       const auto model = open_model(segmenter(name), {.model = {.precision = precision}});
       EXPECT_EQ(model->precision(), precision);
       const auto encoding = model->encode(exact.items[0].photo);
-      const std::vector<int32_t> got = classes_of(
-          label_map_model(*model).label_map(*encoding, LabelMapTask::semantic, encoding->height, encoding->width, {}));
+      const std::vector<int32_t> got = classes_of(as_model<LabelMapModel>(*model).label_map(
+          *encoding, LabelMapTask::semantic, encoding->height, encoding->width, {}));
       double equal = 0;
       for (size_t i = 0; i < got.size(); ++i) equal += want.data<float>()[i] == static_cast<float>(got[i]);
       EXPECT_GT(equal / static_cast<double>(got.size()), share) << name << kernels::name_of(precision);

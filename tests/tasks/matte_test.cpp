@@ -105,7 +105,7 @@ TEST_P(MatteParity, AlphaEqualsTheReference) {
   const testing::Golden golden = testing::read_golden(matte_folder(GetParam()) / "golden.safetensors");
   const auto model = open_model(matte_folder(GetParam()));
   for (int i = 0; i < 2; ++i) {
-    const Tensor alpha = matte_model(*model).alpha(matte_photo(i), fixture_trimap(i));
+    const Tensor alpha = as_model<MatteModel>(*model).alpha(matte_photo(i), fixture_trimap(i));
     EXPECT_EQ(alpha.shape(), (Shape{matte_photo(i).height, matte_photo(i).width}));
     EXPECT_TRUE(testing::close(thinned_alpha(alpha), golden["alpha_" + std::to_string(i)], 1e-5)) << i;
   }
@@ -119,7 +119,7 @@ TEST(MatteTask, RunsInTheOtherPrecisions) {
   for (const auto& [precision, tolerance] :
        {std::pair{kernels::Precision::half, 0.02}, {kernels::Precision::int8, 0.1}}) {
     const auto model = open_model(matte_folder("windows"), {.model = {.precision = precision}});
-    const Tensor got = thinned_alpha(matte_model(*model).alpha(matte_photo(0), fixture_trimap(0)));
+    const Tensor got = thinned_alpha(as_model<MatteModel>(*model).alpha(matte_photo(0), fixture_trimap(0)));
     EXPECT_TRUE(testing::close(got, want, tolerance)) << kernels::name_of(precision);
   }
 }
@@ -167,7 +167,7 @@ TEST(MatteTask, AMaskGivesTheTrimapOfItsBand) {
     Parameters options{{"mask", "data:image/png;base64," + to_base64(std::as_bytes(std::span(file)))}};
     if (band != 10) options.emplace_back("band", std::to_string(band));
     const RanMatte ran = run_matte(options);
-    const Tensor want = matte_model(*model).alpha(matte_photo(0), trimap_of(binary, band));
+    const Tensor want = as_model<MatteModel>(*model).alpha(matte_photo(0), trimap_of(binary, band));
     EXPECT_TRUE(testing::close(ran.request->array(ran.items[0], 0), want, 0)) << band;
   }
 }
@@ -194,11 +194,12 @@ TEST(MatteTask, ImagesThatAreSmallerThanAPatchArePadded) {
   for (const auto& [width, height] : {std::pair{5000, 1}, {1, 3}}) {
     image::Image trimap = image::make_image(width, height, 1);
     std::ranges::fill(trimap.pixels, 128);
-    const Tensor alpha = matte_model(*model).alpha(image::make_image(width, height, 3), trimap);
+    const Tensor alpha = as_model<MatteModel>(*model).alpha(image::make_image(width, height, 3), trimap);
     EXPECT_EQ(alpha.shape(), (Shape{height, width}));
   }
   EXPECT_ERROR(error_of([&] {
-                 matte_model(*model).alpha(image::make_image(1 << 18, 40, 3), image::make_image(1 << 18, 40, 1));
+                 as_model<MatteModel>(*model).alpha(image::make_image(1 << 18, 40, 3),
+                                                    image::make_image(1 << 18, 40, 1));
                }),
                "image", "262144×40");
 }

@@ -50,7 +50,7 @@ vitrail_model* new_model(std::unique_ptr<tasks::LoadedModel> loaded, const std::
   model->loaded = std::move(loaded);
   model->path = path;
   model->config = model->loaded->config();
-  if (!tasks::is_image_model(*model->loaded) || !model->image_model().classifies()) return model.release();
+  if (!tasks::is_model<tasks::ImageModel>(*model->loaded) || !model->image_model().classifies()) return model.release();
   for (int64_t i = 0; i < model->images().config().vit.num_classes; ++i)
     model->class_names.push_back(model->images().class_name(i));
   return model.release();
@@ -62,7 +62,8 @@ vitrail_model* new_model(std::unique_ptr<tasks::LoadedModel> loaded, const std::
 using namespace vitrail::c_api;
 
 const vitrail::tasks::ImageModel& vitrail_model::image_model() const {
-  if (vitrail::tasks::is_image_model(*loaded)) return vitrail::tasks::image_model(*loaded);
+  if (vitrail::tasks::is_model<vitrail::tasks::ImageModel>(*loaded))
+    return vitrail::tasks::as_model<vitrail::tasks::ImageModel>(*loaded);
   const std::string task = vitrail::tasks::first_task(*loaded).name;
   throw vitrail::Error(path, "a Vision Transformer", loaded->family() + ", which vitrail_" + task + " is for");
 }
@@ -95,7 +96,7 @@ const char* vitrail_model_class_name(const vitrail_model* model, int64_t index) 
   return model->class_names[static_cast<size_t>(index)].c_str();
 }
 int vitrail_model_has_text(const vitrail_model* model) {
-  return vitrail::tasks::is_image_model(*model->loaded) && model->image_model().dual() ? 1 : 0;
+  return vitrail::tasks::is_model<vitrail::tasks::ImageModel>(*model->loaded) && model->image_model().dual() ? 1 : 0;
 }
 
 }  // extern "C"

@@ -11,7 +11,7 @@ namespace {
 
 const sam::Predictor& predictor_of(const vitrail_model* model) {
   const tasks::LoadedModel& loaded = *required(model, "model").loaded;
-  if (tasks::is_segment_model(loaded)) return tasks::segment_model(loaded).predictor();
+  if (tasks::is_model<tasks::SegmentModel>(loaded)) return tasks::as_model<tasks::SegmentModel>(loaded).predictor();
   throw Error(model->path, "a checkpoint of Segment Anything", "another model");
 }
 

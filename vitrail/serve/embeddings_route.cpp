@@ -96,7 +96,8 @@ ordered_json response_of(const Inputs& inputs, const ServedModel& model, bool ba
     const Tensor row = is_text ? texts.rows.select(0, text++) : outcomes[image++].item.results[0][0];
     data.push_back({{"object", "embedding"}, {"index", index}, {"embedding", embedding_json(row, base64)}});
   }
-  const int64_t tokens = texts.tokens + static_cast<int64_t>(image) * tasks::image_model(model.loaded()).image_tokens();
+  const int64_t tokens =
+      texts.tokens + static_cast<int64_t>(image) * tasks::as_model<tasks::ImageModel>(model.loaded()).image_tokens();
   return {{"object", "list"},
           {"data", data},
           {"model", model.name()},
@@ -116,7 +117,7 @@ void embeddings_route(const CallPointer& call) {
   const json body = parse_json(call->request().body, limits.json_depth, call->parse_budget());
   auto inputs = std::make_shared<Inputs>(inputs_of(body, limits));
   ImageJob job{.model = call->find_model(model_name(body), "embed"), .request = {}};
-  const tasks::ImageModel& images = tasks::image_model(job.model->loaded());
+  const tasks::ImageModel& images = tasks::as_model<tasks::ImageModel>(job.model->loaded());
   const std::string encoding = text_member(body, "encoding_format", "float");
   if (encoding != "float" && encoding != "base64")
     throw Error("encoding_format", "float or base64", "'" + encoding + "'");

@@ -54,10 +54,26 @@ const OpenOptions& require_no_others(const OpenOptions& options, const char* fam
 // A family of models: how its files are recognised and opened.
 struct Family {
   std::string_view name;
-  bool (*has_architecture)(const std::string& name);  // a registered one
+  bool (*has_architecture)(const std::string& name) = [](const std::string& /*name*/) { return false; };  // registered
   bool (*recognises)(const models::ModelFiles& files);
   std::unique_ptr<LoadedModel> (*load)(const models::ModelFiles& files, const OpenOptions& options);
 };
+
+// The load() of a family.
+template <class Model>
+std::unique_ptr<LoadedModel> load_as(const models::ModelFiles& files, const OpenOptions& options) {
+  return std::make_unique<Model>(files, options);
+}
+
+// Whether a model is one of a class; then the model itself.
+template <class Model>
+bool is_model(const LoadedModel& model) {
+  return dynamic_cast<const Model*>(&model) != nullptr;
+}
+template <class Model>
+const Model& as_model(const LoadedModel& model) {
+  return dynamic_cast<const Model&>(model);
+}
 
 // The model that the files have.  Throws Error for malformed files, and for options that its family does not have.
 std::unique_ptr<LoadedModel> open_model(const models::ModelFiles& files, const OpenOptions& options = {});

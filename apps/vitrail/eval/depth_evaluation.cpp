@@ -87,7 +87,7 @@ int evaluate_depth(const NamedModel& named, const EvalCommandOptions& options, c
   refuse_model_options(options.model, "a depth estimator");
   const std::vector<MeasuredImage> set = open_depth_set(options.dataset);
   const auto loaded = tasks::open_model(*named.files, {.model = session_options_of({}, global)});
-  const tasks::DepthModel& model = tasks::depth_model(*loaded);
+  const tasks::DepthModel& model = tasks::as_model<tasks::DepthModel>(*loaded);
   const bool metric = model.depth_config().metric;
   const ImageSource source{
       .count = set.size(),

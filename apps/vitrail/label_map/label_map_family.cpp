@@ -79,7 +79,7 @@ int evaluate_label_maps(const NamedModel& named, const EvalCommandOptions& optio
   }
   const data::LabelMapSet set = data::open_label_map_set(options.dataset, wanted_splits(options));
   const auto opened = tasks::open_model(*named.files, {.model = session_options_of(options.model, global)});
-  const tasks::LabelMapModel& model = tasks::label_map_model(*opened);
+  const tasks::LabelMapModel& model = tasks::as_model<tasks::LabelMapModel>(*opened);
   std::vector<std::string> paths;
   for (const data::LabelMapSet::Sample& sample : set.samples) paths.push_back(sample.image);
   analysis::LabelMapMetrics metrics(static_cast<int64_t>(model.class_names().size()));

@@ -113,7 +113,7 @@ void print_quality(const PanopticQuality& quality, const data::PanopticSet& set,
 int evaluate_panoptic_set(const NamedModel& named, const EvalCommandOptions& options, const GlobalOptions& global) {
   const data::PanopticSet set = data::open_panoptic_set(options.dataset, wanted_splits(options));
   const auto opened = tasks::open_model(*named.files, {.model = session_options_of(options.model, global)});
-  const tasks::LabelMapModel& model = tasks::label_map_model(*opened);
+  const tasks::LabelMapModel& model = tasks::as_model<tasks::LabelMapModel>(*opened);
   const std::vector<tasks::LabelMapTask> known = model.label_map_tasks();
   if (std::ranges::find(known, tasks::LabelMapTask::panoptic) == known.end())
     throw Error(named.name, "a model for panoptic maps, on a set with annotations/panoptic_*.json",

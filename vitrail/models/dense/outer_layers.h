@@ -7,8 +7,8 @@
 
 namespace vitrail::models {
 
-// The convolutions of a model for dense prediction that stay in 16 bits in int8: those of patches and of single cells,
-// which take little time and give the values of the result.  3×3 convolutions are in int8.
+// The layers of a model for dense prediction that stay in 16 bits in int8: all but those of the Vision Transformer's
+// blocks and 3×3 convolutions.  They take little time and give the values of the result.
 std::vector<std::string> outer_layers(const nn::Module& model);
 
 }  // namespace vitrail::models

@@ -3,8 +3,8 @@
 // The layers that HQ-SAM adds to the mask decoder (Ke et al. 2023, "Segment Anything in High Quality"; SysCV/sam-hq,
 // mask_decoder_hq.py).  A token of their own gives one more mask, which is added to each of the others.
 #include "vitrail/models/sam/config.h"
-#include "vitrail/models/sam/mlp.h"
 #include "vitrail/nn/convolution.h"
+#include "vitrail/nn/detr_mlp.h"
 #include "vitrail/nn/layer_norm.h"
 
 namespace vitrail::models {
@@ -43,7 +43,7 @@ class SamHqHead : public nn::Module {
  private:
   int64_t intermediate_width_;
   Tensor token_;
-  SamMlp mlp_;
+  nn::DetrMlp mlp_;
   SamUpscaling block_upscaling_, embedding_upscaling_;
   nn::Conv2d conv1_;
   nn::LayerNorm norm_;

@@ -34,8 +34,8 @@ class SamMaskDecoder : public nn::Module {
   SamTwoWayTransformer transformer_;
   Tensor iou_token_, mask_tokens_;
   SamUpscaling upscaling_;
-  nn::ModuleList<SamMlp> hypernetworks_;
-  SamMlp iou_head_;
+  nn::ModuleList<nn::DetrMlp> hypernetworks_;
+  nn::DetrMlp iou_head_;
   std::optional<SamHqHead> hq_head_;
 };
 

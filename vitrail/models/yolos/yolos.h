@@ -4,9 +4,9 @@
 // beside the patches.
 #include "vitrail/models/configured_files.h"
 #include "vitrail/models/model_files.h"
-#include "vitrail/models/sam/mlp.h"
 #include "vitrail/models/yolos/config.h"
 #include "vitrail/nn/block.h"
+#include "vitrail/nn/detr_mlp.h"
 #include "vitrail/nn/patch_embed.h"
 
 namespace vitrail::models {
@@ -50,7 +50,7 @@ class Yolos : public nn::Module {
  private:
   YolosConfig config_;
   YolosBackbone backbone_;
-  SamMlp class_labels_classifier_, bbox_predictor_;
+  nn::DetrMlp class_labels_classifier_, bbox_predictor_;
 };
 
 // Whether weights have the tensors of YOLOS.

@@ -96,10 +96,10 @@ Task anomaly_task() {
           .describe = describe_defaults<AnomalyOptions, describe>,
           .can_render = true,
           .model_options = false,
-          .fits = is_anomaly_model,
+          .fits = is_model<AnomalyModel>,
           .request = [](const LoadedModel& model, RequestOptions& options,
                         const Setting& setting) -> std::unique_ptr<Request> {
-            return std::make_unique<Anomaly>(anomaly_model(model), options, setting);
+            return std::make_unique<Anomaly>(as_model<AnomalyModel>(model), options, setting);
           }};
 }
 

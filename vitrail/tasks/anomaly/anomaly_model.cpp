@@ -59,15 +59,8 @@ std::shared_ptr<const ImageEncoding> AnomalyModel::encode(const image::ImageView
 
 Family anomaly_family() {
   return {.name = "anomaly",
-          .has_architecture = [](const std::string&) { return false; },
           .recognises = [](const models::ModelFiles& files) { return anomaly::is_bank(files.first); },
-          .load = [](const models::ModelFiles& files, const OpenOptions& options) -> std::unique_ptr<LoadedModel> {
-            return std::make_unique<AnomalyModel>(files, options);
-          }};
+          .load = load_as<AnomalyModel>};
 }
-
-bool is_anomaly_model(const LoadedModel& model) { return dynamic_cast<const AnomalyModel*>(&model) != nullptr; }
-
-const AnomalyModel& anomaly_model(const LoadedModel& model) { return dynamic_cast<const AnomalyModel&>(model); }
 
 }  // namespace vitrail::tasks

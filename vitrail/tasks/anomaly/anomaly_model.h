@@ -33,8 +33,4 @@ class AnomalyModel : public LoadedModel {
 
 Family anomaly_family();
 
-// Whether a model is one; then the model itself.
-bool is_anomaly_model(const LoadedModel& model);
-const AnomalyModel& anomaly_model(const LoadedModel& model);
-
 }  // namespace vitrail::tasks

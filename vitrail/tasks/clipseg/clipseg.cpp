@@ -128,10 +128,10 @@ Task clipseg_task() {
           .describe = describe_defaults<ClipSegOptions, describe_clipseg>,
           .can_render = true,
           .model_options = false,
-          .fits = is_clipseg_model,
+          .fits = is_model<ClipSegModel>,
           .request = [](const LoadedModel& model, RequestOptions& options,
                         const Setting& setting) -> std::unique_ptr<Request> {
-            return std::make_unique<TextSegment>(clipseg_model(model), options, setting);
+            return std::make_unique<TextSegment>(as_model<ClipSegModel>(model), options, setting);
           }};
 }
 

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "vitrail/models/dense/outer_layers.h"
 #include "vitrail/pipeline/prediction_json_internal.h"
 #include "vitrail/tasks/model_facts_internal.h"
 
@@ -27,17 +28,6 @@ class ClipSegTokens : public Request {
 
 constexpr const char* kNominalText = "a photo";
 
-// The layers of the decoder, which are small and see the values of the result, are not int8.
-std::vector<std::string> linear_layers(const nn::Module& module, const std::string& prefix = {}) {
-  constexpr std::string_view suffix = ".weight";
-  std::vector<std::string> layers;
-  for (const auto& [name, tensor] : module.named_parameters()) {
-    if (name.starts_with(prefix) && name.ends_with(suffix) && tensor.rank() > 1)
-      layers.push_back(name.substr(0, name.size() - suffix.size()));
-  }
-  return layers;
-}
-
 }  // namespace
 
 struct ClipSegModel::Whole {
@@ -60,12 +50,12 @@ ClipSegModel::ClipSegModel(const models::ModelFiles& files, const OpenOptions& o
       [this](const infer::NamedTensors& in) -> infer::NamedTensors {
         return {{"logits", decoder_.forward(in[0].tensor, in[1].tensor)}};
       },
-      infer::FunctionOptions{.threads = threads_, .precision = precision_, .excluded_layers = linear_layers(decoder_)});
+      infer::FunctionOptions{
+          .threads = threads_, .precision = precision_, .excluded_layers = models::outer_layers(decoder_)});
 }
 
 ClipSegModel::~ClipSegModel() = default;
 
-// The text is embedded at once: inputs_of() may run in a trace, which is of the network alone.
 // The text is embedded at once: inputs_of() may run in a trace, which is of the network alone.
 std::optional<Network> ClipSegModel::network() const {
   std::call_once(whole_once_, [&] {
@@ -73,7 +63,7 @@ std::optional<Network> ClipSegModel::network() const {
     whole->session = std::make_unique<infer::FunctionSession>(
         whole->module, [whole = whole.get()](const infer::NamedTensors& in) { return whole->forward(in); },
         infer::FunctionOptions{
-            .threads = threads_, .precision = precision_, .excluded_layers = linear_layers(whole->module, "decoder.")});
+            .threads = threads_, .precision = precision_, .excluded_layers = models::outer_layers(whole->module)});
     whole_ = std::move(whole);
   });
   const models::Preprocessing& pixels = files_.towers.config.preprocessing;
@@ -143,17 +133,6 @@ Tensor ClipSegModel::logits(const ImageEncoding& encoding, const Tensor& text) c
       .tensor.squeeze(0);
 }
 
-Family clipseg_family() {
-  return {.name = "clipseg",
-          .has_architecture = [](const std::string& /*name*/) { return false; },
-          .recognises = models::is_clipseg,
-          .load = [](const models::ModelFiles& files, const OpenOptions& options) -> std::unique_ptr<LoadedModel> {
-            return std::make_unique<ClipSegModel>(files, options);
-          }};
-}
-
-bool is_clipseg_model(const LoadedModel& model) { return dynamic_cast<const ClipSegModel*>(&model) != nullptr; }
-
-const ClipSegModel& clipseg_model(const LoadedModel& model) { return dynamic_cast<const ClipSegModel&>(model); }
+Family clipseg_family() { return {.name = "clipseg", .recognises = models::is_clipseg, .load = load_as<ClipSegModel>}; }
 
 }  // namespace vitrail::tasks

@@ -54,8 +54,4 @@ class ClipSegModel : public LoadedModel {
 
 Family clipseg_family();
 
-// Whether a model is one; then the model itself.
-bool is_clipseg_model(const LoadedModel& model);
-const ClipSegModel& clipseg_model(const LoadedModel& model);
-
 }  // namespace vitrail::tasks

@@ -169,9 +169,11 @@ Task depth_task() {
                      "--focal",
                      "ply\n"}},
           .model_options = false,
-          .fits = is_depth_model,
-          .request = [](const LoadedModel& model, RequestOptions& options, const Setting& setting)
-              -> std::unique_ptr<Request> { return std::make_unique<Depth>(depth_model(model), options, setting); }};
+          .fits = is_model<DepthModel>,
+          .request = [](const LoadedModel& model, RequestOptions& options,
+                        const Setting& setting) -> std::unique_ptr<Request> {
+            return std::make_unique<Depth>(as_model<DepthModel>(model), options, setting);
+          }};
 }
 
 }  // namespace vitrail::tasks

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A depth estimator: a map of an image's size, whose values are depths or inverse depths.
-#include "vitrail/image/transform.h"
-#include "vitrail/infer/function_session.h"
 #include "vitrail/models/depth/depth_estimator.h"
-#include "vitrail/tasks/loaded_model.h"
+#include "vitrail/tasks/network_model.h"
 
 namespace vitrail::tasks {
 
@@ -13,7 +11,7 @@ struct DepthEncoding : ImageEncoding {
   Tensor map;  // [h, w], at the size of the model's input
 };
 
-class DepthModel : public LoadedModel {
+class DepthModel : public NetworkModel<LoadedModel, models::DepthEstimator, models::DepthConfig> {
  public:
   // Throws Error for options other than threads and precision.
   DepthModel(const models::ModelFiles& files, const OpenOptions& options);
@@ -21,33 +19,22 @@ class DepthModel : public LoadedModel {
   std::string family() const override { return "a depth estimator"; }
   std::string config() const override;
   std::string facts() const override;
-  kernels::Precision precision() const override { return precision_; }
   image::ColorMode color_mode() const override { return image::ColorMode::rgb; }
   std::unique_ptr<Request> tensors() const override;
   void warm_up() const override;
-  std::optional<Network> network() const override;
   std::shared_ptr<const ImageEncoding> encode(const image::ImageView& photo) const override;
 
   // The map of an encoding at another size, as transformers' post_process_depth_estimation: [height, width], in metres
   // for a metric model, else inverse depth without a unit.
   Tensor depth(const ImageEncoding& encoding, int64_t height, int64_t width) const;
-  const models::DepthConfig& depth_config() const { return model_.config(); }
+  const models::DepthConfig& depth_config() const { return net().config(); }
 
- private:
-  infer::NamedTensors forward(const infer::NamedTensors& inputs) const;
-  Tensor prepared(const image::ImageView& photo) const;  // [1, C, H, W]
-
-  kernels::Precision precision_;
-  models::DepthFiles files_;
-  models::DepthEstimator model_;
-  image::EvalTransform transform_;
-  std::unique_ptr<infer::FunctionSession> session_;
+ protected:
+  infer::NamedTensors forward(const infer::NamedTensors& inputs) const override;
+  Shape nominal_input() const override;
+  Tensor prepared(const image::ImageView& photo) const override;
 };
 
 Family depth_family();
-
-// Whether a model is one; then the model itself.
-bool is_depth_model(const LoadedModel& model);
-const DepthModel& depth_model(const LoadedModel& model);
 
 }  // namespace vitrail::tasks

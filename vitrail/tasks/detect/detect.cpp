@@ -76,10 +76,6 @@ class Detect : public Request {
 
 }  // namespace
 
-bool is_detection_model(const LoadedModel& model) { return dynamic_cast<const DetectionModel*>(&model) != nullptr; }
-
-const DetectionModel& detection_model(const LoadedModel& model) { return dynamic_cast<const DetectionModel&>(model); }
-
 Task detect_task() {
   return {.name = "detect",
           .model = "an object detector (YOLOS)",
@@ -87,10 +83,10 @@ Task detect_task() {
           .describe = describe_defaults<DetectOptions, describe_detect>,
           .can_render = true,
           .model_options = false,
-          .fits = is_detection_model,
+          .fits = is_model<DetectionModel>,
           .request = [](const LoadedModel& model, RequestOptions& options,
                         const Setting& setting) -> std::unique_ptr<Request> {
-            return std::make_unique<Detect>(detection_model(model), options, setting);
+            return std::make_unique<Detect>(as_model<DetectionModel>(model), options, setting);
           }};
 }
 

@@ -14,8 +14,4 @@ class DetectionModel : public LoadedModel {
   image::ColorMode color_mode() const override { return image::ColorMode::rgb; }
 };
 
-// Whether a model is one; then the model itself.
-bool is_detection_model(const LoadedModel& model);
-const DetectionModel& detection_model(const LoadedModel& model);
-
 }  // namespace vitrail::tasks

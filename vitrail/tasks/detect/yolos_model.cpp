@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "vitrail/base/error.h"
-#include "vitrail/infer/preprocess.h"
 #include "vitrail/pipeline/prediction_json_internal.h"
 #include "vitrail/tasks/model_facts_internal.h"
 
@@ -30,57 +29,24 @@ class YolosTensors : public Request {
   int64_t tokens_, classes_;
 };
 
-// The patches' convolution and the heads, which are small and give the values of the result.
-std::vector<std::string> yolos_outer_layers(const nn::Module& model) {
-  constexpr std::string_view suffix = ".weight";
-  std::vector<std::string> layers;
-  for (const auto& [name, tensor] : model.named_parameters()) {
-    if (name.ends_with(suffix) && tensor.rank() > 1 && !name.starts_with("backbone.blocks."))
-      layers.push_back(name.substr(0, name.size() - suffix.size()));
-  }
-  return layers;
-}
-
 }  // namespace
 
 YolosModel::YolosModel(const models::ModelFiles& files, const OpenOptions& options)
-    : precision_(require_no_others(options, "YOLOS").model.precision.value_or(kernels::Precision::fp32)),
-      files_(models::open_yolos(files)),
-      model_(models::load_yolos(files_)),
-      transform_(infer::transform_of(model_.config().preprocessing, files.path.string())) {
-  files_.checkpoint.reset();  // the weights are in the model
-  session_ = std::make_unique<infer::FunctionSession>(
-      model_, [this](const infer::NamedTensors& in) { return forward(in); },
-      infer::FunctionOptions{
-          .threads = options.model.threads, .precision = precision_, .excluded_layers = yolos_outer_layers(model_)});
-}
+    : NetworkModel(files, options, "YOLOS", models::open_yolos, models::load_yolos) {}
 
 // The outputs have the names of transformers.
 infer::NamedTensors YolosModel::forward(const infer::NamedTensors& inputs) const {
-  const models::YolosOutput output = model_.forward(inputs[0].tensor);
+  const models::YolosOutput output = net().forward(inputs[0].tensor);
   return {{"logits", output.logits}, {"pred_boxes", output.boxes}};
 }
 
-std::optional<Network> YolosModel::network() const {
-  const models::YolosConfig& config = model_.config();
-  const auto [height, width] = config.nominal_size();
-  return Network{
-      .module = model_,
-      .forward = [this](const infer::NamedTensors& in) { return forward(in); },
-      .session = *session_,
-      .inputs = {{"images", Tensor::empty({1, config.backbone.in_chans, height, width}, DType::f32, Device::meta)}},
-      .any_size = true,
-      .pixels = &config.preprocessing,
-      .inputs_of = [this](const image::ImageView& photo) -> infer::NamedTensors {
-        return {{"images", prepared(photo)}};
-      },
-      .key_map = files_.key_map,
-      .config_json = files_.config_json,
-      .preprocessor_json = files_.preprocessor_json};
+Shape YolosModel::nominal_input() const {
+  const auto [height, width] = net().config().nominal_size();
+  return {1, net().config().backbone.in_chans, height, width};
 }
 
 std::string YolosModel::config() const {
-  const models::YolosConfig& model = model_.config();
+  const models::YolosConfig& model = net().config();
   return pipeline::json_line({{"architecture", model.architecture},
                               {"image_size", model.nominal_size()},
                               {"tokens", model.num_detection_tokens},
@@ -88,20 +54,20 @@ std::string YolosModel::config() const {
 }
 
 std::string YolosModel::facts() const {
-  const models::YolosConfig& model = model_.config();
+  const models::YolosConfig& model = net().config();
   return facts_json({.architecture = model.architecture,
                      .image_size = model.nominal_size(),
                      .depth = model.backbone.depth,
                      .heads = model.backbone.num_heads,
                      .dim = model.backbone.embed_dim,
                      .classes = model.num_classes(),
-                     .precision = precision_});
+                     .precision = precision()});
 }
 
-std::unique_ptr<Request> YolosModel::tensors() const { return std::make_unique<YolosTensors>(model_.config()); }
+std::unique_ptr<Request> YolosModel::tensors() const { return std::make_unique<YolosTensors>(net().config()); }
 
 void YolosModel::warm_up() const {
-  const auto [height, width] = model_.config().nominal_size();
+  const auto [height, width] = net().config().nominal_size();
   encode(image::make_image(width, height, 3));
 }
 
@@ -109,7 +75,7 @@ std::shared_ptr<const ImageEncoding> YolosModel::encode(const image::ImageView& 
   auto encoding = std::make_shared<YolosEncoding>();
   encoding->width = photo.width();
   encoding->height = photo.height();
-  const infer::NamedTensors out = session_->run({{"images", prepared(photo)}});
+  const infer::NamedTensors out = run_session(prepared(photo));
   encoding->logits = out[0].tensor.squeeze(0);
   encoding->boxes = out[1].tensor.squeeze(0);
   require_finite("logits", encoding->logits);
@@ -118,9 +84,9 @@ std::shared_ptr<const ImageEncoding> YolosModel::encode(const image::ImageView& 
 }
 
 Tensor YolosModel::prepared(const image::ImageView& photo) const {
-  image::EvalTransform transform = transform_;
+  image::EvalTransform transform = this->transform();
   transform.processor->resize = image::ProcessorSteps::Resize::fixed;
-  transform.processor->size = models::yolos_input_size(model_.config(), photo.height(), photo.width());
+  transform.processor->size = models::yolos_input_size(net().config(), photo.height(), photo.width());
   return image::apply(photo, transform).unsqueeze(0);
 }
 
@@ -128,7 +94,7 @@ Tensor YolosModel::prepared(const image::ImageView& photo) const {
 Detections YolosModel::detections(const ImageEncoding& encoding, float threshold) const {
   const auto& of_image = static_cast<const YolosEncoding&>(encoding);
   const Tensor &logits = of_image.logits, &boxes = of_image.boxes;
-  const std::vector<std::string>& labels = model_.config().labels;
+  const std::vector<std::string>& labels = net().config().labels;
   const auto width = static_cast<float>(encoding.width), height = static_cast<float>(encoding.height);
   Detections found;
   for (int64_t i = 0; i < logits.size(0); ++i) {
@@ -150,13 +116,6 @@ Detections YolosModel::detections(const ImageEncoding& encoding, float threshold
   return found;
 }
 
-Family yolos_family() {
-  return {.name = "yolos",
-          .has_architecture = [](const std::string& /*name*/) { return false; },
-          .recognises = models::is_yolos,
-          .load = [](const models::ModelFiles& files, const OpenOptions& options) -> std::unique_ptr<LoadedModel> {
-            return std::make_unique<YolosModel>(files, options);
-          }};
-}
+Family yolos_family() { return {.name = "yolos", .recognises = models::is_yolos, .load = load_as<YolosModel>}; }
 
 }  // namespace vitrail::tasks

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // YOLOS: objects found by tokens beside the patches.
-#include "vitrail/image/transform.h"
-#include "vitrail/infer/function_session.h"
 #include "vitrail/models/yolos/yolos.h"
 #include "vitrail/tasks/detect/detection_model.h"
+#include "vitrail/tasks/network_model.h"
 
 namespace vitrail::tasks {
 
@@ -13,7 +12,7 @@ struct YolosEncoding : ImageEncoding {
   Tensor logits, boxes;  // models::YolosOutput of the image, [T, classes + 1] and [T, 4]
 };
 
-class YolosModel : public DetectionModel {
+class YolosModel : public NetworkModel<DetectionModel, models::Yolos, models::YolosConfig> {
  public:
   // Throws Error for options other than threads and precision.
   YolosModel(const models::ModelFiles& files, const OpenOptions& options);
@@ -21,24 +20,17 @@ class YolosModel : public DetectionModel {
   std::string family() const override { return "YOLOS"; }
   std::string config() const override;
   std::string facts() const override;
-  kernels::Precision precision() const override { return precision_; }
-  std::vector<std::string> class_names() const override { return model_.config().labels; }
+  std::vector<std::string> class_names() const override { return net().config().labels; }
   std::unique_ptr<Request> tensors() const override;  // logits and boxes
   void warm_up() const override;
-  std::optional<Network> network() const override;
   std::shared_ptr<const ImageEncoding> encode(const image::ImageView& photo) const override;
   // The score is the probability of the best class, as of transformers' post_process_object_detection.
   Detections detections(const ImageEncoding& encoding, float threshold) const override;
 
- private:
-  infer::NamedTensors forward(const infer::NamedTensors& inputs) const;
-  Tensor prepared(const image::ImageView& photo) const;  // [1, C, H, W]
-
-  kernels::Precision precision_;
-  models::YolosFiles files_;
-  models::Yolos model_;
-  image::EvalTransform transform_;
-  std::unique_ptr<infer::FunctionSession> session_;
+ protected:
+  infer::NamedTensors forward(const infer::NamedTensors& inputs) const override;
+  Shape nominal_input() const override;
+  Tensor prepared(const image::ImageView& photo) const override;
 };
 
 Family yolos_family();

@@ -144,8 +144,4 @@ Family image_family() {
           }};
 }
 
-bool is_image_model(const LoadedModel& model) { return dynamic_cast<const ImageModel*>(&model) != nullptr; }
-
-const ImageModel& image_model(const LoadedModel& model) { return dynamic_cast<const ImageModel&>(model); }
-
 }  // namespace vitrail::tasks

@@ -53,20 +53,16 @@ class ImageModel : public LoadedModel {
 
 Family image_family();
 
-// Whether a model is one; then the model itself.
-bool is_image_model(const LoadedModel& model);
-const ImageModel& image_model(const LoadedModel& model);
-
 // The row of a task for these models, whose requests a class reads from their options.
 template <class ImageRequest>
 Task image_task(const char* name, bool can_render = false) {
   return {.name = name,
           .model = "a Vision Transformer",
           .can_render = can_render,
-          .fits = is_image_model,
+          .fits = is_model<ImageModel>,
           .request = [](const LoadedModel& model, RequestOptions& options,
                         const Setting& setting) -> std::unique_ptr<Request> {
-            return std::make_unique<ImageRequest>(image_model(model), options, setting);
+            return std::make_unique<ImageRequest>(as_model<ImageModel>(model), options, setting);
           }};
 }
 

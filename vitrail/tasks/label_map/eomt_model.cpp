@@ -5,26 +5,13 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/image/crop_internal.h"
-#include "vitrail/infer/preprocess.h"
 #include "vitrail/pipeline/prediction_json_internal.h"
+#include "vitrail/tasks/model_facts_internal.h"
 
 namespace vitrail::tasks {
 namespace {
 
 using Resize = image::ProcessorSteps::Resize;
-
-// The convolutions and the heads, which are few and see the values of the result.
-std::vector<std::string> layers_outside_blocks(const models::Eomt& model) {
-  constexpr std::string_view suffix = ".weight";
-  std::vector<std::string> layers;
-  for (const nn::NamedTensor& parameter : model.named_parameters()) {
-    const std::string& name = parameter.name;
-    const bool head = name.starts_with("mask_head.") || name.starts_with("class_predictor.");
-    if (name.ends_with(suffix) && (head || parameter.tensor.rank() == 4))
-      layers.push_back(name.substr(0, name.size() - suffix.size()));
-  }
-  return layers;
-}
 
 LabelMap label_map_of(const analysis::QuerySegments& found, int64_t height, int64_t width) {
   LabelMap map{width, height, found.ids, {}};
@@ -43,43 +30,32 @@ size_t EomtEncoding::bytes() const {
 }
 
 EomtModel::EomtModel(const models::ModelFiles& files, const OpenOptions& options)
-    : precision_(require_no_others(options, "EoMT").model.precision.value_or(kernels::Precision::fp32)),
-      files_(models::open_eomt(files)),
-      model_(models::load_eomt(files_)),
-      transform_(infer::transform_of(model_.config().preprocessing, files.path.string())) {
-  files_.checkpoint.reset();  // the weights are in the model
-  session_ = std::make_unique<infer::FunctionSession>(
-      model_, [this](const infer::NamedTensors& in) { return forward(in); },
-      infer::FunctionOptions{
-          .threads = options.model.threads, .precision = precision_, .excluded_layers = layers_outside_blocks(model_)});
-}
+    : NetworkModel(files, options, "EoMT", models::open_eomt, models::load_eomt) {}
 
 // The outputs have the names of transformers.
 infer::NamedTensors EomtModel::forward(const infer::NamedTensors& inputs) const {
-  const models::EomtOutput output = model_.forward(inputs[0].tensor);
+  const models::EomtOutput output = net().forward(inputs[0].tensor);
   return {{"class_queries_logits", output.classes}, {"masks_queries_logits", output.masks}};
 }
 
 std::optional<Network> EomtModel::network() const {
-  const models::EomtConfig& config = model_.config();
-  return Network{.module = model_,
-                 .forward = [this](const infer::NamedTensors& in) { return forward(in); },
-                 .session = *session_,
-                 .inputs = {{"images", Tensor::empty({1, config.backbone.in_chans, config.side(), config.side()},
-                                                     DType::f32, Device::meta)}},
-                 .pixels = &config.preprocessing,
-                 .inputs_of = [this](const image::ImageView& photo) -> infer::NamedTensors {
-                   const models::EomtPlacement placement =
-                       place_for_eomt(model_.config(), photo.height(), photo.width());
-                   return {{"images", crop_of(resized(photo, placement), placement, placement.starts.front())}};
-                 },
-                 .key_map = files_.key_map,
-                 .config_json = files_.config_json,
-                 .preprocessor_json = files_.preprocessor_json};
+  std::optional<Network> network = NetworkModel::network();
+  network->any_size = false;
+  return network;
+}
+
+Shape EomtModel::nominal_input() const {
+  const models::EomtConfig& config = net().config();
+  return {1, config.backbone.in_chans, config.side(), config.side()};
+}
+
+Tensor EomtModel::prepared(const image::ImageView& photo) const {
+  const models::EomtPlacement placement = place_for_eomt(net().config(), photo.height(), photo.width());
+  return crop_of(resized(photo, placement), placement, placement.starts.front());
 }
 
 std::string EomtModel::config() const {
-  const models::EomtConfig& model = model_.config();
+  const models::EomtConfig& model = net().config();
   return pipeline::json_line({{"architecture", model.architecture},
                               {"image_size", model.backbone.img_size},
                               {"queries", model.num_queries},
@@ -87,16 +63,14 @@ std::string EomtModel::config() const {
 }
 
 std::string EomtModel::facts() const {
-  const models::EomtConfig& model = model_.config();
-  return pipeline::json_line({{"architecture", model.architecture},
-                              {"image_size", model.backbone.img_size},
-                              {"depth", model.backbone.depth},
-                              {"heads", model.backbone.num_heads},
-                              {"dim", model.backbone.embed_dim},
-                              {"classes", model.num_classes},
-                              {"texts", false},
-                              {"segments", false},
-                              {"precision", kernels::name_of(precision_)}});
+  const models::EomtConfig& model = net().config();
+  return facts_json({.architecture = model.architecture,
+                     .image_size = model.backbone.img_size,
+                     .depth = model.backbone.depth,
+                     .heads = model.backbone.num_heads,
+                     .dim = model.backbone.embed_dim,
+                     .classes = model.num_classes,
+                     .precision = precision()});
 }
 
 Tensor EomtModel::input_of(const image::Image& /*photo*/) const {
@@ -112,17 +86,17 @@ std::shared_ptr<const ImageEncoding> EomtModel::encode(const image::ImageView& p
   encoding->width = photo.width();
   encoding->height = photo.height();
   const models::EomtPlacement& placement = encoding->placement =
-      models::place_for_eomt(model_.config(), photo.height(), photo.width());
+      models::place_for_eomt(net().config(), photo.height(), photo.width());
   const image::Image whole = resized(photo, placement);
   for (const int64_t start : placement.starts) {
-    const infer::NamedTensors out = session_->run({{"images", crop_of(whole, placement, start)}});
+    const infer::NamedTensors out = run_session(crop_of(whole, placement, start));
     encoding->crops.push_back({out[0].tensor.squeeze(0), out[1].tensor.squeeze(0)});
   }
   return encoding;
 }
 
 image::Image EomtModel::resized(const image::ImageView& photo, const models::EomtPlacement& placement) const {
-  image::EvalTransform resize = transform_;
+  image::EvalTransform resize = transform();
   resize.processor->resize = Resize::fixed;
   resize.processor->size = placement.resized;
   return image::apply_geometry(photo, resize);
@@ -130,26 +104,26 @@ image::Image EomtModel::resized(const image::ImageView& photo, const models::Eom
 
 // Beyond the image is black, which is normalised too.
 Tensor EomtModel::crop_of(const image::Image& whole, const models::EomtPlacement& placement, int64_t start) const {
-  image::EvalTransform normalize = transform_;
+  image::EvalTransform normalize = transform();
   normalize.processor->resize = Resize::none;
-  const int64_t side = model_.config().side();
+  const int64_t side = net().config().side();
   const image::Window window{placement.vertical ? 0 : start, placement.vertical ? start : 0, side, side};
   return image::apply(image::crop(whole, window), normalize).unsqueeze(0);
 }
 
 std::vector<LabelMapTask> EomtModel::label_map_tasks() const {
-  if (model_.config().split) return {LabelMapTask::semantic};
+  if (net().config().split) return {LabelMapTask::semantic};
   return {LabelMapTask::panoptic, LabelMapTask::instance, LabelMapTask::semantic};
 }
 
-std::array<int64_t, 2> EomtModel::nominal_size() const { return model_.config().backbone.img_size; }
+std::array<int64_t, 2> EomtModel::nominal_size() const { return net().config().backbone.img_size; }
 
 LabelMap EomtModel::label_map(const ImageEncoding& encoding, LabelMapTask task, int64_t height, int64_t width,
                               const LabelMapThresholds& thresholds) const {
   const auto& of_image = static_cast<const EomtEncoding&>(encoding);
   const models::EomtPlacement& placement = of_image.placement;
   const std::vector<analysis::QueryMasks>& crops = of_image.crops;
-  const analysis::QueryPlacement place{model_.config().side(), placement.resized, {height, width}};
+  const analysis::QueryPlacement place{net().config().side(), placement.resized, {height, width}};
   const auto score = static_cast<float>(thresholds.score), overlap = static_cast<float>(thresholds.overlap);
   switch (task) {
     case LabelMapTask::panoptic:
@@ -164,13 +138,6 @@ LabelMap EomtModel::label_map(const ImageEncoding& encoding, LabelMapTask task, 
   return semantic_map(analysis::semantic_labels(crops, placement.starts, placement.vertical, place), height, width);
 }
 
-Family eomt_family() {
-  return {.name = "eomt",
-          .has_architecture = [](const std::string& /*name*/) { return false; },
-          .recognises = models::is_eomt,
-          .load = [](const models::ModelFiles& files, const OpenOptions& options) -> std::unique_ptr<LoadedModel> {
-            return std::make_unique<EomtModel>(files, options);
-          }};
-}
+Family eomt_family() { return {.name = "eomt", .recognises = models::is_eomt, .load = load_as<EomtModel>}; }
 
 }  // namespace vitrail::tasks

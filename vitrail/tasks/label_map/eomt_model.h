@@ -2,10 +2,9 @@
 #pragma once
 // EoMT: semantic, instance and panoptic segmentation by queries.
 #include "vitrail/analysis/query_segments.h"
-#include "vitrail/image/transform.h"
-#include "vitrail/infer/function_session.h"
 #include "vitrail/models/eomt/eomt.h"
 #include "vitrail/tasks/label_map/label_map_model.h"
+#include "vitrail/tasks/network_model.h"
 
 namespace vitrail::tasks {
 
@@ -15,7 +14,7 @@ struct EomtEncoding : ImageEncoding {
   std::vector<analysis::QueryMasks> crops;  // the outputs; of a padded image, one
 };
 
-class EomtModel : public LabelMapModel {
+class EomtModel : public NetworkModel<LabelMapModel, models::Eomt, models::EomtConfig> {
  public:
   // Throws Error for options other than threads and precision.
   EomtModel(const models::ModelFiles& files, const OpenOptions& options);
@@ -23,8 +22,7 @@ class EomtModel : public LabelMapModel {
   std::string family() const override { return "EoMT"; }
   std::string config() const override;
   std::string facts() const override;
-  kernels::Precision precision() const override { return precision_; }
-  std::vector<std::string> class_names() const override { return model_.config().labels; }
+  std::vector<std::string> class_names() const override { return net().config().labels; }
   Tensor input_of(const image::Image& photo) const override;
   std::vector<Tensor> run(const Tensor& inputs, const infer::Request& pass) const override;
   std::shared_ptr<const ImageEncoding> encode(const image::ImageView& photo) const override;
@@ -35,19 +33,17 @@ class EomtModel : public LabelMapModel {
   LabelMap label_map(const ImageEncoding& encoding, LabelMapTask task, int64_t height, int64_t width,
                      const LabelMapThresholds& thresholds) const override;
 
-  const models::EomtConfig& eomt_config() const { return model_.config(); }
+  const models::EomtConfig& eomt_config() const { return net().config(); }
+
+ protected:
+  infer::NamedTensors forward(const infer::NamedTensors& inputs) const override;
+  Shape nominal_input() const override;
+  Tensor prepared(const image::ImageView& photo) const override;  // the first crop
 
  private:
-  infer::NamedTensors forward(const infer::NamedTensors& inputs) const;
   // The resized image without its padding, and the input of a crop [1, C, S, S].
   image::Image resized(const image::ImageView& photo, const models::EomtPlacement& placement) const;
   Tensor crop_of(const image::Image& whole, const models::EomtPlacement& placement, int64_t start) const;
-
-  kernels::Precision precision_;
-  models::EomtFiles files_;
-  models::Eomt model_;
-  image::EvalTransform transform_;
-  std::unique_ptr<infer::FunctionSession> session_;
 };
 
 Family eomt_family();

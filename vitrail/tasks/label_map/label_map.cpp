@@ -209,10 +209,10 @@ Task label_map_task() {
           .describe = describe_defaults<LabelMapOptions, describe_label_map>,
           .can_render = true,
           .model_options = false,
-          .fits = is_label_map_model,
+          .fits = is_model<LabelMapModel>,
           .request = [](const LoadedModel& model, RequestOptions& options,
                         const Setting& setting) -> std::unique_ptr<Request> {
-            return std::make_unique<LabelMapRequest>(label_map_model(model), options, setting);
+            return std::make_unique<LabelMapRequest>(as_model<LabelMapModel>(model), options, setting);
           }};
 }
 

@@ -63,8 +63,4 @@ const char* name_of(LabelMapTask task) {
   return task == LabelMapTask::semantic ? "semantic" : task == LabelMapTask::instance ? "instance" : "panoptic";
 }
 
-bool is_label_map_model(const LoadedModel& model) { return dynamic_cast<const LabelMapModel*>(&model) != nullptr; }
-
-const LabelMapModel& label_map_model(const LoadedModel& model) { return dynamic_cast<const LabelMapModel&>(model); }
-
 }  // namespace vitrail::tasks

@@ -52,8 +52,4 @@ std::vector<int32_t> classes_of(const LabelMap& map);
 
 const char* name_of(LabelMapTask task);
 
-// Whether a model is one; then the model itself.
-bool is_label_map_model(const LoadedModel& model);
-const LabelMapModel& label_map_model(const LoadedModel& model);
-
 }  // namespace vitrail::tasks

@@ -4,9 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "vitrail/analysis/label_map.h"
-#include "vitrail/infer/preprocess.h"
-#include "vitrail/models/dense/outer_layers.h"
 #include "vitrail/pipeline/prediction_json_internal.h"
+#include "vitrail/tasks/model_facts_internal.h"
 
 namespace vitrail::tasks {
 namespace {
@@ -28,72 +27,56 @@ size_t SemanticEncoding::bytes() const {
 }
 
 SemanticModel::SemanticModel(const models::ModelFiles& files, const OpenOptions& options)
-    : precision_(require_no_others(options, "a semantic segmenter").model.precision.value_or(kernels::Precision::fp32)),
-      files_(models::open_semantic_segmenter(files)),
-      model_(models::load_semantic_segmenter(files_)),
-      transform_(infer::transform_of(model_.config().preprocessing, files.path.string())) {
-  files_.checkpoint.reset();  // the weights are in the model
-  session_ = std::make_unique<infer::FunctionSession>(
-      model_,
-      [this](const infer::NamedTensors& in) -> infer::NamedTensors {
-        return {{"logits", model_.forward(in[0].tensor)}};
-      },
-      infer::FunctionOptions{
-          .threads = options.model.threads, .precision = precision_, .excluded_layers = models::outer_layers(model_)});
+    : NetworkModel(files, options, "a semantic segmenter", models::open_semantic_segmenter,
+                   models::load_semantic_segmenter) {}
+
+infer::NamedTensors SemanticModel::forward(const infer::NamedTensors& inputs) const {
+  return {{"logits", net().forward(inputs[0].tensor)}};
 }
 
 // The logits have the axes of transformers, [B, classes, h, w]; those of the session have the classes last.
 std::optional<Network> SemanticModel::network() const {
-  const models::SemanticConfig& config = model_.config();
+  std::optional<Network> network = NetworkModel::network();
+  network->forward = [this](const infer::NamedTensors& in) -> infer::NamedTensors {
+    return {{"logits", net().channels_first(in[0].tensor)}};
+  };
+  return network;
+}
+
+Shape SemanticModel::nominal_input() const {
+  const models::SemanticConfig& config = net().config();
   const auto [height, width] = windows_of(config, config.resize.size[0], config.resize.size[1]).front().input;
-  return Network{
-      .module = model_,
-      .forward = [this](const infer::NamedTensors& in) -> infer::NamedTensors {
-        return {{"logits", model_.channels_first(in[0].tensor)}};
-      },
-      .session = *session_,
-      .inputs = {{"images", Tensor::empty({1, config.backbone.in_chans, height, width}, DType::f32, Device::meta)}},
-      .any_size = true,
-      .pixels = &config.preprocessing,
-      .inputs_of = [this](const image::ImageView& photo) -> infer::NamedTensors {
-        const Tensor images = prepared(photo);
-        return {{"images", window_of(images, windows_of(model_.config(), images.size(2), images.size(3)).front())}};
-      },
-      .key_map = files_.key_map,
-      .config_json = files_.config_json,
-      .preprocessor_json = files_.preprocessor_json};
+  return {1, config.backbone.in_chans, height, width};
 }
 
 std::string SemanticModel::config() const {
-  const models::SemanticConfig& model = model_.config();
+  const models::SemanticConfig& model = net().config();
   return pipeline::json_line(
       {{"architecture", model.architecture}, {"image_size", model.resize.size}, {"classes", model.num_classes()}});
 }
 
 std::string SemanticModel::facts() const {
-  const models::SemanticConfig& model = model_.config();
-  return pipeline::json_line({{"architecture", model.architecture},
-                              {"image_size", model.resize.size},
-                              {"depth", model.backbone.depth},
-                              {"heads", model.backbone.num_heads},
-                              {"dim", model.backbone.embed_dim},
-                              {"classes", model.num_classes()},
-                              {"texts", false},
-                              {"segments", false},
-                              {"precision", kernels::name_of(precision_)}});
+  const models::SemanticConfig& model = net().config();
+  return facts_json({.architecture = model.architecture,
+                     .image_size = model.resize.size,
+                     .depth = model.backbone.depth,
+                     .heads = model.backbone.num_heads,
+                     .dim = model.backbone.embed_dim,
+                     .classes = model.num_classes(),
+                     .precision = precision()});
 }
 
 std::shared_ptr<const ImageEncoding> SemanticModel::encode(const image::ImageView& photo) const {
   auto encoding = std::make_shared<SemanticEncoding>();
   encoding->width = photo.width();
   encoding->height = photo.height();
-  const Tensor images = prepared(photo);
-  if (!model_.config().window) {
+  const Tensor images = resized(photo);
+  if (!net().config().window) {
     encoding->logits = logits_of(images);
     return encoding;
   }
   encoding->resized = {images.size(2), images.size(3)};
-  for (const models::WindowPlace& place : models::windows_of(model_.config(), images.size(2), images.size(3))) {
+  for (const models::WindowPlace& place : models::windows_of(net().config(), images.size(2), images.size(3))) {
     encoding->windows.push_back(
         {logits_of(window_of(images, place)), place.top, place.left, place.height, place.width});
   }
@@ -101,15 +84,20 @@ std::shared_ptr<const ImageEncoding> SemanticModel::encode(const image::ImageVie
 }
 
 Tensor SemanticModel::logits_of(const Tensor& input) const {
-  Tensor logits = session_->run({{"images", input}})[0].tensor.squeeze(0);
+  Tensor logits = run_session(input)[0].tensor.squeeze(0);
   require_finite("logits", logits);
   return logits;
 }
 
-Tensor SemanticModel::prepared(const image::ImageView& photo) const {
-  image::EvalTransform transform = transform_;
-  transform.processor->size = models::dense_input_size(model_.config(), photo.height(), photo.width());
+Tensor SemanticModel::resized(const image::ImageView& photo) const {
+  image::EvalTransform transform = this->transform();
+  transform.processor->size = models::dense_input_size(net().config(), photo.height(), photo.width());
   return image::apply(photo, transform).unsqueeze(0);
+}
+
+Tensor SemanticModel::prepared(const image::ImageView& photo) const {
+  const Tensor images = resized(photo);
+  return window_of(images, windows_of(net().config(), images.size(2), images.size(3)).front());
 }
 
 LabelMap SemanticModel::label_map(const ImageEncoding& encoding, LabelMapTask /*task*/, int64_t height, int64_t width,
@@ -123,11 +111,8 @@ LabelMap SemanticModel::label_map(const ImageEncoding& encoding, LabelMapTask /*
 
 Family semantic_family() {
   return {.name = "semantic",
-          .has_architecture = [](const std::string& /*name*/) { return false; },
           .recognises = [](const models::ModelFiles& files) { return models::is_semantic_segmenter(files.first); },
-          .load = [](const models::ModelFiles& files, const OpenOptions& options) -> std::unique_ptr<LoadedModel> {
-            return std::make_unique<SemanticModel>(files, options);
-          }};
+          .load = load_as<SemanticModel>};
 }
 
 }  // namespace vitrail::tasks

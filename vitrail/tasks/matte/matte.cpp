@@ -125,9 +125,11 @@ Task matte_task() {
                       {"mask", "Mask of the object, instead of a trimap: 0 outside"}},
       .can_render = true,
       .model_options = false,
-      .fits = is_matte_model,
-      .request = [](const LoadedModel& model, RequestOptions& options, const Setting& setting)
-          -> std::unique_ptr<Request> { return std::make_unique<Matte>(matte_model(model), options, setting); }};
+      .fits = is_model<MatteModel>,
+      .request = [](const LoadedModel& model, RequestOptions& options,
+                    const Setting& setting) -> std::unique_ptr<Request> {
+        return std::make_unique<Matte>(as_model<MatteModel>(model), options, setting);
+      }};
 }
 
 }  // namespace vitrail::tasks

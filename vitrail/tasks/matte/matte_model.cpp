@@ -5,8 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include "vitrail/base/error.h"
-#include "vitrail/infer/preprocess.h"
-#include "vitrail/models/dense/outer_layers.h"
 #include "vitrail/pipeline/prediction_json_internal.h"
 
 namespace vitrail::tasks {
@@ -43,45 +41,33 @@ image::Image unknown_trimap(int64_t width, int64_t height) {
 }  // namespace
 
 MatteModel::MatteModel(const models::ModelFiles& files, const OpenOptions& options)
-    : precision_(require_no_others(options, "a matting model").model.precision.value_or(kernels::Precision::fp32)),
-      files_(models::open_vitmatte(files)),
-      model_(models::load_vitmatte(files_)),
-      transform_(infer::transform_of(model_.config().preprocessing, files.path.string())),
-      pixels_(with_trimap(model_.config().preprocessing)) {
-  files_.checkpoint.reset();  // the weights are in the model
-  session_ = std::make_unique<infer::FunctionSession>(
-      model_, [this](const infer::NamedTensors& in) { return forward(in); },
-      infer::FunctionOptions{
-          .threads = options.model.threads, .precision = precision_, .excluded_layers = models::outer_layers(model_)});
-}
+    : NetworkModel(files, options, "a matting model", models::open_vitmatte, models::load_vitmatte),
+      pixels_(with_trimap(net().config().preprocessing)) {}
 
 // The output has the name and the axes of transformers, [B, 1, H, W].
 infer::NamedTensors MatteModel::forward(const infer::NamedTensors& inputs) const {
-  return {{"alphas", model_.forward(inputs[0].tensor).unsqueeze(1)}};
+  return {{"alphas", net().forward(inputs[0].tensor).unsqueeze(1)}};
 }
 
-// All alpha of a photo is unknown, which has no trimap.
 std::optional<Network> MatteModel::network() const {
-  return Network{.module = model_,
-                 .forward = [this](const infer::NamedTensors& in) { return forward(in); },
-                 .session = *session_,
-                 .inputs = {{"images", Tensor::empty({1, 4, kNominalSide, kNominalSide}, DType::f32, Device::meta)}},
-                 .any_size = true,
-                 .pixels = &pixels_,
-                 .inputs_of = [this](const image::ImageView& photo) -> infer::NamedTensors {
-                   return {{"images", prepared(photo, unknown_trimap(photo.width(), photo.height()))}};
-                 },
-                 .key_map = files_.key_map,
-                 .config_json = files_.config_json,
-                 .preprocessor_json = files_.preprocessor_json};
+  std::optional<Network> network = NetworkModel::network();
+  network->pixels = &pixels_;
+  return network;
+}
+
+Shape MatteModel::nominal_input() const { return {1, 4, kNominalSide, kNominalSide}; }
+
+// A photo alone has no trimap.
+Tensor MatteModel::prepared(const image::ImageView& photo) const {
+  return prepared(photo, unknown_trimap(photo.width(), photo.height()));
 }
 
 std::string MatteModel::config() const {
-  return pipeline::json_line({{"architecture", "vitmatte"}, {"size_divisor", model_.config().size_divisor}});
+  return pipeline::json_line({{"architecture", "vitmatte"}, {"size_divisor", net().config().size_divisor}});
 }
 
 std::string MatteModel::facts() const {
-  const models::SamEncoderConfig& vit = model_.config().backbone;
+  const models::SamEncoderConfig& vit = net().config().backbone;
   return pipeline::json_line({{"architecture", "vitmatte"},
                               {"depth", vit.blocks.size()},
                               {"heads", vit.num_heads},
@@ -89,7 +75,7 @@ std::string MatteModel::facts() const {
                               {"classes", 0},
                               {"texts", false},
                               {"segments", false},
-                              {"precision", kernels::name_of(precision_)}});
+                              {"precision", kernels::name_of(precision())}});
 }
 
 std::unique_ptr<Request> MatteModel::tensors() const { return std::make_unique<NoMatteTensor>(); }
@@ -99,10 +85,10 @@ void MatteModel::warm_up() const {
 }
 
 Tensor MatteModel::prepared(const image::ImageView& photo, const image::Image& trimap) const {
-  const auto [height, width] = models::padded_for_matting(model_.config(), photo.height(), photo.width());
-  const Tensor pixels = image::apply(photo, transform_);  // [3, H, W]
+  const auto [height, width] = models::padded_for_matting(net().config(), photo.height(), photo.width());
+  const Tensor pixels = image::apply(photo, transform());  // [3, H, W]
   const Tensor input = Tensor::zeros({1, 4, height, width});
-  const auto factor = static_cast<float>(model_.config().preprocessing.rescale_factor);
+  const auto factor = static_cast<float>(net().config().preprocessing.rescale_factor);
   for (int64_t y = 0; y < photo.height(); ++y) {
     const auto row = [&, width = width, height = height](int64_t channel) {
       return input.data<float>() + (channel * height + y) * width;
@@ -116,21 +102,10 @@ Tensor MatteModel::prepared(const image::ImageView& photo, const image::Image& t
 }
 
 Tensor MatteModel::alpha(const image::Image& photo, const image::Image& trimap) const {
-  const Tensor alphas = session_->run({{"images", prepared(photo, trimap)}})[0].tensor.squeeze(0).squeeze(0);
+  const Tensor alphas = run_session(prepared(photo, trimap))[0].tensor.squeeze(0).squeeze(0);
   return alphas.narrow(0, 0, photo.height).narrow(1, 0, photo.width).contiguous();
 }
 
-Family matte_family() {
-  return {.name = "matte",
-          .has_architecture = [](const std::string& /*name*/) { return false; },
-          .recognises = models::is_vitmatte,
-          .load = [](const models::ModelFiles& files, const OpenOptions& options) -> std::unique_ptr<LoadedModel> {
-            return std::make_unique<MatteModel>(files, options);
-          }};
-}
-
-bool is_matte_model(const LoadedModel& model) { return dynamic_cast<const MatteModel*>(&model) != nullptr; }
-
-const MatteModel& matte_model(const LoadedModel& model) { return dynamic_cast<const MatteModel&>(model); }
+Family matte_family() { return {.name = "matte", .recognises = models::is_vitmatte, .load = load_as<MatteModel>}; }
 
 }  // namespace vitrail::tasks

@@ -71,10 +71,10 @@ Task segment_task() {
   return {.name = "segment",
           .model = "one of Segment Anything",
           .can_render = true,
-          .fits = is_segment_model,
+          .fits = is_model<SegmentModel>,
           .request = [](const LoadedModel& model, RequestOptions& options,
                         const Setting& setting) -> std::unique_ptr<Request> {
-            return std::make_unique<Segment>(segment_model(model), options, setting);
+            return std::make_unique<Segment>(as_model<SegmentModel>(model), options, setting);
           }};
 }
 

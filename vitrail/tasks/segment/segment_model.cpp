@@ -76,13 +76,7 @@ Family segment_family() {
   return {.name = "segment_anything",
           .has_architecture = [](const std::string& name) { return models::find_sam_architecture(name) != nullptr; },
           .recognises = [](const models::ModelFiles& files) { return models::is_segment_anything(files.first); },
-          .load = [](const models::ModelFiles& files, const OpenOptions& options) -> std::unique_ptr<LoadedModel> {
-            return std::make_unique<SegmentModel>(files, options);
-          }};
+          .load = load_as<SegmentModel>};
 }
-
-bool is_segment_model(const LoadedModel& model) { return dynamic_cast<const SegmentModel*>(&model) != nullptr; }
-
-const SegmentModel& segment_model(const LoadedModel& model) { return dynamic_cast<const SegmentModel&>(model); }
 
 }  // namespace vitrail::tasks

@@ -37,8 +37,4 @@ class SegmentModel : public LoadedModel {
 
 Family segment_family();
 
-// Whether a model is one; then the model itself.
-bool is_segment_model(const LoadedModel& model);
-const SegmentModel& segment_model(const LoadedModel& model);
-
 }  // namespace vitrail::tasks

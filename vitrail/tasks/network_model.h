@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The base of models that are one network of images.
+#include <memory>
+#include <optional>
+
+#include "vitrail/image/transform.h"
+#include "vitrail/infer/function_session.h"
+#include "vitrail/infer/preprocess.h"
+#include "vitrail/models/dense/outer_layers.h"
+#include "vitrail/tasks/loaded_model.h"
+
+namespace vitrail::tasks {
+
+// Base: LoadedModel, or an interface of several models.  Net: an nn::Module whose config() has the preprocessing.
+// Config: that of its models::ConfiguredFiles.
+template <class Base, class Net, class Config>
+class NetworkModel : public Base {
+ public:
+  using Files = models::ConfiguredFiles<Config>;
+
+  kernels::Precision precision() const override { return precision_; }
+
+  std::optional<Network> network() const override {
+    return Network{.module = model_,
+                   .forward = [this](const infer::NamedTensors& in) { return forward(in); },
+                   .session = session_,
+                   .inputs = {{"images", Tensor::empty(nominal_input(), DType::f32, Device::meta)}},
+                   .any_size = true,
+                   .pixels = &model_.config().preprocessing,
+                   .inputs_of = [this](const image::ImageView& photo) -> infer::NamedTensors {
+                     return {{"images", prepared(photo)}};
+                   },
+                   .key_map = files_.key_map,
+                   .config_json = files_.config_json,
+                   .preprocessor_json = files_.preprocessor_json};
+  }
+
+ protected:
+  // family: as LoadedModel::family(), for errors.  Throws Error for options other than threads and precision.
+  NetworkModel(const models::ModelFiles& files, const OpenOptions& options, const char* family,
+               Files (*open)(const models::ModelFiles&), Net (*load)(const Files&))
+      : precision_(require_no_others(options, family).model.precision.value_or(kernels::Precision::fp32)),
+        files_(open(files)),
+        model_(load(files_)),
+        transform_(infer::transform_of(model_.config().preprocessing, files.path.string())),
+        session_(model_, [this](const infer::NamedTensors& in) { return forward(in); },
+                 {.threads = options.model.threads,
+                  .precision = precision_,
+                  .excluded_layers = models::outer_layers(model_)}) {
+    files_.checkpoint.reset();  // the weights are in the model
+  }
+
+  virtual infer::NamedTensors forward(const infer::NamedTensors& inputs) const = 0;
+  virtual Shape nominal_input() const = 0;                           // [1, C, H, W]
+  virtual Tensor prepared(const image::ImageView& photo) const = 0;  // [1, C, H, W]
+
+  const Net& net() const { return model_; }
+  const image::EvalTransform& transform() const { return transform_; }
+  infer::NamedTensors run_session(const Tensor& images) const { return session_.run({{"images", images}}); }
+
+ private:
+  kernels::Precision precision_;
+  Files files_;
+  Net model_;
+  image::EvalTransform transform_;
+  infer::FunctionSession session_;
+};
+
+}  // namespace vitrail::tasks
