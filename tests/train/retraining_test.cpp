@@ -25,7 +25,7 @@ Recipe recipe_of_all(const fs::path& images, int64_t epochs, std::vector<std::st
   return retraining_recipe(images, settings);
 }
 
-std::string model_of(const fs::path& run) { return read_text(run / "model/model.safetensors"); }
+std::string saved_model(const fs::path& run) { return read_text(run / "model/model.safetensors"); }
 
 TEST(Retraining, SavesTheModelOfAllImagesWithTheFiguresOfTheHeldOutOnes) {
   const fs::path images = make_images(), runs = testing::scratch_folder();
@@ -37,9 +37,9 @@ TEST(Retraining, SavesTheModelOfAllImagesWithTheFiguresOfTheHeldOutOnes) {
   EXPECT_EQ(result.retrained->epochs, first.best_epoch);
   EXPECT_EQ(result.retrained->images, 60);
   const TrainingResult all = train_to(runs / "all", recipe_of_all(images, first.best_epoch));
-  EXPECT_EQ(model_of(runs / "again"), model_of(runs / "all"));
+  EXPECT_EQ(saved_model(runs / "again"), saved_model(runs / "all"));
   EXPECT_EQ(result.test->loss, all.test->loss);
-  EXPECT_NE(model_of(runs / "again"), model_of(runs / "first"));
+  EXPECT_NE(saved_model(runs / "again"), saved_model(runs / "first"));
   // All else is the first training's.
   EXPECT_EQ(result.best->value, first.best->value);
   EXPECT_EQ(result.best->images, 12);
@@ -95,7 +95,7 @@ TEST(Retraining, FollowsMoreEpochsOfAFinishedRun) {
                                       {.folder = runs / "run", .resume = true, .allow_changes = true, .threads = 2});
   EXPECT_EQ(result.retrained->epochs, result.best_epoch);
   train_to(runs / "all", recipe_of_all(images, result.best_epoch));
-  EXPECT_EQ(model_of(runs / "run"), model_of(runs / "all"));
+  EXPECT_EQ(saved_model(runs / "run"), saved_model(runs / "all"));
 }
 
 // An average with this decay has warmed up after ten steps.
@@ -128,7 +128,7 @@ TEST(Retraining, IsOfAllImagesInSeveralProcesses) {
   const TrainingResult result = train_in_two(runs / "again", retraining_recipe(images, settings));
   train_in_two(runs / "all", recipe_of_all(images, result.best_epoch, settings));
   EXPECT_TRUE(result.retrained);
-  EXPECT_EQ(model_of(runs / "again"), model_of(runs / "all"));
+  EXPECT_EQ(saved_model(runs / "again"), saved_model(runs / "all"));
 }
 
 TEST(Retraining, NeedsHeldOutImagesAndTime) {
