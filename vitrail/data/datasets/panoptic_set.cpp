@@ -3,22 +3,18 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "vitrail/base/error.h"
-#include "vitrail/base/json_checks_internal.h"
-#include "vitrail/base/read_file.h"
 #include "vitrail/base/text.h"
+#include "vitrail/data/datasets/annotation_json_internal.h"
 #include "vitrail/image/decode.h"
 
 namespace vitrail::data {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
 
 constexpr std::string_view kPanopticPrefix = "panoptic_";
-constexpr int kMaxAnnotationDepth = 64;
 
 // NAME of each file annotations/panoptic_NAME.json, sorted.
 std::vector<std::string> annotation_names(const fs::path& folder) {
@@ -48,61 +44,8 @@ std::string panoptic_name(const fs::path& folder, const std::vector<std::string>
               names.empty() ? "none" : join(names));
 }
 
-// A value of a JSON object, with the path of the object for errors.
-class AnnotationObject {
- public:
-  AnnotationObject(const json& value, std::string where) : value_(value), where_(std::move(where)) {
-    if (!value.is_object()) throw Error(where_, "a JSON object", value.type_name());
-  }
-
-  int64_t integer(const char* key) const {
-    const json& value = at(key);
-    if (!value.is_number_integer()) throw Error(where_ + ": " + key, "an integer", short_text(value));
-    return value.get<int64_t>();
-  }
-  int64_t integer_or(const char* key, int64_t preset) const { return value_.contains(key) ? integer(key) : preset; }
-  std::string text(const char* key) const {
-    const json& value = at(key);
-    if (!value.is_string()) throw Error(where_ + ": " + key, "a text", short_text(value));
-    return value.get<std::string>();
-  }
-  std::vector<AnnotationObject> objects(const char* key) const {
-    const json& value = at(key);
-    if (!value.is_array()) throw Error(where_ + ": " + key, "a list", short_text(value));
-    std::vector<AnnotationObject> result;
-    for (size_t i = 0; i < value.size(); ++i) result.emplace_back(value[i], str(where_, ": ", key, "[", i, "]"));
-    return result;
-  }
-  const std::string& where() const { return where_; }
-
- private:
-  static std::string short_text(const json& value) { return value.dump().substr(0, 80); }
-  const json& at(const char* key) const {
-    const auto found = value_.find(key);
-    if (found == value_.end()) throw Error(where_ + ": " + key, "a value", "none");
-    return *found;
-  }
-
-  const json& value_;
-  std::string where_;
-};
-
-json parsed_annotations(const fs::path& path) {
-  const std::string text = read_text_file(path);
-  if (json_depth(text) > kMaxAnnotationDepth) throw Error(path.string(), "COCO's annotations", "deeply nested JSON");
-  try {
-    return json::parse(text);
-  } catch (const json::exception& error) {
-    throw Error(path.string(), "JSON", json_fault(text, error));
-  }
-}
-
-// A name in a file is one of a file in its folder.
 std::string path_inside(const fs::path& folder, const AnnotationObject& object) {
-  const fs::path name = object.text("file_name");
-  if (name.is_absolute() || std::ranges::find(name, "..") != name.end() || name.empty())
-    throw Error(object.where() + ": file_name", "a file in the folder " + folder.filename().string(), name.string());
-  return (folder / name).string();
+  return (folder / file_name_inside(object, folder.filename().string())).string();
 }
 
 // The index of each category's id.
@@ -130,7 +73,7 @@ std::vector<PanopticSet::Segment> read_segments(const AnnotationObject& annotati
     if (id < 1 || id >= kIds) throw Error(each.where() + ": id", str("1 to ", kIds - 1), str(id));
     const auto index = index_of.find(category);
     if (index == index_of.end()) throw Error(each.where() + ": category_id", "the id of a category", str(category));
-    segments.push_back({static_cast<int32_t>(id), index->second, each.integer_or("iscrowd", 0) == 1});
+    segments.push_back({static_cast<int32_t>(id), index->second, each.is_crowd()});
   }
   return segments;
 }
@@ -144,7 +87,7 @@ PanopticSet open_panoptic_set(const fs::path& folder, const std::vector<std::str
   set.name = panoptic_name(folder, splits);
   const fs::path maps = folder / "annotations" / (std::string(kPanopticPrefix) + set.name),
                  path = maps.string() + ".json";
-  const json content = parsed_annotations(path);
+  const nlohmann::json content = read_annotations(path);
   const AnnotationObject file(content, path.string());
   const std::map<int64_t, int64_t> index_of = read_categories(file, set);
   std::map<int64_t, std::string> images;
