@@ -4,6 +4,7 @@
 #include "vitrail/ops/activation.h"
 #include "vitrail/ops/attention.h"
 #include "vitrail/ops/convolution.h"
+#include "vitrail/ops/deformable_attention.h"
 #include "vitrail/ops/elementwise.h"
 #include "vitrail/ops/embedding.h"
 #include "vitrail/ops/layer_norm.h"
@@ -101,6 +102,30 @@ TEST(RefusedShapes, OfRelativeAttentionAndRotary) {
                                rotate({2, 5, 24}, {1, 1, 6, 4}, 2),
                                rotate({2, 5, 24}, {1, 1, 4, 2}, 2),
                            });
+}
+
+TEST(RefusedShapes, OfDeformableAttention) {
+  using Levels = std::vector<std::array<int64_t, 2>>;
+  const auto attend = [](const Shape& values, const Shape& locations, const Shape& weights, const Levels& levels) {
+    return [=] { deformable_attention(f(values), f(locations), f(weights), levels); };
+  };
+  const Shape values{2, 8, 2, 3}, locations{2, 3, 2, 2, 4, 2}, weights{2, 3, 2, 2, 4};
+  const Levels levels{{2, 3}, {1, 2}};
+  EXPECT_NO_THROW(attend(values, locations, weights, levels)());
+  expect_refused("deformable_attention", {
+                                             attend(values, locations, weights, {}),
+                                             attend(values, locations, weights, {{2, 4}, {0, 2}}),
+                                             attend({2, 8, 6}, locations, weights, levels),
+                                             attend({2, 9, 2, 3}, locations, weights, levels),
+                                             attend({1, 8, 2, 3}, locations, weights, levels),
+                                             attend({2, 8, 1, 3}, locations, weights, levels),
+                                             attend(values, {2, 3, 2, 8, 2}, weights, levels),
+                                             attend(values, {2, 3, 2, 1, 4, 2}, weights, levels),
+                                             attend(values, {2, 3, 2, 2, 0, 2}, {2, 3, 2, 2, 0}, levels),
+                                             attend(values, {2, 3, 2, 2, 4, 3}, weights, levels),
+                                             attend(values, locations, {2, 3, 2, 2, 5}, levels),
+                                             attend(values, locations, {2, 3, 2, 8}, levels),
+                                         });
 }
 
 TEST(RefusedShapes, OfConvolutionsMapsAndWindows) {

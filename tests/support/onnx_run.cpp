@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <numeric>
 #include <stdexcept>
 
 namespace vitrail::testing {
@@ -321,6 +322,31 @@ Array resized(const Array& x, const Ints& sizes, bool align_corners) {
   return result;
 }
 
+// Bilinear, zeros outside, corners not aligned: the default of every attribute.
+Array sampled(const Array& x, const Array& grid, const Node& node) {
+  if (!node.texts.empty() || !node.numbers.empty()) fail("GridSample with attributes");
+  const int64_t channels = x.shape[1], height = x.shape[2], width = x.shape[3];
+  Array result = array_of({x.shape[0], channels, grid.shape[1], grid.shape[2]});
+  size_t i = 0;
+  for_each_index(result.shape, [&](const Ints& at) {
+    const auto place = static_cast<size_t>(2 * ((at[0] * grid.shape[1] + at[2]) * grid.shape[2] + at[3]));
+    const double u = ((grid.values[place] + 1) * static_cast<double>(width) - 1) / 2,
+                 v = ((grid.values[place + 1] + 1) * static_cast<double>(height) - 1) / 2;
+    double sum = 0;
+    for (int64_t row = 0; row < height; ++row) {
+      for (int64_t column = 0; column < width; ++column) {
+        const double down = 1 - std::abs(v - static_cast<double>(row)),
+                     across = 1 - std::abs(u - static_cast<double>(column));
+        if (down > 0 && across > 0)
+          sum += down * across *
+                 x.values[static_cast<size_t>(((at[0] * channels + at[1]) * height + row) * width + column)];
+      }
+    }
+    result.values[i++] = sum;
+  });
+  return result;
+}
+
 Array shape_array(const Array& x, const Node& node) {
   const int64_t rank = static_cast<int64_t>(x.shape.size());
   const int64_t first = int_of(node, "start", 0), last = int_of(node, "end", rank);
@@ -357,6 +383,11 @@ Array mean(const Arrays& in, const Node& node) {
                    for (const double value : row) sum += value;
                    return sum / static_cast<double>(row.size());
                  });
+}
+
+Array sum(const Arrays& in, const Node& node) {
+  return reduced(*in[0], axis_of(ints_of(*in[1]).at(0), in[0]->shape), int_of(node, "keepdims", 1) != 0,
+                 [](const std::vector<double>& row) { return std::accumulate(row.begin(), row.end(), 0.0); });
 }
 
 Array first_largest(const Arrays& in, const Node& node) {
@@ -429,6 +460,8 @@ const std::map<std::string, Rule>& rules() {
        }},
       {"Pad", [](const Arrays& in, const Node&) { return pad(*in[0], ints_of(*in[1])); }},
       {"ReduceMean", mean},
+      {"ReduceSum", sum},
+      {"GridSample", [](const Arrays& in, const Node& node) { return sampled(*in[0], *in[1], node); }},
       {"Softmax", [](const Arrays& in, const Node& node) { return softmax(*in[0], int_of(node, "axis", -1)); }},
       {"LayerNormalization",
        [](const Arrays& in, const Node& node) {

@@ -6,6 +6,7 @@
 #include "vitrail/ops/activation.h"
 #include "vitrail/ops/attention.h"
 #include "vitrail/ops/convolution.h"
+#include "vitrail/ops/deformable_attention.h"
 #include "vitrail/ops/elementwise.h"
 #include "vitrail/ops/embedding.h"
 #include "vitrail/ops/layer_norm.h"
@@ -133,7 +134,7 @@ inline const std::vector<OperationCase>& operation_cases() {
        .shapes = {{2, 4, 3}},
        .run = [](In in) { return ops::matmul(in[0], in[0].transpose(1, 2)); },
        .flops = 2 * 2 * 4 * 4 * 3},
-      {.name = "softmax", .shapes = {{2, 3, 7}}, .run = [](In in) { return ops::softmax(in[0]); }, .exported = false},
+      {.name = "softmax", .shapes = {{2, 3, 7}}, .run = [](In in) { return ops::softmax(in[0]); }},
       {.name = "resize_bilinear",
        .shapes = {{2, 3, 4, 5}},
        .run = [](In in) { return ops::resize_bilinear(in[0], 7, 3); }},
@@ -169,6 +170,19 @@ inline const std::vector<OperationCase>& operation_cases() {
              return ops::relative_self_attention(in[0], 2, 0.3, in[1], in[2], {2, 3});
            },
        .flops = 2.0 * 8 * 6 * (4 * 6 + 4 * (2 + 3))},
+      {.name = "deformable_attention",
+       .shapes = {{2, 8, 30}},
+       .run =
+           [](In in) {
+             const auto part = [&](int64_t rows, int64_t first, int64_t count) {
+               return ops::contiguous(in[0].narrow(1, 0, rows).narrow(2, first, count));
+             };
+             const int64_t batch = in[0].size(0);
+             return ops::deformable_attention(part(8, 0, 6).view({batch, 8, 2, 3}),
+                                              part(3, 6, 16).view({batch, 3, 2, 2, 2, 2}),
+                                              part(3, 22, 8).view({batch, 3, 2, 2, 2}), {{2, 3}, {1, 2}});
+           },
+       .flops = 2.0 * 4 * 2 * 3 * 2 * 2 * 2 * 3},
   };
   return cases;
 }

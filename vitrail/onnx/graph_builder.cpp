@@ -159,6 +159,8 @@ std::string GraphBuilder::add_node(const std::string& op, const std::vector<std:
   std::string& value = known_[out.bytes()];
   if (!value.empty()) return value;
   value = unique(str(op, "_", nodes_.size()));
+  // The only operator here with two outputs: the second one, the indices, is its value.
+  if (op == "TopK") out.text(field::node_output, unique(value + "_values"));
   out.text(field::node_output, value);
   out.text(field::node_name, value);
   nodes_.push_back({inputs, value, out.bytes()});

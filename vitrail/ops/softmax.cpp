@@ -36,6 +36,10 @@ Tensor softmax(const Tensor& x) {
                       return backward_kernel(in, {out[0]}, [=](auto from, auto grads) {
                         softmax_backward(from[1].data, from[0].data, grads[0].data, rows, cols);
                       });
+                    },
+                .onnx =
+                    [](OnnxValues& onnx, const auto& in, const auto&) {  // a row of −∞ alone is NaN there
+                      return onnx.graph().node("Softmax", {onnx.value_of(in[0])}, {{"axis", int64_t{-1}}});
                     }},
                {x});
 }
