@@ -45,6 +45,26 @@ TEST(ResizeFloats, OtherSizesAndTheNearestFilterAreErrors) {
   EXPECT_THROW(resize_floats(view, 2, 0, Filter::bicubic), Error);
 }
 
+// torch.nn.functional.interpolate(x, mode="bilinear", align_corners=False) of [0, 10, 20, 90, 100, 50].
+TEST(ResizeFloats, WithoutAntialiasAValueIsBetweenTwoSamples) {
+  const std::vector<uint8_t> pixels{0, 10, 20, 90, 100, 50};
+  const auto expect = [](const ImageView& view, int64_t width, int64_t height, const std::vector<float>& want) {
+    const std::vector<float> got = resize_floats(view, width, height, Filter::bilinear, false);
+    ASSERT_EQ(got.size(), want.size());
+    for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-4) << i;
+  };
+  const ImageView row(pixels.data(), 6, 1, PixelFormat::grey), column(pixels.data(), 1, 6, PixelFormat::grey);
+  expect(row, 2, 1, {10, 100});
+  expect(row, 4, 1, {2.5F, 17.5F, 92.5F, 62.5F});
+  expect(row, 12, 1, {0, 2.5F, 7.5F, 12.5F, 17.5F, 37.5F, 72.5F, 92.5F, 97.5F, 87.5F, 62.5F, 50});
+  expect(column, 1, 4, {2.5F, 17.5F, 92.5F, 62.5F});
+  EXPECT_THROW(resize_floats(row, 2, 1, Filter::bicubic, false), Error);
+  EvalTransform transform = dinov3_transform();
+  transform.processor->antialias = false;
+  const std::vector<uint8_t> many(40 * 30 * 3, 7);
+  EXPECT_EQ(apply(ImageView(many.data(), 40, 30, PixelFormat::rgb), transform).shape(), (Shape{3, 12, 16}));
+}
+
 TEST(ResizeFloats, BlueGreenRedGivesTheSameTensor) {
   std::vector<uint8_t> rgb(5 * 7 * 3), bgr(rgb.size());
   for (size_t i = 0; i < rgb.size(); ++i) rgb[i] = static_cast<uint8_t>(i * 37 % 256);

@@ -162,6 +162,7 @@ TEST(EvalTransform, HasTheDefaultsOfTimmAndOfViTsProcessor) {
   EXPECT_FALSE(steps.longest_edge || steps.crop);
   EXPECT_EQ(steps.rescale, 1.0 / 255.0);
   EXPECT_FALSE(steps.resize_floats);
+  EXPECT_TRUE(steps.antialias);
 }
 
 // Plans of timm by hand: what is resized to which size, and where the crop begins.

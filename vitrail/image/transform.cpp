@@ -40,7 +40,8 @@ void apply_to_floats(const ImageView& source, const EvalTransform& transform, fl
   if (source.channels() == 4) return apply_to_floats(to_image(source, ColorMode::rgb), transform, out);
   check_statistics(transform, source.channels());
   const auto [height, width] = output_size(transform, source.width(), source.height());
-  const std::vector<float> pixels = resize_floats(source, width, height, transform.interpolation);
+  const std::vector<float> pixels =
+      resize_floats(source, width, height, transform.interpolation, transform.processor->antialias);
   normalize_floats(transform, pixels, source.channels(), source.format() == PixelFormat::bgr, out);
 }
 

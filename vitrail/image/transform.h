@@ -28,6 +28,7 @@ struct ProcessorSteps {
   double rescale = 1.0 / 255.0;                  // rescale_factor; 1 without do_rescale
   // Resizes the rescaled floats instead of bytes, as DINOv3's processor; with Resize::fixed and without crop.
   bool resize_floats = false;
+  bool antialias = true;  // false, with resize_floats and bilinear: two samples along each axis, as torch's interpolate
 };
 
 struct EvalTransform {
