@@ -23,7 +23,9 @@ std::vector<json> objects_of(const Arguments& more = {}) {
 void check_detect_model() {
   EXPECT_FALSE(objects_of().at(0)["detections"].empty());
   const std::string other = refusal({"detect", "-m", small_model(), noise_folder()});
-  EXPECT_TRUE(contains(other, "--model: expected an object detector (YOLOS), got a Vision Transformer")) << other;
+  EXPECT_TRUE(
+      contains(other, "--model: expected an object detector (RF-DETR, LW-DETR, YOLOS), got a Vision Transformer"))
+      << other;
 }
 
 void check_detect_threshold() {

@@ -40,6 +40,10 @@ const std::vector<MapModel>& map_models() {
       {"semantic/beit", "segment", {"logits [1, 7, 28, 28]"}},
       {"yolos/mid", "detect", {"logits [1, 9, 6]", "pred_boxes [1, 9, 4]"}},
       {"yolos/plain", "detect", {"logits [1, 9, 6]", "pred_boxes [1, 9, 4]"}},
+      {"rf_detr/windows", "detect", {"logits [1, 7, 5]", "pred_boxes [1, 7, 4]"}},
+      {"rf_detr/edges", "detect", {"logits [1, 7, 5]", "pred_boxes [1, 7, 4]"}},
+      {"rf_detr/lw", "detect", {"logits [1, 7, 5]", "pred_boxes [1, 7, 4]"}},
+      {"rf_detr/masks", "detect", {"logits [1, 7, 5]", "pred_boxes [1, 7, 4]", "pred_masks [1, 7, 16, 16]"}},
       {"vitmatte/windows", "matte", {"alphas [1, 1, 512, 512]"}}};
   return models;
 }

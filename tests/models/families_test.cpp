@@ -127,7 +127,6 @@ TEST(UnsupportedFamilies, EachNameHasItsFamily) {
       {"deformable_detr", "a DETR detector"},
       {"dab-detr", "a DETR detector"},
       {"rt_detr_v2", "a DETR detector"},
-      {"rf_detr", "a DETR detector"},
       {"lw_detr", "a DETR detector"},
       {"grounding-dino", "a Grounding DINO detector"},
       {"mask2former", "a Mask2Former"},
@@ -159,6 +158,10 @@ TEST(UnsupportedFamilies, EachNameHasItsFamily) {
   EXPECT_EQ(describe_unsupported_family("dpt"), "a DPT, which `vitrail depth` or `vitrail segment` runs, by its head");
   EXPECT_EQ(describe_unsupported_family("clipseg"), "a CLIPSeg, which `vitrail segment` and the task segment run");
   EXPECT_EQ(describe_unsupported_family("yolos"), "a YOLOS detector, which `vitrail detect` and the task detect run");
+  EXPECT_EQ(describe_unsupported_family("rf_detr"),
+            "an RF-DETR detector, which `vitrail detect` and the task detect run");
+  EXPECT_EQ(describe_unsupported_family("lw_detr"),
+            "an LW-DETR detector, which `vitrail detect` and the task detect run");
   EXPECT_EQ(describe_unsupported_family("vitmatte"), "a ViTMatte, which `vitrail matte` and the task matte run");
 }
 

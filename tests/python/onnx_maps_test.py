@@ -125,8 +125,24 @@ class Objects(MapsTest):
                         self.assert_close(got[name], values[name], TOLERANCE)
                         self.assert_close(got[name][0], golden[f"{key}_{image}"], TOLERANCE)
 
+    def test_queries_of_every_opset(self):
+        for folder in folders("rf_detr"):
+            golden, _ = read_safetensors(folder / "golden.safetensors")
+            for image in (0, 1):
+                values = self.traced(folder, image)
+                for got in self.outputs(folder, values["images"]):
+                    self.assertEqual("pred_masks" in got, folder.name == "masks")
+                    for name in got:
+                        self.assert_close(got[name], values[name], TOLERANCE)
+                        key = name.removeprefix("pred_")
+                        self.assert_close(got[name][0], golden[f"{key}_{image}"], TOLERANCE)
+            for opset in range(17, 22):
+                got = OnnxRuntime(self.convert(folder, "--opset", str(opset), "--force")).run(images=values["images"])
+                self.assert_close(got["logits"], values["logits"], TOLERANCE)
+
     def test_pixels_are_normalised_in_the_graph(self):
-        self.check_uint8(FIXTURES / "yolos" / "mid")
+        for model in ("yolos/mid", "rf_detr/windows"):
+            self.check_uint8(FIXTURES / model)
 
 
 class Mattes(MapsTest):

@@ -56,7 +56,7 @@ TEST_P(YolosParity, OutputsAndObjectsEqualTheReference) {
   const YolosModel model(yolos_folder(GetParam()), {});
   for (int i = 0; i < 2; ++i) {
     const auto encoded = model.encode(yolos_image(i));
-    const auto& encoding = static_cast<const YolosEncoding&>(*encoded);
+    const auto& encoding = static_cast<const QueryEncoding&>(*encoded);
     const Tensor& logits = golden[str("logits_", i)];
     EXPECT_TRUE(testing::close(encoding.logits, logits, 1e-5 * largest_in(logits)));
     EXPECT_TRUE(testing::close(encoding.boxes, golden[str("boxes_", i)], 1e-5));
@@ -82,7 +82,7 @@ TEST(YolosModel, RunsInTheOtherPrecisions) {
        {std::pair{kernels::Precision::half, 0.02}, {kernels::Precision::int8, 0.2}}) {
     const YolosModel model(yolos_folder("mid"), {.model = {.precision = precision}});
     const auto encoding = model.encode(yolos_image(0));
-    const Tensor& got = static_cast<const YolosEncoding&>(*encoding).logits;
+    const Tensor& got = static_cast<const QueryEncoding&>(*encoding).logits;
     EXPECT_TRUE(testing::close(got, want, tolerance * largest_in(want))) << kernels::name_of(precision);
     EXPECT_FALSE(testing::close(got, want, 1e-5 * largest_in(want))) << "it is another precision";
   }
@@ -154,7 +154,7 @@ TEST(YolosModel, ReadsOlderSizes) {
   });
   const auto logits = [](const fs::path& of) {
     const YolosModel model(of, {});
-    return static_cast<const YolosEncoding&>(*model.encode(yolos_image(1))).logits;
+    return static_cast<const QueryEncoding&>(*model.encode(yolos_image(1))).logits;
   };
   EXPECT_TRUE(testing::close(logits(folder), logits(yolos_folder("plain")), 0));
 }

@@ -16,26 +16,6 @@ namespace {
 // An image whose input has more patches than this, 28 times those of 518×518 pixels, would exhaust memory.
 constexpr int64_t kMaxPatches = 1 << 15;
 
-// The number of blocks before each feature map: "stem" or 0 are the embeddings, "stage 3" or 3 follow three blocks.
-std::vector<int64_t> feature_depths(const JsonFields& backbone, int64_t depth) {
-  if (const auto indices = backbone.integers("out_indices")) {
-    std::vector<int64_t> depths;
-    for (const int64_t index : *indices) depths.push_back(index < 0 ? index + depth + 1 : index);
-    return depths;
-  }
-  if (!backbone.has("out_features")) return {depth};
-  std::vector<int64_t> depths;
-  for (const Json& item : backbone.at("out_features")) {
-    const std::string name = item.is_string() ? item.get<std::string>() : "";
-    int64_t stage = name == "stem" ? 0 : -1;
-    for (int64_t i = 1; i <= depth; ++i) {
-      if (name == "stage" + std::to_string(i)) stage = i;
-    }
-    depths.push_back(stage);
-  }
-  return depths;
-}
-
 // The model's own ViT, without a backbone_config.
 void read_own_vit(const JsonFields& file, DenseConfig& config) {
   Json vit = file.object();
@@ -69,6 +49,25 @@ int64_t rounded(double side, int64_t multiple) {
 }
 
 }  // namespace
+
+std::vector<int64_t> feature_depths(const JsonFields& backbone, int64_t depth) {
+  if (const auto indices = backbone.integers("out_indices")) {
+    std::vector<int64_t> depths;
+    for (const int64_t index : *indices) depths.push_back(index < 0 ? index + depth + 1 : index);
+    return depths;
+  }
+  if (!backbone.has("out_features")) return {depth};
+  std::vector<int64_t> depths;
+  for (const Json& item : backbone.at("out_features")) {
+    const std::string name = item.is_string() ? item.get<std::string>() : "";
+    int64_t stage = name == "stem" ? 0 : -1;
+    for (int64_t i = 1; i <= depth; ++i) {
+      if (name == "stage" + std::to_string(i)) stage = i;
+    }
+    depths.push_back(stage);
+  }
+  return depths;
+}
 
 int64_t positive_dim(const JsonFields& file, const char* key, int64_t preset) {
   const int64_t value = file.integer(key).value_or(preset);

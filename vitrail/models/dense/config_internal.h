@@ -9,6 +9,10 @@ namespace vitrail::models {
 
 int64_t positive_dim(const JsonFields& file, const char* key, int64_t preset);  // from 1 to 65,536
 
+// The number of blocks before each feature map of a backbone of `depth` blocks: "stem" or 0 are the embeddings,
+// "stage3" or 3 follow three blocks; −1 for another name.
+std::vector<int64_t> feature_depths(const JsonFields& backbone, int64_t depth);
+
 // The Vision Transformer without what is behind its blocks.
 void read_dense_blocks(const Json& json, const std::string& where, DenseConfig& config);
 

@@ -57,6 +57,7 @@ class Detect : public Request {
     Detections found = model_.detections(*encoding, static_cast<float>(options_.threshold));
     if (!classes_.empty()) std::erase_if(found, [&](const Detection& each) { return !classes_.contains(each.index); });
     if (options_.nms) suppress(found, *options_.nms);
+    model_.add_masks(*encoding, found);
     item.value = std::move(found);
   }
 
@@ -78,7 +79,7 @@ class Detect : public Request {
 
 Task detect_task() {
   return {.name = "detect",
-          .model = "an object detector (YOLOS)",
+          .model = "an object detector (RF-DETR, LW-DETR, YOLOS)",
           .help = "Find objects",
           .describe = describe_defaults<DetectOptions, describe_detect>,
           .can_render = true,

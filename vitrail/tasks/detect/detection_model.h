@@ -10,6 +10,8 @@ class DetectionModel : public LoadedModel {
  public:
   // The objects of what encode() gave whose score is above `threshold`, the best one first.
   virtual Detections detections(const ImageEncoding& encoding, float threshold) const = 0;
+  // Sets the masks of objects of detections(), if the model has them.
+  virtual void add_masks(const ImageEncoding& /*encoding*/, Detections& /*detections*/) const {}
 
   image::ColorMode color_mode() const override { return image::ColorMode::rgb; }
 };

@@ -9,6 +9,7 @@
 #include "vitrail/image/image_view.h"
 #include "vitrail/image/text.h"
 #include "vitrail/pipeline/prediction_json_internal.h"
+#include "vitrail/sam/segment_masks_internal.h"
 
 namespace vitrail::tasks {
 namespace {
@@ -30,6 +31,17 @@ void draw_detection(const Detection& detection, int64_t scale, image::Image& ima
   const int64_t top = box.top >= height ? box.top - height : std::max<int64_t>(0, box.top);
   image::fill_rectangle({left, top, left + width, top + height}, color, image);
   image::draw_text(text, left + scale, top + scale, scale, image, readable_on(color));
+}
+
+void draw_mask(const sam::Rle& rle, const image::PixelColor& color, image::Image& image) {
+  const sam::BinaryMask mask = sam::decode(rle);
+  for (int64_t y = 0; y < mask.height; ++y) {
+    uint8_t* pixel = image.row(y);
+    for (int64_t x = 0; x < mask.width; ++x, pixel += 3) {
+      if (mask.row(y)[x] == 0) continue;
+      for (size_t c = 0; c < 3; ++c) pixel[c] = static_cast<uint8_t>((pixel[c] + color[c] + 1) / 2);
+    }
+  }
 }
 
 // Intersection over union.
@@ -59,8 +71,10 @@ void suppress(Detections& detections, double iou) {
 std::string detections_json(const std::string& path, const Detections& detections) {
   nlohmann::ordered_json object{{"path", path}, {"detections", nlohmann::ordered_json::array()}};
   for (const Detection& each : detections) {
-    object["detections"].push_back(
-        {{"label", each.label}, {"index", each.index}, {"score", each.score}, {"box", each.box}});
+    nlohmann::ordered_json record{
+        {"label", each.label}, {"index", each.index}, {"score", each.score}, {"box", each.box}};
+    if (each.mask) record["rle"] = sam::rle_json(*each.mask);
+    object["detections"].push_back(std::move(record));
   }
   return pipeline::json_line(object);
 }
@@ -80,6 +94,9 @@ image::Image detections_overlay(const image::Image& photo, const Detections& det
   constexpr int64_t kPixelsOfScale = 400;
   image::Image image = image::to_image(photo, image::ColorMode::rgb);
   const int64_t scale = std::max<int64_t>(1, std::max(image.width, image.height) / kPixelsOfScale);
+  for (auto each = detections.rbegin(); each != detections.rend(); ++each) {
+    if (each->mask) draw_mask(*each->mask, image::voc_color(each->index + 1), image);
+  }
   for (auto each = detections.rbegin(); each != detections.rend(); ++each) draw_detection(*each, scale, image);
   return image;
 }

@@ -2,10 +2,12 @@
 #pragma once
 // The objects found in an image, whatever their classes are: those of a model or texts of a request.
 #include <array>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "vitrail/image/image.h"
+#include "vitrail/sam/rle.h"
 #include "vitrail/tensor/tensor.h"
 
 namespace vitrail::tasks {
@@ -14,7 +16,9 @@ struct Detection {
   std::string label;
   int64_t index = 0;  // the class
   float score = 0;
-  std::array<float, 4> box{};  // left, top, right, bottom in pixels of the image
+  std::array<float, 4> box{};      // left, top, right, bottom in pixels of the image
+  int64_t query = 0;               // that found it, of models with queries
+  std::optional<sam::Rle> mask{};  // instance segmentation
 };
 
 using Detections = std::vector<Detection>;  // the best one first
@@ -24,13 +28,13 @@ void sort_by_score(Detections& detections);
 // Leaves out each object whose box has an IoU above `iou` with that of a better one of its class.
 void suppress(Detections& detections, double iou);
 
-// {"path", "detections": [{"label", "index", "score", "box"}]} in one line
+// {"path", "detections": [{"label", "index", "score", "box"}]} in one line, with "rle" for masks
 std::string detections_json(const std::string& path, const Detections& detections);
 
 // [objects, 6]: box, score, index
 Tensor detections_array(const Detections& detections);
 
-// The image in RGB with the boxes, in a colour for each class, and their labels and scores.
+// The image in RGB with the boxes and masks, in a colour for each class, and their labels and scores.
 image::Image detections_overlay(const image::Image& photo, const Detections& detections);
 
 }  // namespace vitrail::tasks

@@ -10,26 +10,6 @@
 #include "vitrail/tasks/model_facts_internal.h"
 
 namespace vitrail::tasks {
-namespace {
-
-class YolosTensors : public Request {
- public:
-  explicit YolosTensors(const models::YolosConfig& config)
-      : tokens_(config.num_detection_tokens), classes_(config.num_classes() + 1) {}
-
-  void compute(Item& item, const ImageEncoding* encoding, const ProgressCallback& /*progress*/) const override {
-    const auto& found = static_cast<const YolosEncoding&>(*encoding);
-    item.results = {{found.logits, found.boxes}};
-  }
-  std::vector<Output> outputs() const override { return {{"logits", {tokens_, classes_}}, {"boxes", {tokens_, 4}}}; }
-  Tensor array(const Item& item, size_t output) const override { return item.results[0][output]; }
-  std::string json(const Item& item) const override { return failure_json(item.name, "logits and boxes are arrays"); }
-
- private:
-  int64_t tokens_, classes_;
-};
-
-}  // namespace
 
 YolosModel::YolosModel(const models::ModelFiles& files, const OpenOptions& options)
     : NetworkModel(files, options, "YOLOS", models::open_yolos, models::load_yolos) {}
@@ -64,7 +44,9 @@ std::string YolosModel::facts() const {
                      .precision = precision()});
 }
 
-std::unique_ptr<Request> YolosModel::tensors() const { return std::make_unique<YolosTensors>(net().config()); }
+std::unique_ptr<Request> YolosModel::tensors() const {
+  return query_tensors(net().config().num_detection_tokens, net().config().num_classes() + 1);
+}
 
 void YolosModel::warm_up() const {
   const auto [height, width] = net().config().nominal_size();
@@ -72,15 +54,7 @@ void YolosModel::warm_up() const {
 }
 
 std::shared_ptr<const ImageEncoding> YolosModel::encode(const image::ImageView& photo) const {
-  auto encoding = std::make_shared<YolosEncoding>();
-  encoding->width = photo.width();
-  encoding->height = photo.height();
-  const infer::NamedTensors out = run_session(prepared(photo));
-  encoding->logits = out[0].tensor.squeeze(0);
-  encoding->boxes = out[1].tensor.squeeze(0);
-  require_finite("logits", encoding->logits);
-  require_finite("boxes", encoding->boxes);
-  return encoding;
+  return query_encoding(photo, run_session(prepared(photo)));
 }
 
 Tensor YolosModel::prepared(const image::ImageView& photo) const {
@@ -92,10 +66,9 @@ Tensor YolosModel::prepared(const image::ImageView& photo) const {
 
 // The last class is "no object".
 Detections YolosModel::detections(const ImageEncoding& encoding, float threshold) const {
-  const auto& of_image = static_cast<const YolosEncoding&>(encoding);
-  const Tensor &logits = of_image.logits, &boxes = of_image.boxes;
+  const auto& of_image = static_cast<const QueryEncoding&>(encoding);
+  const Tensor& logits = of_image.logits;
   const std::vector<std::string>& labels = net().config().labels;
-  const auto width = static_cast<float>(encoding.width), height = static_cast<float>(encoding.height);
   Detections found;
   for (int64_t i = 0; i < logits.size(0); ++i) {
     const std::span of_token(logits.data<float>() + i * logits.size(1), static_cast<size_t>(logits.size(1)));
@@ -105,12 +78,7 @@ Detections YolosModel::detections(const ImageEncoding& encoding, float threshold
     const auto score = static_cast<float>(1 / sum);
     if (score <= threshold) continue;
     const auto index = best - of_token.begin();
-    const float* const box = boxes.data<float>() + i * 4;
-    found.push_back({labels[static_cast<size_t>(index)],
-                     index,
-                     score,
-                     {(box[0] - box[2] / 2) * width, (box[1] - box[3] / 2) * height, (box[0] + box[2] / 2) * width,
-                      (box[1] + box[3] / 2) * height}});
+    found.push_back({labels[static_cast<size_t>(index)], index, score, corners_of(of_image, i)});
   }
   sort_by_score(found);
   return found;

@@ -3,14 +3,10 @@
 // YOLOS: objects found by tokens beside the patches.
 #include "vitrail/models/yolos/yolos.h"
 #include "vitrail/tasks/detect/detection_model.h"
+#include "vitrail/tasks/detect/query_detections.h"
 #include "vitrail/tasks/network_model.h"
 
 namespace vitrail::tasks {
-
-struct YolosEncoding : ImageEncoding {
-  size_t bytes() const override { return static_cast<size_t>(logits.numel() + boxes.numel()) * sizeof(float); }
-  Tensor logits, boxes;  // models::YolosOutput of the image, [T, classes + 1] and [T, 4]
-};
 
 class YolosModel : public NetworkModel<DetectionModel, models::Yolos, models::YolosConfig> {
  public:
