@@ -127,7 +127,6 @@ TEST(UnsupportedFamilies, EachNameHasItsFamily) {
       {"deformable_detr", "a DETR detector"},
       {"dab-detr", "a DETR detector"},
       {"rt_detr_v2", "a DETR detector"},
-      {"lw_detr", "a DETR detector"},
       {"grounding-dino", "a Grounding DINO detector"},
       {"mask2former", "a Mask2Former"},
       {"maskformer", "a MaskFormer"},
