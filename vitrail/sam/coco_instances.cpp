@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <variant>
 
 #include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
@@ -11,6 +10,7 @@
 #include "vitrail/base/read_file.h"
 #include "vitrail/base/text.h"
 #include "vitrail/sam/instance_datasets_internal.h"
+#include "vitrail/sam/outline_mask.h"
 #include "vitrail/sam/polygon_mask.h"
 
 namespace vitrail::sam {
@@ -22,12 +22,12 @@ namespace fs = std::filesystem;
 constexpr size_t kMaxFileBytes = size_t{2} << 30;  // COCO's training set has 450 MB
 constexpr int kMaxDepth = 8;
 
-// The segmentation of an annotation: polygons, runs, or runs in COCO's characters.
 using Polygons = std::vector<std::vector<double>>;
+
 struct Annotation {
   int64_t id = 0;
   json category = {};  // "category_id", as it is
-  std::variant<Polygons, std::vector<uint32_t>, std::string> shape = {};
+  data::ObjectOutline outline = {};
 };
 
 struct CocoImage {
@@ -80,31 +80,19 @@ Annotation annotation_of(const json& object, const CocoImage& image, const std::
   const json& segmentation = object["segmentation"];
   Annotation annotation{integer_of(object, "id", where), object.value("category_id", json())};
   if (segmentation.is_array()) {
-    Polygons polygons;
-    for (const json& polygon : segmentation) polygons.push_back(polygon_of(polygon, where));
-    annotation.shape = std::move(polygons);
+    for (const json& polygon : segmentation) annotation.outline.polygons.push_back(polygon_of(polygon, where));
     return annotation;
   }
   check_size(segmentation, image, where);
   const json counts = segmentation.value("counts", json());
   if (counts.is_string()) {
-    annotation.shape = counts.get<std::string>();
+    annotation.outline.coco_runs = counts.get<std::string>();
   } else if (counts.is_array()) {
-    annotation.shape = runs_of(counts, where);
+    annotation.outline.runs = runs_of(counts, where);
   } else {
     throw Error(where, "\"counts\", a list or a text", shown(counts));
   }
   return annotation;
-}
-
-Rle union_of(const Polygons& polygons, int64_t width, int64_t height, const std::string& where) {
-  if (polygons.size() == 1) return polygon_mask(polygons[0], width, height, where);
-  BinaryMask all = make_mask(width, height);
-  for (const std::vector<double>& polygon : polygons) {
-    const BinaryMask mask = decode(polygon_mask(polygon, width, height, where));
-    std::ranges::transform(all.pixels, mask.pixels, all.pixels.begin(), std::bit_or<uint8_t>());
-  }
-  return encode(all);
 }
 
 class CocoInstances : public InstanceDataset {
@@ -210,9 +198,10 @@ class CocoInstances : public InstanceDataset {
       ++left_out_.without_mask;
     } else {
       Annotation annotation = annotation_of(object, image->second, where);
-      auto* const polygons = std::get_if<Polygons>(&annotation.shape);
-      if (polygons) leave_out_bad(*polygons, image->second, where);
-      if (polygons && polygons->empty()) {
+      Polygons& polygons = annotation.outline.polygons;
+      const bool has_polygons = !polygons.empty();
+      leave_out_bad(polygons, image->second, where);
+      if (has_polygons && polygons.empty()) {
         ++left_out_.without_mask;
       } else {
         image->second.annotations.push_back(std::move(annotation));
@@ -234,19 +223,7 @@ class CocoInstances : public InstanceDataset {
   }
 
   Rle mask_of(const Annotation& annotation, const CocoImage& image) const {
-    const std::string where = str(where_, ": annotation ", annotation.id);
-    if (const auto* polygons = std::get_if<Polygons>(&annotation.shape)) {
-      return union_of(*polygons, image.width, image.height, where);
-    }
-    if (const auto* text = std::get_if<std::string>(&annotation.shape)) {
-      return from_coco(*text, image.width, image.height, where);
-    }
-    Rle rle{image.width, image.height, std::get<std::vector<uint32_t>>(annotation.shape)};
-    uint64_t pixels = 0;
-    for (const uint32_t count : rle.counts) pixels += count;
-    const auto expected = static_cast<uint64_t>(image.width * image.height);
-    if (pixels != expected) throw Error(where, str("runs of ", expected, " pixels"), str(pixels));
-    return rle;
+    return outline_mask(annotation.outline, image.width, image.height, str(where_, ": annotation ", annotation.id));
   }
 
   std::string where_;
