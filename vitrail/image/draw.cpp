@@ -2,6 +2,7 @@
 #include "vitrail/image/draw.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace vitrail::image {
 
@@ -27,6 +28,22 @@ void draw_rectangle(const Rectangle& rectangle, int64_t width, const PixelColor&
   fill_rectangle({left, std::max(top, bottom - width), right, bottom}, color, image);
   fill_rectangle({left, top, std::min(left + width, right), bottom}, color, image);
   fill_rectangle({std::max(left, right - width), top, right, bottom}, color, image);
+}
+
+void draw_line(const Position& from, const Position& to, double radius, const PixelColor& color, Image& image) {
+  const double dx = to.x - from.x, dy = to.y - from.y, squared = dx * dx + dy * dy;
+  const auto clipped = [](double position, int64_t size) {
+    return static_cast<int64_t>(std::clamp(position, -1.0, static_cast<double>(size)));
+  };
+  const int64_t right = std::min(clipped(std::max(from.x, to.x) + radius, image.width), image.width - 1);
+  const int64_t bottom = std::min(clipped(std::max(from.y, to.y) + radius, image.height), image.height - 1);
+  for (int64_t y = std::max<int64_t>(clipped(std::min(from.y, to.y) - radius, image.height), 0); y <= bottom; ++y) {
+    for (int64_t x = std::max<int64_t>(clipped(std::min(from.x, to.x) - radius, image.width), 0); x <= right; ++x) {
+      const double px = static_cast<double>(x) - from.x, py = static_cast<double>(y) - from.y;
+      const double along = squared > 0 ? std::clamp((px * dx + py * dy) / squared, 0.0, 1.0) : 0;
+      if (std::hypot(px - along * dx, py - along * dy) <= radius) std::ranges::copy(color, image.row(y) + 3 * x);
+    }
+  }
 }
 
 }  // namespace vitrail::image

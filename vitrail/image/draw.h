@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Rectangles and the colours of classes, for figures.
+// Rectangles, lines and the colours of classes, for figures.
 #include <array>
 
 #include "vitrail/image/image.h"
@@ -23,5 +23,13 @@ void fill_rectangle(const Rectangle& rectangle, const PixelColor& color, Image& 
 
 // Draws its outline, `width` pixels wide and inside it.
 void draw_rectangle(const Rectangle& rectangle, int64_t width, const PixelColor& color, Image& image);
+
+// A position in pixels; pixel centres are at integers.
+struct Position {
+  double x = 0, y = 0;
+};
+
+// Draws the pixels whose centres are at most `radius` from the line between two positions: a disc if they are the same.
+void draw_line(const Position& from, const Position& to, double radius, const PixelColor& color, Image& image);
 
 }  // namespace vitrail::image

@@ -14,8 +14,7 @@ constexpr double kTruncate = 4;  // in units of σ
 constexpr int64_t kRowsPerTask = 16;
 
 // The weights of offsets 0 … radius; those of negative offsets are the same.
-std::vector<float> half_kernel(double sigma) {
-  const auto radius = static_cast<int64_t>(kTruncate * sigma + 0.5);
+std::vector<float> half_kernel(double sigma, int64_t radius) {
   std::vector<double> weights;
   double sum = 0;
   for (int64_t i = 0; i <= radius; ++i) {
@@ -66,11 +65,11 @@ void smooth_rows(int64_t height, int64_t width, const std::vector<float>& kernel
 
 }  // namespace
 
-Tensor gaussian_filter(const Tensor& plane, double sigma) {
+Tensor gaussian_filter(const Tensor& plane, double sigma, std::optional<int64_t> radius) {
   if (plane.shape().rank() != 2) throw Error("gaussian_filter", "a plane [height, width]", str(plane.shape()));
   if (!(sigma > 0) || !std::isfinite(sigma)) throw Error("sigma", "a number above 0", str(sigma));
   const int64_t height = plane.size(0), width = plane.size(1);
-  const std::vector<float> kernel = half_kernel(sigma);
+  const std::vector<float> kernel = half_kernel(sigma, radius.value_or(static_cast<int64_t>(kTruncate * sigma + 0.5)));
   const Tensor from = plane.contiguous(), to = Tensor::empty({height, width});
   if (to.numel() == 0) return to;
   smooth_columns(from.data<float>(), height, width, kernel, to.data<float>());
