@@ -48,7 +48,6 @@ TEST(UnsupportedFamilies, EachNameHasItsFamily) {
       {"vit_small_r26_s32_224", "a ViT behind convolutions"},
       {"vit_tiny_r_s16_p8_224", "a ViT behind convolutions"},
       {"vitdet", "a ViTDet detector"},
-      {"vitpose_backbone", "a ViTPose"},
       {"mlcd_vision_model", "an MLCD"},
       {"pixio", "a Pixio"},
       {"radio", "a RADIO of transformers"},
@@ -161,6 +160,7 @@ TEST(UnsupportedFamilies, EachNameHasItsFamily) {
             "an RF-DETR detector, which `vitrail detect` and the task detect run");
   EXPECT_EQ(describe_unsupported_family("lw_detr"),
             "an LW-DETR detector, which `vitrail detect` and the task detect run");
+  EXPECT_EQ(describe_unsupported_family("vitpose_backbone"), "a ViTPose, which `vitrail pose` and the task pose run");
   EXPECT_EQ(describe_unsupported_family("vitmatte"), "a ViTMatte, which `vitrail matte` and the task matte run");
 }
 
