@@ -80,7 +80,7 @@ void check_matte_trimap() {
   EXPECT_TRUE(contains(none, "--trimap: expected one for the image, or a mask from which it is made")) << none;
   const ProgramResult missing = run_program(command + Arguments{"--trimap", image_folder(1)});
   EXPECT_EQ(missing.status, 1);
-  EXPECT_TRUE(contains(missing.err, "--trimap: expected one image b.* in ")) << missing.err;
+  EXPECT_TRUE(contains(missing.err, "--trimap: expected one file b.* in ")) << missing.err;
   const ProgramResult of_another = run_program(command + Arguments{"--trimap", trimaps() / "a.png"});
   EXPECT_TRUE(contains(of_another.err, "trimap: expected the image's size 34×51, got 40×33")) << of_another.err;
   EXPECT_EQ(json_lines(of_another.out).at(0), both[0]) << "the other image has a result";

@@ -44,6 +44,8 @@ const std::vector<MapModel>& map_models() {
       {"rf_detr/edges", "detect", {"logits [1, 7, 5]", "pred_boxes [1, 7, 4]"}},
       {"rf_detr/lw", "detect", {"logits [1, 7, 5]", "pred_boxes [1, 7, 4]"}},
       {"rf_detr/masks", "detect", {"logits [1, 7, 5]", "pred_boxes [1, 7, 4]", "pred_masks [1, 7, 16, 16]"}},
+      {"vitpose/simple", "pose", {"heatmaps [1, 5, 32, 24]"}},
+      {"vitpose/experts", "pose", {"heatmaps [1, 5, 32, 24]"}},
       {"vitmatte/windows", "matte", {"alphas [1, 1, 512, 512]"}}};
   return models;
 }

@@ -36,6 +36,7 @@ OptionEffects label_map_option_effects();  // segment and eval with semantic seg
 OptionEffects clipseg_option_effects();    // segment with CLIPSeg
 OptionEffects matte_option_effects();      // matte
 OptionEffects detect_option_effects();     // detect
+OptionEffects pose_option_effects();       // pose
 OptionEffects output_option_effects();     // --force of all commands
 OptionEffects tool_option_effects();       // the program, inspect, bench, convert, train
 

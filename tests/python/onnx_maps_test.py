@@ -144,6 +144,13 @@ class Objects(MapsTest):
         for model in ("yolos/mid", "rf_detr/windows"):
             self.check_uint8(FIXTURES / model)
 
+    def test_heat_maps_are_those_of_the_program(self):
+        for name in ("simple", "experts"):
+            folder = FIXTURES / "vitpose" / name
+            values = self.traced(folder, 0)
+            for got in self.outputs(folder, values["images"]):
+                self.assert_close(got["heatmaps"], values["heatmaps"], TOLERANCE)
+
 
 class Mattes(MapsTest):
     def test_every_fixture_gives_the_reference_and_the_programs_values(self):

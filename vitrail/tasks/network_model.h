@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The base of models that are one network of images.
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -39,7 +40,7 @@ class NetworkModel : public Base {
  protected:
   // family: as LoadedModel::family(), for errors.  Throws Error for options other than threads and precision.
   NetworkModel(const models::ModelFiles& files, const OpenOptions& options, const char* family,
-               Files (*open)(const models::ModelFiles&), Net (*load)(const Files&))
+               const std::function<Files(const models::ModelFiles&)>& open, Net (*load)(const Files&))
       : precision_(require_no_others(options, family).model.precision.value_or(kernels::Precision::fp32)),
         files_(open(files)),
         model_(load(files_)),

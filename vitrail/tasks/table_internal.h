@@ -16,6 +16,7 @@
   TASK(depth) \
   TASK(matte) \
   TASK(detect) \
+  TASK(pose) \
   TASK(anomaly)
 // clang-format on
 

@@ -73,7 +73,8 @@ class NetworkTasks {
       defaults.add(network_.options);
       tasks::Setting setting{.model = named_.name};
       tasks::FilesOfItem files;
-      if (!task.input_files.empty()) {
+      // Options of the network stand for a file that the task could have instead.
+      if (!task.input_files.empty() && network_.options.empty()) {
         setting.input_files = {task.input_files.front().name};
         files[task.input_files.front().name] = grey_file(photo.width, photo.height);
       }

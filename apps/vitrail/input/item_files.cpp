@@ -23,7 +23,8 @@ ItemFile::ItemFile(const std::string& option, const fs::path& path) : option_(op
     return;
   }
   for (fs::directory_iterator entry(path, error), end; !error && entry != end; entry.increment(error)) {
-    if (image::is_image_path(entry->path())) by_stem_[entry->path().stem().string()].push_back(entry->path());
+    const bool fits = image::is_image_path(entry->path()) || entry->path().extension() == ".json";
+    if (fits) by_stem_[entry->path().stem().string()].push_back(entry->path());
   }
   if (error) throw Error(path.string(), "a folder that can be read", error.message());
 }
@@ -34,7 +35,7 @@ const fs::path& ItemFile::path_of(const std::string& image) const {
   const auto found = by_stem_.find(stem);
   const size_t files = found == by_stem_.end() ? 0 : found->second.size();
   if (files != 1)
-    throw Error(option_, str("one image ", stem, ".* in ", path_.string()), files == 0 ? "none" : str(files));
+    throw Error(option_, str("one file ", stem, ".* in ", path_.string()), files == 0 ? "none" : str(files));
   return found->second.front();
 }
 

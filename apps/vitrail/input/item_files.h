@@ -9,7 +9,7 @@
 
 namespace vitrail::app {
 
-// The value of an option: a file for all images, or a folder with one for each, of the image's name with any extension.
+// The value of an option: a file for all images, or a folder with one for each, of the image's name: an image, or JSON.
 class ItemFile {
  public:
   // Throws Error for a file or folder that cannot be read.

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// The options of `vitrail pose`, and what other commands say to its model.
+#include "tests/apps/cli_fixture.h"
+#include "tests/apps/option_effects.h"
+#include "vitrail/base/npy.h"
+#include "vitrail/image/decode.h"
+
+namespace vitrail::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+fs::path poser_folder(const std::string& name = "simple") {
+  return fixture("vitpose/" + name + "/config.json").parent_path();
+}
+
+// Runs on two images.
+std::vector<json> persons_of(const Arguments& more = {}, const std::string& model = "simple") {
+  return json_lines(run(Arguments{"pose", "-m", poser_folder(model), noise_folder()} + more).out);
+}
+
+fs::path written(const fs::path& path, const std::string& text) {
+  std::ofstream(path) << text;
+  return path;
+}
+
+void check_pose_model() {
+  EXPECT_EQ(persons_of().at(0)["persons"].size(), 1U);
+  const std::string other = refusal({"pose", "-m", small_model(), noise_folder()});
+  EXPECT_TRUE(contains(other, "--model: expected a pose estimator (ViTPose), got a Vision Transformer")) << other;
+}
+
+void check_pose_boxes() {
+  const fs::path folder = scratch_folder();
+  const fs::path all = written(folder / "all.json", R"([{"bbox": [1, 2, 20, 20]}, {"bbox": [3, 4, 20, 9]}])");
+  for (const json& image : persons_of({"--boxes", all})) EXPECT_EQ(image["persons"].size(), 2U);
+  const fs::path each = scratch_folder();
+  written(each / "a.json", R"([{"bbox": [1, 2, 20, 20]}])");
+  written(each / "b.json", "[]");
+  const std::vector<json> found = persons_of({"--boxes", each});
+  EXPECT_EQ(found.at(0)["persons"].at(0)["box"], (json{1.0, 2.0, 21.0, 22.0}));
+  EXPECT_EQ(found.at(1)["persons"], json::array());
+  const fs::path malformed = written(folder / "wrong.json", "[{}]");
+  const auto wrong = run_program({"pose", "-m", poser_folder(), noise_folder() / "a.png", "--boxes", malformed});
+  EXPECT_NE(wrong.status, 0);
+  EXPECT_TRUE(contains(wrong.err, "boxes: bbox: expected [left, top, width, height]")) << wrong.err;
+}
+
+void check_pose_flip_test() { EXPECT_NE(persons_of({"--flip-test"}), persons_of()); }
+
+void check_pose_dataset() {
+  EXPECT_NE(persons_of({"--dataset", "2"}, "experts"), persons_of({}, "experts"));
+  const std::string none = refusal({"pose", "-m", poser_folder("experts"), noise_folder(), "--dataset", "3"});
+  EXPECT_TRUE(contains(none, "--dataset: expected 0 to 2, got 3")) << none;
+}
+
+void check_pose_keypoint_threshold() {
+  const fs::path few = scratch_folder(), many = scratch_folder();
+  persons_of({"--render", few, "--keypoint-threshold", "100"});
+  persons_of({"--render", many, "--keypoint-threshold", "0"});
+  EXPECT_NE(image::read_image(few / "a.png").pixels, image::read_image(many / "a.png").pixels);
+}
+
+void check_pose_arrays() {
+  const fs::path folder = scratch_folder();
+  const json found = persons_of({"--arrays", folder}).at(0)["persons"];
+  const NpyArray array = read_npy(folder / "a.npy");
+  EXPECT_EQ(json(array.shape), (json{1, 5, 3}));
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(json(array.f32[3 + i]), found.at(0)["keypoints"][1][i]);
+}
+
+void check_pose_render() {
+  const fs::path folder = scratch_folder();
+  persons_of({"--render", folder});
+  EXPECT_NE(image::read_image(folder / "a.png").pixels, image::read_image(noise_folder() / "a.png").pixels);
+}
+
+void check_pose_exif() {
+  const fs::path turned = fixture("image/decode/exif_6.png");
+  const auto found = [&](const Arguments& more) {
+    return run(Arguments{"pose", "-m", poser_folder(), turned} + more).out;
+  };
+  EXPECT_NE(found({}), found({"--exif"}));
+}
+
+void check_pose_batch() { EXPECT_EQ(persons_of({"--batch", "1"}), persons_of()); }
+
+void check_pose_format() {
+  const std::string line =
+      run(Arguments{"pose", "-m", poser_folder(), noise_folder() / "a.png", "--format", "text"}).out;
+  EXPECT_TRUE(line.starts_with((noise_folder() / "a.png").string() + ": person ")) << line;
+}
+
+void check_pose_force() {
+  const fs::path folder = scratch_folder();
+  std::ofstream(folder / "a.npy") << "notes";
+  const Arguments arguments{"pose", "-m", poser_folder(), noise_folder(), "--arrays", folder};
+  EXPECT_NE(run_program(arguments).status, 0);
+  EXPECT_EQ(content_of(folder / "a.npy"), "notes");
+  run(arguments + Arguments{"--force"});
+  EXPECT_NE(content_of(folder / "a.npy"), "notes");
+}
+
+TEST(PoseCommand, OtherCommandsNameItsModel) {
+  const std::string message = refusal({"classify", "-m", poser_folder(), noise_folder()});
+  EXPECT_TRUE(contains(message, "a ViTPose, which `vitrail pose`")) << message;
+}
+
+}  // namespace
+
+OptionEffects pose_option_effects() {
+  return {{"pose", "-m,--model", check_pose_model},
+          {"pose", "--boxes", check_pose_boxes},
+          {"pose", "--flip-test", check_pose_flip_test},
+          {"pose", "--dataset", check_pose_dataset},
+          {"pose", "--keypoint-threshold", check_pose_keypoint_threshold},
+          {"pose", "--arrays", check_pose_arrays},
+          {"pose", "--render", check_pose_render},
+          {"pose", "--exif", check_pose_exif},
+          {"pose", "--batch", check_pose_batch},
+          {"pose", "--format", check_pose_format},
+          {"pose", "--force", check_pose_force}};
+}
+
+}  // namespace vitrail::testing

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The poses of the persons in an image.
+#include <string>
+#include <vector>
+
+#include "vitrail/image/image.h"
+#include "vitrail/tasks/pose/heat_maps.h"
+#include "vitrail/tasks/pose/person_boxes.h"
+
+namespace vitrail::tasks {
+
+struct Pose {
+  PersonBox box;
+  std::vector<Keypoint> keypoints;
+
+  double score() const;  // that of the box times the mean of the key points' scores
+};
+
+// What poses are drawn with.
+struct Skeleton {
+  std::vector<std::string> keypoints = {};         // names
+  std::vector<std::array<int64_t, 2>> limbs = {};  // the key points at both ends
+};
+
+// {"path", "names", "persons": [{"label", "score", "box": [x0, y0, x1, y1], "keypoints": [[x, y, score], …]}]} in one
+// line
+std::string poses_json(const std::string& path, const Skeleton& skeleton, const std::vector<Pose>& poses);
+
+// [persons, K, 3]: x, y, score
+Tensor poses_array(const Skeleton& skeleton, const std::vector<Pose>& poses);
+
+// The image in RGB with boxes, and the limbs and key points whose scores are above a threshold: blue on the left,
+// orange on the right side of the person, green elsewhere.
+image::Image poses_overlay(const image::Image& photo, const Skeleton& skeleton, const std::vector<Pose>& poses,
+                           double threshold);
+
+}  // namespace vitrail::tasks
