@@ -16,7 +16,7 @@ namespace {
 
 // The numbers of the best rows of scores [rows, classes].  A score that is not a number is the lowest.
 template <class T>
-std::vector<int64_t> best_rows(const T* scores, int64_t rows, int64_t classes, int64_t count) {
+std::vector<int64_t> rows_with_best(const T* scores, int64_t rows, int64_t classes, int64_t count) {
   std::vector<T> best(static_cast<size_t>(rows), -std::numeric_limits<T>::infinity());
   for (int64_t i = 0; i < rows * classes; ++i) {
     T& row = best[static_cast<size_t>(i / classes)];
@@ -56,6 +56,21 @@ Tensor refined_boxes(const Tensor& boxes, const Tensor& deltas) {
       }
     }
   };
+  const auto backward = [=](auto in, auto grads) {
+    std::fill_n(grads[0].data, of_boxes, 0);
+    std::fill_n(grads[1].data, of_deltas, 0);
+    for (int64_t i = 0; i < batch * rows * 4; i += 4) {
+      const auto *grad = in[0].data + i, *box = in[1].data + i % of_boxes, *delta = in[2].data + i % of_deltas;
+      auto *of_box = grads[0].data + i % of_boxes, *of_delta = grads[1].data + i % of_deltas;
+      for (int axis = 0; axis < 2; ++axis) {
+        const auto size = box[2 + axis], factor = std::exp(delta[2 + axis]);
+        of_box[axis] += grad[axis];
+        of_box[2 + axis] += grad[axis] * delta[axis] + grad[2 + axis] * factor;
+        of_delta[axis] += grad[axis] * size;
+        of_delta[2 + axis] += grad[2 + axis] * factor * size;
+      }
+    }
+  };
   const auto onnx = [](ops::OnnxValues& values, const auto& in, const auto&) {
     ops::OnnxGraph& graph = values.graph();
     const auto half = [&](const Tensor& x, int64_t first) {
@@ -66,7 +81,12 @@ Tensor refined_boxes(const Tensor& boxes, const Tensor& deltas) {
     const std::string scaled = graph.node("Mul", {graph.node("Exp", {half(in[1], 2)}), size});
     return graph.node("Concat", {center, scaled}, {{"axis", int64_t{2}}});
   };
-  return ops::apply({.name = "refined_boxes", .shape = {batch, rows, 4}, .kernel = kernel, .onnx = onnx},
+  return ops::apply({.name = "refined_boxes",
+                     .shape = {batch, rows, 4},
+                     .kernel = kernel,
+                     .gradient = [backward](const ops::Tensors& in,
+                                            const ops::Tensors&) { return ops::backward_kernel(in, in, backward); },
+                     .onnx = onnx},
                     {boxes, deltas});
 }
 
@@ -80,7 +100,7 @@ Tensor best_boxes(const Tensor& scores, const Tensor& boxes, int64_t count) {
   const auto kernel = [=](auto in, auto out) {
     auto* to = out[0].data;
     for (int64_t b = 0; b < batch; ++b) {
-      for (const int64_t row : best_rows(in[0].data + b * rows * classes, rows, classes, count))
+      for (const int64_t row : rows_with_best(in[0].data + b * rows * classes, rows, classes, count))
         to = std::copy_n(in[1].data + (b * rows + row) * 4, 4, to);
     }
   };
@@ -97,6 +117,19 @@ Tensor best_boxes(const Tensor& scores, const Tensor& boxes, int64_t count) {
   };
   return ops::apply({.name = "best_boxes", .shape = {batch, count, 4}, .kernel = kernel, .onnx = onnx},
                     {scores, boxes});
+}
+
+Tensor best_rows(const Tensor& scores, int64_t count) {
+  const int64_t batch = scores.size(0), rows = scores.size(1), classes = scores.size(2);
+  if (count < 1 || count > rows) throw Error("best_rows", str("1 to ", rows, " boxes"), str(count));
+  const Tensor values = scores.detach().to(DType::f32).contiguous(),
+               chosen = Tensor::empty({batch * count}, DType::i64);
+  int64_t* to = chosen.data<int64_t>();
+  for (int64_t b = 0; b < batch; ++b) {
+    for (const int64_t row : rows_with_best(values.data<float>() + b * rows * classes, rows, classes, count))
+      *to++ = b * rows + row;
+  }
+  return chosen;
 }
 
 Tensor sine_code(const Tensor& boxes, int64_t dim) {
@@ -121,6 +154,21 @@ Tensor sine_code(const Tensor& boxes, int64_t dim) {
       }
     }
   };
+  const auto backward = [=](auto in, auto grads) {
+    const auto* grad = in[0].data;
+    using T = std::remove_reference_t<decltype(*grads[0].data)>;
+    for (int64_t i = 0; i < batch * queries; ++i) {
+      for (const int64_t side : {1, 0, 2, 3}) {
+        double sum = 0;
+        for (const double frequency : frequencies) {
+          const double angle = static_cast<double>(in[1].data[4 * i + side]) * frequency;
+          const auto of_sine = static_cast<double>(*grad++), of_cosine = static_cast<double>(*grad++);
+          sum += frequency * (of_sine * std::cos(angle) - of_cosine * std::sin(angle));
+        }
+        grads[0].data[4 * i + side] = static_cast<T>(sum);
+      }
+    }
+  };
   const auto onnx = [=](ops::OnnxValues& values, const auto& in, const auto&) {
     ops::OnnxGraph& graph = values.graph();
     const Tensor each = Tensor::empty({dim / 2});
@@ -135,7 +183,13 @@ Tensor sine_code(const Tensor& boxes, int64_t dim) {
     const std::string pairs = graph.node("Concat", {wave("Sin"), wave("Cos")}, {{"axis", int64_t{4}}});
     return graph.reshape(pairs, {-1, queries, 4 * dim});
   };
-  return ops::apply({.name = "sine_code", .shape = {batch, queries, 4 * dim}, .kernel = kernel, .onnx = onnx}, {boxes});
+  return ops::apply({.name = "sine_code",
+                     .shape = {batch, queries, 4 * dim},
+                     .kernel = kernel,
+                     .gradient = [backward](const ops::Tensors& in,
+                                            const ops::Tensors&) { return ops::backward_kernel(in, in, backward); },
+                     .onnx = onnx},
+                    {boxes});
 }
 
 }  // namespace vitrail::models

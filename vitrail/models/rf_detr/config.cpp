@@ -10,11 +10,13 @@
 #include "vitrail/models/config_formats_internal.h"
 #include "vitrail/models/dense/config_internal.h"
 #include "vitrail/models/huggingface_config_internal.h"
+#include "vitrail/models/model_config.h"
 #include "vitrail/models/unsupported_families_internal.h"
 
 namespace vitrail::models {
 namespace {
 
+constexpr const char* kDetectionFields = "detection";
 constexpr int64_t kMaxWindows = 64;
 constexpr int64_t kMaxSide = 4096;
 constexpr int64_t kMaxParts = 256;  // blocks, layers, points
@@ -120,11 +122,8 @@ void read_rf_detr_backbone(const Json& json, const std::string& where, RfDetrBac
   read_maps(file, config);
   if (const auto windowed = file.integers("window_block_indexes")) {
     set_windowed(*windowed, config);
-  } else {  // a block whose index is the number of blocks before a map attends to all windows
-    config.windowed.assign(static_cast<size_t>(config.vit.depth), true);
-    for (const int64_t map : config.maps) {
-      if (map < config.vit.depth) config.windowed[static_cast<size_t>(map)] = false;
-    }
+  } else {
+    config.windowed = windowed_blocks(config.vit.depth, config.maps);
   }
 }
 
@@ -218,12 +217,93 @@ void read_rf_detr_processor(const std::string& text, const std::string& where, R
   }
 }
 
+void check_own_detection(const std::string& where, const RfDetrConfig& config) {
+  const std::vector<int64_t>& maps = config.backbone.maps;
+  const int64_t depth = config.backbone.vit.depth;
+  const bool ascending = std::ranges::adjacent_find(maps, std::greater_equal{}) == maps.end();
+  if (maps.empty() || !ascending || maps.front() < 1 || maps.back() > depth)
+    throw Error(where + ": maps", str("numbers of blocks in ascending order, 1 to ", depth), join(maps));
+  const int64_t multiple = config.backbone.vit.patch_size[0] * config.backbone.num_windows;
+  if (config.side() < multiple || config.side() % multiple != 0 || config.side() > kMaxSide)
+    throw Error(where + ": size", str("a multiple of ", multiple, " (patch · windows) up to ", kMaxSide),
+                str(config.side()));
+  const int64_t patches = config.side() / config.backbone.vit.patch_size[0];
+  if (config.num_queries > patches * patches)
+    throw Error(where + ": queries", str("at most the input's ", patches * patches, " patches"),
+                str(config.num_queries));
+  for (const int64_t parts : {config.decoder.self_heads, config.decoder.cross_heads, int64_t{4}}) {
+    if (config.dim % parts != 0)
+      throw Error(where + ": width", "one that 4 and the numbers of heads divide", str(config.dim));
+  }
+  if (config.labels.empty()) throw Error(where + ": labels", "the names of the classes", "none");
+}
+
+RfDetrConfig read_own_detection(const std::string& text, const JsonFields& file, const std::string& preprocessor,
+                                const std::string& preprocessor_path) {
+  const ModelConfig model = parse_model_config(text, preprocessor, file.where(), "", preprocessor_path);
+  RfDetrConfig config;
+  config.architecture = model.architecture;
+  config.backbone.vit = model.vit;
+  config.backbone.vit.dynamic_img_size = true;
+  config.preprocessing = model.preprocessing;
+  config.preprocessing.resize_to = std::array<int64_t, 2>{};
+  const std::string where = file.path(kDetectionFields);
+  std::vector<Error> problems;
+  JsonFieldReader reader(file.at(kDetectionFields), where + ": ", problems);
+  describe_detection(reader, config);
+  reader.finish();
+  if (!problems.empty()) throw problems.front();
+  check_own_detection(where, config);
+  config.backbone.file_depth = config.backbone.vit.depth;
+  config.max_objects = config.num_queries;
+  config.backbone.windowed = windowed_blocks(config.backbone.vit.depth, config.backbone.maps);
+  config.preprocessing.rule = ResizeRule::huggingface;
+  config.preprocessing.input_size = config.preprocessing.resize_to;
+  return config;
+}
+
 }  // namespace
+
+std::vector<bool> windowed_blocks(int64_t depth, const std::vector<int64_t>& maps) {
+  std::vector<bool> windowed(static_cast<size_t>(depth), true);
+  for (const int64_t map : maps) {
+    if (map < depth) windowed[static_cast<size_t>(map)] = false;
+  }
+  return windowed;
+}
+
+void describe_detection(Fields& fields, RfDetrConfig& config) {
+  constexpr int64_t kMaxWidth = 1 << 16;
+  fields.integers({"maps", "the number of blocks before each map of the backbone"}, config.backbone.maps);
+  fields.boolean({"final_norm", "whether maps are normalised"}, config.backbone.final_norm);
+  fields.integer({"windows", "windows of the backbone along each side"}, config.backbone.num_windows, 1, kMaxWindows);
+  fields.integer({"width", "channels of the map and of the queries"}, config.dim, 4, kMaxWidth);
+  fields.integer({"projector_hidden", "channels of each of the joined maps"}, config.projector.hidden, 1, kMaxWidth);
+  fields.integer({"projector_blocks", "pairs of 3×3 convolutions"}, config.projector.blocks, 1, kMaxParts);
+  fields.integer({"decoder_layers", "layers of the decoder"}, config.decoder.depth, 1, kMaxParts);
+  fields.integer({"self_heads", "heads of self-attention"}, config.decoder.self_heads, 1, kMaxWidth);
+  fields.integer({"cross_heads", "heads of deformable attention"}, config.decoder.cross_heads, 1, kMaxWidth);
+  fields.integer({"points", "points that a head of a query reads"}, config.decoder.points, 1, kMaxParts);
+  fields.integer({"mlp_hidden", "width of the decoder's MLPs"}, config.decoder.mlp_hidden, 1, kMaxWidth);
+  fields.integer({"queries", "objects that are found at most"}, config.num_queries, 1, kMaxQueries);
+  fields.texts({"labels", "names of the classes"}, config.labels);
+  fields.size({"size", "height and width of the input"}, *config.preprocessing.resize_to);
+}
+
+std::string write_rf_detr_config(const RfDetrConfig& config) {
+  ModelConfig model{
+      .architecture = config.architecture, .vit = config.backbone.vit, .preprocessing = config.preprocessing};
+  model.preprocessing.rule = ResizeRule::timm;
+  Json json = Json::parse(write_model_config(model));
+  json[kDetectionFields] = json_of_fields(describe_detection, config);
+  return json.dump(2) + "\n";
+}
 
 RfDetrConfig read_rf_detr_config(const std::string& text, const std::string& path, const std::string& preprocessor,
                                  const std::string& preprocessor_path, bool masks) {
   const Json json = parse_json(text, path);
   const JsonFields file(json, path);
+  if (file.has(kDetectionFields)) return read_own_detection(text, file, preprocessor, preprocessor_path);
   RfDetrConfig config;
   config.architecture = file.text("model_type").value_or("");
   const bool is_lw_detr = config.architecture == "lw_detr";

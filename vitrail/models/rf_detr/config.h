@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "vitrail/base/fields.h"
 #include "vitrail/models/preprocessing.h"
 #include "vitrail/models/vision_transformer_config.h"
 
@@ -52,6 +53,7 @@ struct RfDetrConfig {
   std::optional<RfDetrMaskConfig> masks{};  // instance segmentation
   int64_t dim = 256;                        // width of the maps and of the queries
   int64_t num_queries = 300;
+  int64_t groups = 1;  // groups of queries; more than one in training alone
   int64_t max_objects = 300;
   std::vector<std::string> labels{};  // the names of the classes, in index order
   Preprocessing preprocessing{};
@@ -61,9 +63,20 @@ struct RfDetrConfig {
   int64_t mask_side() const { return masks ? side() / masks->downsampling : 0; }
 };
 
-// Reads transformers' config.json of an rf_detr or an lw_detr, and its preprocessor_config.json (empty: its defaults).
-// masks: of instance segmentation.  The paths name the files in errors.
+// Says which blocks of a backbone with these maps have windows: not those whose index is the number of blocks before a
+// map.
+std::vector<bool> windowed_blocks(int64_t depth, const std::vector<int64_t>& maps);
+
+// "detection" in vitrail's own config.json: the projector, the decoder, the classes and the input's size.
+void describe_detection(Fields& fields, RfDetrConfig& config);
+
+// Reads config.json: vitrail's own, which is that of an image model with "detection" beside; or transformers' of an
+// rf_detr or an lw_detr, with its preprocessor_config.json (empty: its defaults).  masks: of instance segmentation. The
+// paths name the files in errors.
 RfDetrConfig read_rf_detr_config(const std::string& config, const std::string& path, const std::string& preprocessor,
                                  const std::string& preprocessor_path, bool masks = false);
+
+// vitrail's own config.json.  Its tensors are named as RfDetr's parameters.
+std::string write_rf_detr_config(const RfDetrConfig& config);
 
 }  // namespace vitrail::models

@@ -18,6 +18,7 @@
 #include "vitrail/ops/activation.h"
 #include "vitrail/ops/deformable_attention.h"
 #include "vitrail/ops/elementwise.h"
+#include "vitrail/ops/embedding.h"
 #include "vitrail/ops/operation.h"
 #include "vitrail/ops/softmax.h"
 #include "vitrail/ops/tokens.h"
@@ -37,10 +38,19 @@ std::string dropped_blocks(const RfDetrBackboneConfig& config, const char* path)
   return indices.empty() ? "" : str(R"~({"from": ")~", path, "(?:", indices, R"~()\\..*", "drop": true},)~");
 }
 
-// The names of RF-DETR's and LW-DETR's authors.  Training has several groups of queries and proposals; the first one is
-// used.
+// "0|1|2": the numbers of the groups.
+std::string group_numbers(const RfDetrConfig& config) {
+  std::string numbers;
+  for (int64_t i = 0; i < config.groups; ++i) numbers += str(i == 0 ? "" : "|", i);
+  return numbers;
+}
+
+std::string query_rows(const RfDetrConfig& config) { return str(config.groups * config.num_queries); }
+
+// The names of RF-DETR's and LW-DETR's authors, and those of RfDetr's parameters.  Files may have more groups of
+// queries and proposals than the configuration.
 std::string rf_detr_keys(const RfDetrConfig& config) {
-  const std::string rows = str(config.num_queries);
+  const std::string rows = query_rows(config), groups = group_numbers(config);
   return R"~({"name": "rf_detr", "base": "huggingface_dinov2",
     "base_prefix": ["backbone\\.0\\.encoder\\.encoder\\.", "backbone."],
     "rules": [
@@ -56,9 +66,12 @@ std::string rf_detr_keys(const RfDetrConfig& config) {
     {"from": "backbone\\.0\\.projector\\.stages\\.(\\d+)\\.0\\.(.*)\\.bn\\.(.*)", "to": "projector.$1.$2.norm.$3"},
     {"from": "backbone\\.0\\.projector\\.stages\\.(\\d+)\\.0\\.(.*)", "to": "projector.$1.$2"},
     {"from": "backbone\\.0\\.projector\\.stages\\.(\\d+)\\.1\\.(.*)", "to": "projector.$1.norm.$2"},
-    {"from": "transformer\\.(enc_(?:output|output_norm|out_class_embed|out_bbox_embed))\\.0\\.(.*)",
-     "to": "transformer.$1.$2"},
+    {"from": "transformer\\.(enc_(?:output|output_norm|out_class_embed|out_bbox_embed))\\.()~" +
+         groups + R"~()\\.(.*)", "to": "transformer.$2.$1.$3"},
     {"from": "transformer\\.enc_(?:output|output_norm|out_class_embed|out_bbox_embed)\\.\\d+\\..*", "drop": true},
+    {"from": "transformer\\.()~" +
+         groups + R"~()\\.(.*)", "to": "transformer.$1.$2"},
+    {"from": "transformer\\.\\d+\\..*", "drop": true},
     {"from": "transformer\\.decoder\\.layers\\.(\\d+)\\.self_attn\\.in_proj_(weight|bias)",
      "to": ["decoder.layers.$1.self_attn.q_proj.$2", "decoder.layers.$1.self_attn.k_proj.$2",
             "decoder.layers.$1.self_attn.v_proj.$2"], "split": [1, 1, 1]},
@@ -69,7 +82,7 @@ std::string rf_detr_keys(const RfDetrConfig& config) {
 
 // transformers' names of LW-DETR.
 std::string lw_detr_keys(const RfDetrConfig& config) {
-  const std::string rows = str(config.num_queries);
+  const std::string rows = query_rows(config);
   std::string rules = R"~({"name": "huggingface_lw_detr", "rules": [
     {"from": ".*num_batches_tracked", "drop": true},)~" +
                       dropped_blocks(config.backbone, R"~(model\\.backbone\\.backbone\\.encoder\\.layer\\.)~") + R"~(
@@ -98,7 +111,8 @@ std::string lw_detr_keys(const RfDetrConfig& config) {
     {"from": "model\\.backbone\\.projector\\.scale_layers\\.(\\d+)\\.projector_layer\\.bottlenecks\\.(\\d+)\\.conv(.*)",
      "to": "projector.$1.m.$2.cv$3"},
     {"from": "model\\.backbone\\.projector\\.scale_layers\\.(\\d+)\\.layer_norm\\.(.*)", "to": "projector.$1.norm.$2"},
-    {"from": "model\\.(enc_(?:output|output_norm|out_class_embed|out_bbox_embed))\\.0\\.(.*)", "to": "transformer.$1.$2"},
+    {"from": "model\\.(enc_(?:output|output_norm|out_class_embed|out_bbox_embed))\\.()~" +
+         group_numbers(config) + R"~()\\.(.*)", "to": "transformer.$2.$1.$3"},
     {"from": "model\\.enc_(?:output|output_norm|out_class_embed|out_bbox_embed)\\.\\d+\\..*", "drop": true},
     {"from": "model\\.decoder\\.layernorm\\.(.*)", "to": "decoder.norm.$1"},
     {"from": "model\\.decoder\\.(layers\\.\\d+)\\.self_attn\\.o_proj\\.(.*)", "to": "decoder.$1.self_attn.out_proj.$2"},
@@ -111,6 +125,12 @@ std::string lw_detr_keys(const RfDetrConfig& config) {
          rows + R"~(},
     {"from": "model\\.query_feat\\.weight", "to": "query_feat.weight", "rows": )~" +
          rows + "}]}";
+}
+
+constexpr const char* kAuthorsQueries = "query_feat.weight";
+
+weights::KeyMap key_map_of(const weights::Checkpoint& file, const RfDetrConfig& config) {
+  return weights::KeyMap::parse(file.has(kAuthorsQueries) ? rf_detr_keys(config) : lw_detr_keys(config), "key map");
 }
 
 // The windows of a square map.
@@ -161,7 +181,18 @@ Tensor repeated_for_images(const Tensor& rows, const Tensor& batch) {
     const std::string shape = graph.node("Concat", {images, graph.constant(ops::Ints{1, 1})}, {{"axis", int64_t{0}}});
     return graph.node("Expand", {values.value_of(in[1]), shape});
   };
-  return ops::apply({.name = "repeat", .shape = {count, rows.size(1), rows.size(2)}, .kernel = kernel, .onnx = onnx},
+  const auto gradient = [count](const ops::Tensors& in, const ops::Tensors&) -> ops::Backward {
+    return [count, shape = in[1].shape()](const Tensor& grad) {
+      const Tensor sum = grad.narrow(0, 0, 1).to(DType::f32).contiguous().clone();
+      for (int64_t b = 1; b < count; ++b) sum.copy_(ops::add(sum, grad.narrow(0, b, 1).to(DType::f32)));
+      return ops::Tensors{{}, sum.view(shape)};
+    };
+  };
+  return ops::apply({.name = "repeat",
+                     .shape = {count, rows.size(1), rows.size(2)},
+                     .kernel = kernel,
+                     .gradient = gradient,
+                     .onnx = onnx},
                     {batch, rows});
 }
 
@@ -353,6 +384,17 @@ Tensor RfDetrProposals::forward(const RfDetrCells& cells) const {
   return nn::traced(*this, best_boxes(scores, boxes, num_queries_));
 }
 
+RfDetrOutput RfDetrProposals::chosen(const RfDetrCells& cells) const {
+  const CellBoxes start(cells);
+  const Tensor features = enc_output_norm_.forward(enc_output_.forward(ops::mul(cells.values, start.inside)));
+  const Tensor rows = best_rows(ops::add(enc_out_class_embed_.forward(features).detach(), start.bias), num_queries_);
+  const Tensor boxes = refined_boxes(start.boxes, enc_out_bbox_embed_.forward(features));
+  const auto at_rows = [&](const Tensor& x) {
+    return ops::embedding(rows, x.view({x.size(0) * x.size(1), x.size(2)})).view({x.size(0), num_queries_, x.size(2)});
+  };
+  return {enc_out_class_embed_.forward(at_rows(features)), at_rows(boxes), {}};
+}
+
 void RfDetrProposals::visit(nn::Visitor& visitor) {
   visitor.child("enc_output", static_cast<nn::Module&>(enc_output_));
   visitor.child("enc_output_norm", static_cast<nn::Module&>(enc_output_norm_));
@@ -407,9 +449,12 @@ RfDetrDecoderLayer::RfDetrDecoderLayer(const RfDetrConfig& config, const ParamSo
       norm3_(config.dim, kQueryNormEps, params.child("norm3")) {}
 
 Tensor RfDetrDecoderLayer::forward(const Tensor& queries, const Tensor& positions, const Tensor& boxes,
-                                   const RfDetrCells& cells) const {
+                                   const RfDetrCells& cells, int64_t groups) const {
   const Tensor placed = ops::add(queries, positions);
-  Tensor x = norm1_.forward(ops::add(queries, self_attn_.forward(placed, placed, queries, {}, false).out));
+  const Shape apart{queries.size(0) * groups, queries.size(1) / groups, queries.size(2)};
+  const Tensor keys = placed.view(apart);
+  const Tensor attended = self_attn_.forward(keys, keys, queries.view(apart), {}, false).out.view(queries.shape());
+  Tensor x = norm1_.forward(ops::add(queries, attended));
   x = norm2_.forward(ops::add(x, cross_attn_.forward(ops::add(x, positions), boxes, cells)));
   return nn::traced(*this, norm3_.forward(ops::add(x, linear2_.forward(linear1_.forward(x, act_)))));
 }
@@ -438,11 +483,20 @@ RfDetrDecoder::RfDetrDecoder(const RfDetrConfig& config, const ParamSource& para
 }
 
 Tensor RfDetrDecoder::forward(const Tensor& queries, const Tensor& boxes, const RfDetrCells& cells) const {
+  return nn::traced(*this, layers(queries, boxes, cells, 1).back());
+}
+
+std::vector<Tensor> RfDetrDecoder::layers(const Tensor& queries, const Tensor& boxes, const RfDetrCells& cells,
+                                          int64_t groups) const {
   const Tensor code = sine_code(boxes, dim_ / 2);
   const Tensor positions = ref_point_head_[1].forward(ref_point_head_[0].forward(code, kernels::Activation::relu));
   Tensor x = queries;
-  for (const RfDetrDecoderLayer& layer : layers_) x = layer.forward(x, positions, boxes, cells);
-  return nn::traced(*this, norm_.forward(x));
+  std::vector<Tensor> outputs;
+  for (const RfDetrDecoderLayer& layer : layers_) {
+    x = layer.forward(x, positions, boxes, cells, groups);
+    outputs.push_back(norm_.forward(x));
+  }
+  return outputs;
 }
 
 void RfDetrDecoder::visit(nn::Visitor& visitor) {
@@ -456,29 +510,56 @@ RfDetr::RfDetr(const RfDetrConfig& config, const ParamSource& params)
       config_(config),
       backbone_(config.backbone, params.child("backbone")),
       projector_(params.child("projector").path()),
-      proposals_(config, params.child("transformer")),
-      refpoint_embed_(params.get("refpoint_embed.weight", {config.num_queries, 4}, nn::init::zeros())),
-      query_feat_(params.get("query_feat.weight", {config.num_queries, config.dim}, nn::init::normal(1))),
+      proposals_(params.child("transformer").path()),
+      refpoint_embed_(params.get("refpoint_embed.weight", {config.groups * config.num_queries, 4}, nn::init::zeros())),
+      query_feat_(
+          params.get("query_feat.weight", {config.groups * config.num_queries, config.dim}, nn::init::normal(1))),
       decoder_(config, params.child("decoder")),
       class_embed_(config.dim, config.num_classes(), true, params.child("class_embed")),
       bbox_embed_(config.dim, config.dim, 4, params.child("bbox_embed")) {
+  for (int64_t i = 0; i < config.groups; ++i) proposals_.emplace_back(config, params.child("transformer").child(i));
   for (int64_t i = 0; i < levels_of(config); ++i)
     projector_.emplace_back(config, config.projector.scales[static_cast<size_t>(i)],
                             params.child("projector").child(i));
   if (config.masks) segmentation_head_.emplace(config.dim, *config.masks, params.child("segmentation_head"));
 }
 
-RfDetrOutput RfDetr::forward(const Tensor& images) const {
+std::vector<Tensor> RfDetr::maps_of(const Tensor& images) const {
   const std::vector<Tensor> of_backbone = backbone_.forward(images);
   std::vector<Tensor> maps;
   for (const RfDetrProjector& projector : projector_) maps.push_back(projector.forward(of_backbone));
+  return maps;
+}
+
+RfDetrOutput RfDetr::forward(const Tensor& images) const {
+  const std::vector<Tensor> maps = maps_of(images);
   const RfDetrCells cells(maps);
-  const Tensor boxes = refined_boxes(proposals_.forward(cells), refpoint_embed_.unsqueeze(0));
+  const Tensor boxes = refined_boxes(proposals_[0].forward(cells), refpoint_embed_.unsqueeze(0));
   const Tensor queries = decoder_.forward(repeated_for_images(query_feat_.unsqueeze(0), boxes), boxes, cells);
   RfDetrOutput output{class_embed_.forward(queries), refined_boxes(boxes, bbox_embed_.forward(queries)), {}};
   if (segmentation_head_)
     output.masks = segmentation_head_->forward(maps.front(), queries, images.size(2) / config_.masks->downsampling);
   return output;
+}
+
+std::vector<RfDetrOutput> RfDetr::outputs(const Tensor& images, int64_t groups) const {
+  const RfDetrCells cells(maps_of(images));
+  std::vector<Tensor> logits, proposed;
+  for (int64_t group = 0; group < groups; ++group) {
+    const RfDetrOutput chosen = proposals_[static_cast<size_t>(group)].chosen(cells);
+    logits.push_back(chosen.logits);
+    proposed.push_back(chosen.boxes);
+  }
+  const RfDetrOutput proposals{ops::cat(logits, 1), ops::cat(proposed, 1), {}};
+  const int64_t queries = groups * config_.num_queries;
+  const auto of_groups = [&](const Tensor& rows) { return ops::contiguous(rows.narrow(0, 0, queries)).unsqueeze(0); };
+  const Tensor boxes = refined_boxes(proposals.boxes.detach(), of_groups(refpoint_embed_));
+  std::vector<RfDetrOutput> results;
+  for (const Tensor& layer : decoder_.layers(repeated_for_images(of_groups(query_feat_), boxes), boxes, cells, groups))
+    results.push_back({class_embed_.forward(layer), refined_boxes(boxes, bbox_embed_.forward(layer)), {}});
+  std::swap(results.front(), results.back());
+  results.push_back(proposals);
+  return results;
 }
 
 void RfDetr::visit(nn::Visitor& visitor) {
@@ -495,10 +576,11 @@ void RfDetr::visit(nn::Visitor& visitor) {
 
 bool is_rf_detr(const ModelFiles& files) {
   const weights::Checkpoint& file = files.first;
-  return (file.has("transformer.decoder.layers.0.cross_attn.sampling_offsets.weight") &&
-          file.has("refpoint_embed.weight")) ||
-         (file.has("model.decoder.layers.0.cross_attn.sampling_offsets.weight") &&
-          file.has("model.reference_point_embed.weight"));
+  const auto has = [&](const std::string& decoder, const char* boxes) {
+    return file.has(decoder + "decoder.layers.0.cross_attn.sampling_offsets.weight") && file.has(boxes);
+  };
+  return has("transformer.", "refpoint_embed.weight") || has("", "refpoint_embed.weight") ||
+         has("model.", "model.reference_point_embed.weight");
 }
 
 RfDetrFiles open_rf_detr(const ModelFiles& files) {
@@ -520,9 +602,20 @@ RfDetrFiles open_rf_detr(const ModelFiles& files) {
   RfDetrConfig config =
       read_rf_detr_config(text, has_config ? files.config.string() : checkpoint->path(), preprocessor.text,
                           preprocessor.path, checkpoint->has("segmentation_head.bias"));
-  weights::KeyMap key_map =
-      weights::KeyMap::parse(has_authors_names ? rf_detr_keys(config) : lw_detr_keys(config), "key map");
+  weights::KeyMap key_map = key_map_of(*checkpoint, config);
   return {std::move(checkpoint), std::move(key_map), std::move(config), text, preprocessor.text};
+}
+
+int64_t groups_of(const RfDetrFiles& files) {
+  const weights::Checkpoint& file = *files.checkpoint;
+  const char* const name = file.has(kAuthorsQueries) ? kAuthorsQueries : "model.query_feat.weight";
+  return file.tensor(name).size(0) / files.config.num_queries;
+}
+
+RfDetrFiles with_groups(RfDetrFiles files, int64_t groups) {
+  files.config.groups = groups;
+  files.key_map = key_map_of(*files.checkpoint, files.config);
+  return files;
 }
 
 RfDetr load_rf_detr(const RfDetrFiles& files) {

@@ -103,11 +103,19 @@ struct RfDetrCells {
   std::vector<std::array<int64_t, 2>> levels{};           // the heights and widths of the maps
 };
 
+struct RfDetrOutput {
+  Tensor logits;  // [B, Q, classes]
+  Tensor boxes;   // [B, Q, 4]: centre x, centre y, width and height as shares of the image's size
+  Tensor masks;   // instance segmentation: logits [B, Q, h, w]
+};
+
 // The first stage: the boxes of the cells with the best classes.
 class RfDetrProposals : public nn::Module {
  public:
   RfDetrProposals(const RfDetrConfig& config, const ParamSource& params);
   Tensor forward(const RfDetrCells& cells) const;  // boxes [B, queries, 4]
+  // The classes and boxes of the same cells, for training.
+  RfDetrOutput chosen(const RfDetrCells& cells) const;
   std::string type() const override { return "Proposals"; }
   void visit(nn::Visitor& visitor) override;
 
@@ -136,7 +144,9 @@ class RfDetrCrossAttention : public nn::Module {
 class RfDetrDecoderLayer : public nn::Module {
  public:
   RfDetrDecoderLayer(const RfDetrConfig& config, const ParamSource& params);
-  Tensor forward(const Tensor& queries, const Tensor& positions, const Tensor& boxes, const RfDetrCells& cells) const;
+  // Queries attend to those of their group alone, of `groups` of one size.
+  Tensor forward(const Tensor& queries, const Tensor& positions, const Tensor& boxes, const RfDetrCells& cells,
+                 int64_t groups) const;
   std::string type() const override { return "DecoderLayer"; }
   void visit(nn::Visitor& visitor) override;
 
@@ -155,6 +165,9 @@ class RfDetrDecoder : public nn::Module {
  public:
   RfDetrDecoder(const RfDetrConfig& config, const ParamSource& params);
   Tensor forward(const Tensor& queries, const Tensor& boxes, const RfDetrCells& cells) const;  // [B, Q, D] → the same
+  // The outputs of all layers, of queries in groups.
+  std::vector<Tensor> layers(const Tensor& queries, const Tensor& boxes, const RfDetrCells& cells,
+                             int64_t groups) const;
   std::string type() const override { return "Decoder"; }
   void visit(nn::Visitor& visitor) override;
 
@@ -165,26 +178,25 @@ class RfDetrDecoder : public nn::Module {
   nn::LayerNorm norm_;
 };
 
-struct RfDetrOutput {
-  Tensor logits;  // [B, Q, classes]
-  Tensor boxes;   // [B, Q, 4]: centre x, centre y, width and height as shares of the image's size
-  Tensor masks;   // instance segmentation: logits [B, Q, h, w]
-};
-
 // Parameters: backbone.* with timm's names, the others with those of the authors.
 class RfDetr : public nn::Module {
  public:
   RfDetr(const RfDetrConfig& config, const ParamSource& params);
   RfDetrOutput forward(const Tensor& images) const;  // [B, C, S, S]
+  // What is trained, of the first groups of queries: the outputs of the last layer, of the others, and the proposals,
+  // without masks.  Boxes of proposals that queries start from have no gradient (Deformable DETR).
+  std::vector<RfDetrOutput> outputs(const Tensor& images, int64_t groups) const;
   const RfDetrConfig& config() const { return config_; }
   std::string type() const override { return "RFDETR"; }
   void visit(nn::Visitor& visitor) override;
 
  private:
+  std::vector<Tensor> maps_of(const Tensor& images) const;  // those that the decoder reads
+
   RfDetrConfig config_;
   RfDetrBackbone backbone_;
   nn::ModuleList<RfDetrProjector> projector_;
-  RfDetrProposals proposals_;
+  nn::ModuleList<RfDetrProposals> proposals_;  // one for each group
   Tensor refpoint_embed_, query_feat_;
   RfDetrDecoder decoder_;
   nn::Linear class_embed_;
@@ -201,6 +213,10 @@ using RfDetrFiles = ConfiguredFiles<RfDetrConfig>;
 // or weights under the names of the authors.  Those of LW-DETR need config.json and preprocessor_config.json beside
 // them.
 RfDetrFiles open_rf_detr(const ModelFiles& files);
+
+// The groups of queries that the files have, and the same files for the first `groups` of them.
+int64_t groups_of(const RfDetrFiles& files);
+RfDetrFiles with_groups(RfDetrFiles files, int64_t groups);
 
 // In eval mode with f32 weights.  Throws one Error that lists all missing, extra and misshapen keys.
 RfDetr load_rf_detr(const RfDetrFiles& files);
