@@ -132,6 +132,20 @@ Tensor best_rows(const Tensor& scores, int64_t count) {
   return chosen;
 }
 
+std::vector<ScoredClass> best_classes(const Tensor& logits, int64_t count) {
+  const float* const values = logits.data<float>();
+  const int64_t classes = logits.size(1);
+  std::vector<int64_t> order(static_cast<size_t>(logits.numel()));
+  std::iota(order.begin(), order.end(), int64_t{0});
+  const auto last = order.begin() + std::min(logits.numel(), count);
+  std::partial_sort(order.begin(), last, order.end(),
+                    [&](int64_t a, int64_t b) { return values[a] != values[b] ? values[a] > values[b] : a < b; });
+  std::vector<ScoredClass> best;
+  for (auto at = order.begin(); at != last; ++at)
+    best.push_back({*at / classes, *at % classes, 1 / (1 + std::exp(-values[*at]))});
+  return best;
+}
+
 Tensor sine_code(const Tensor& boxes, int64_t dim) {
   check_boxes(boxes, "sine_code");
   if (dim < 2 || dim % 2 != 0) throw Error("sine_code", "an even number of values", str(dim));

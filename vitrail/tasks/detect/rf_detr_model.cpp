@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/tasks/detect/rf_detr_model.h"
 
-#include <algorithm>
-#include <cmath>
 #include <nlohmann/json.hpp>
-#include <numeric>
 
+#include "vitrail/models/rf_detr/box_operations.h"
 #include "vitrail/pipeline/prediction_json_internal.h"
 #include "vitrail/tasks/model_facts_internal.h"
 
@@ -71,21 +69,9 @@ Tensor RfDetrModel::prepared(const image::ImageView& photo) const {
 
 Detections RfDetrModel::detections(const ImageEncoding& encoding, float threshold) const {
   const auto& of_image = static_cast<const QueryEncoding&>(encoding);
-  const Tensor& logits = of_image.logits;
-  const int64_t classes = logits.size(1);
-  const std::span all(logits.data<float>(), static_cast<size_t>(logits.numel()));
-  std::vector<int64_t> order(all.size());
-  std::iota(order.begin(), order.end(), int64_t{0});
-  const auto last = order.begin() + std::min(std::ssize(order), std::ptrdiff_t{net().config().max_objects});
-  std::partial_sort(order.begin(), last, order.end(), [&](int64_t a, int64_t b) {
-    const float left = all[static_cast<size_t>(a)], right = all[static_cast<size_t>(b)];
-    return left != right ? left > right : a < b;
-  });
   Detections found;
-  for (auto at = order.begin(); at != last; ++at) {
-    const float score = 1 / (1 + std::exp(-all[static_cast<size_t>(*at)]));
+  for (const auto& [query, index, score] : models::best_classes(of_image.logits, net().config().max_objects)) {
     if (score <= threshold) break;
-    const int64_t index = *at % classes, query = *at / classes;
     found.push_back({.label = net().config().labels[static_cast<size_t>(index)],
                      .index = index,
                      .score = score,

@@ -5,6 +5,8 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/train/objectives/classification/classification_internal.h"
+#include "vitrail/train/objectives/detection/detection_internal.h"
+#include "vitrail/train/objectives/detection/detection_recipe_internal.h"
 #include "vitrail/train/objectives/probe/probe_internal.h"
 #include "vitrail/train/objectives/segmentation/segment_recipe_internal.h"
 #include "vitrail/train/objectives/segmentation/segmentation_internal.h"
@@ -35,6 +37,12 @@ std::vector<ObjectiveRow>& table() {
        .describe = describe_semantic_recipe,
        .check = check_semantic_recipe,
        .splits = semantic_splits,
+       .several_processes = false},
+      {.name = "detect",
+       .make = make<Detection>,
+       .describe = describe_detection_recipe,
+       .check = check_detection_recipe,
+       .splits = object_splits,
        .several_processes = false},
   };
   return rows;

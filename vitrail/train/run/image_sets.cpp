@@ -52,15 +52,6 @@ ImageSet identified(const std::string& name, const Subset& subset) {
   return identified(name, subset.size(), path_of, properties_of);
 }
 
-// A dataset of masks or maps.
-template <class Dataset>
-ImageSet identified(const std::string& name, const std::shared_ptr<const Dataset>& dataset,
-                    const std::vector<int64_t>& samples = {}) {
-  const int64_t images = dataset == nullptr ? 0 : samples.empty() ? dataset->size() : std::ssize(samples);
-  const auto path_of = [&](int64_t i) { return dataset->path(sample_at(samples, i)).string(); };
-  return identified(name, images, path_of, [](int64_t) { return std::string(); });
-}
-
 }  // namespace
 
 std::vector<ImageSet> image_sets(const RunData& data) {
@@ -68,14 +59,8 @@ std::vector<ImageSet> image_sets(const RunData& data) {
           identified("test", data.test)};
 }
 
-std::vector<ImageSet> image_sets(const SegmentData& data) {
-  return {identified("training", data.train, data.samples), identified(kValidationSet, data.validation),
-          identified("test", data.test)};
-}
-
-std::vector<ImageSet> image_sets(const SemanticData& data) {
-  return {identified("training", data.train, data.samples), identified(kValidationSet, data.validation),
-          identified("test", data.test)};
+ImageSet image_set(const std::string& name, int64_t images, const std::function<std::string(int64_t)>& path_of) {
+  return identified(name, images, path_of, [](int64_t) { return std::string(); });
 }
 
 std::string change_of_images(const std::vector<ImageSet>& before, const std::vector<ImageSet>& now,
