@@ -576,6 +576,37 @@ void check_preset_of_train() {
   EXPECT_EQ(chosen_recipe({"--preset", "probe", "--exif"})["data"]["exif"], true);
 }
 
+// COCO's masks are label maps or boxes.
+void check_objective_of_train() {
+  const fs::path set = scratch_folder();
+  fs::create_directories(set / "annotations");
+  fs::create_directories(set / "train");
+  nlohmann::json coco{{"images", nlohmann::json::array()},
+                      {"annotations", nlohmann::json::array()},
+                      {"categories", {{{"id", 1}, {"name", "cat"}}}}};
+  for (int i = 1; i <= 4; ++i) {
+    const std::string name = std::to_string(i) + ".png";
+    image::write_png(set / "train" / name, image::make_image(32, 32, 3));
+    coco["images"].push_back({{"id", i}, {"file_name", name}, {"width", 32}, {"height", 32}});
+    coco["annotations"].push_back({{"id", i},
+                                   {"image_id", i},
+                                   {"category_id", 1},
+                                   {"bbox", {4, 4, 16, 16}},
+                                   {"area", 256},
+                                   {"iscrowd", 0},
+                                   {"segmentation", {{4, 4, 20, 4, 20, 20, 4, 20}}}});
+  }
+  std::ofstream(set / "annotations/instances_train.json") << coco;
+  const auto objective_with = [&](const Arguments& more) {
+    const fs::path folder = scratch_folder() / "run";
+    run(Arguments{"train", set, "-o", folder, "-m", small_model(), "--threads", "1", "--epochs", "1"} + more);
+    return recipe_of(folder)["objective"].get<std::string>();
+  };
+  EXPECT_EQ(objective_with({}), "semantic");
+  EXPECT_EQ(objective_with({"--objective", "detect", "--set", "detect.size=64", "--set", "detect.queries=6"}),
+            "detect");
+}
+
 void check_epochs() {
   for (const int epochs : {1, 2}) EXPECT_EQ(chosen_recipe({"--epochs", std::to_string(epochs)})["epochs"], epochs);
 }
@@ -633,6 +664,7 @@ OptionEffects tool_option_effects() {
           {"train", "--data", check_data},
           {"train", "--columns", check_columns_of_train},
           {"train", "--preset", check_preset_of_train},
+          {"train", "--objective", check_objective_of_train},
           {"train", "--epochs", check_epochs},
           {"train", "--folds", check_folds},
           {"train", "--time", check_time},

@@ -72,6 +72,16 @@ TEST(RecipeDefaults, OfSemanticSegmentationAreAFrozenBackboneAndALinearHead) {
                      ", \"semantic\": " + semantic + ", \"data\": " + kDataDefaults + "," + kOtherDefaults + "}"));
 }
 
+TEST(RecipeDefaults, OfDetectionAreANewDecoderOnAFineTunedBackbone) {
+  const Recipe recipe =
+      parse_recipe(R"({"objective": "detect", "model": {}, "data": {"train": "x"}, "epochs": 4})", "r.json");
+  const std::string detect = R"({"train_backbone": true, "size": 0, "groups": 4, "mosaic": 0.0, "windows": 2,
+    "queries": 100, "layers": 2, "width": 256})";
+  EXPECT_EQ(write_recipe(recipe),
+            indented(std::string(R"({"objective": "detect", "model": )") + kModelDefaults + ", \"detect\": " + detect +
+                     ", \"data\": " + kDataDefaults + "," + kOtherDefaults + "}"));
+}
+
 // An empty object turns an optional part on, with defaults.
 TEST(RecipeDefaults, OfOptionalPartsAreThoseOfTheirReferences) {
   const auto part = [](const std::string& setting, const char* pointer, const std::string& start = "{}") {
@@ -153,7 +163,7 @@ TEST(RecipeChoices, AreReadAndWrittenByTheirNames) {
   }
   EXPECT_EQ(error_of([&] { parse_recipe(text, "r.json", {"objective=other"}); }),
             "r.json: invalid recipe:\n  objective: expected one of \"classify\", \"probe\", \"segment\", "
-            "\"semantic\", got \"other\"");
+            "\"semantic\", \"detect\", got \"other\"");
 }
 
 TEST(RecipeFields, OfRandomResizedCropsAreRefusedOutsideOfTheirLimits) {

@@ -29,6 +29,7 @@ std::string section_of(const std::string& object) {
   if (object == "augment") return section("docs/augmentation.md", "# Augmentation");
   if (object == "segment") return section("docs/segment.md", "## Train");
   if (object == "semantic") return section("docs/training.md", "## Label maps");
+  if (object == "detect") return section("docs/training.md", "## Boxes");
   const bool own = object == "data" || object == "optimizer" || object == "schedule" || object == "loss";
   return section("docs/training.md", own ? "### `" + object + "`" : "### Top level");
 }
@@ -66,8 +67,10 @@ bool equal(const nlohmann::json& documented, const std::string& preset) {
 TEST(RecipeDocumentation, NamesEachFieldWithItsDefault) {
   size_t compared = 0;
   std::vector<FieldRow> rows = rows_of(describe_recipe, Recipe{.objective = "segment"});
-  std::ranges::copy_if(rows_of(describe_recipe, Recipe{.objective = "semantic"}), std::back_inserter(rows),
-                       [](const FieldRow& row) { return row.name.starts_with("semantic."); });
+  for (const std::string objective : {"semantic", "detect"}) {
+    std::ranges::copy_if(rows_of(describe_recipe, Recipe{.objective = objective}), std::back_inserter(rows),
+                         [&](const FieldRow& row) { return row.name.starts_with(objective + "."); });
+  }
   for (const FieldRow& row : rows) {
     const size_t dot = row.name.find('.');
     const std::string object = dot == row.name.npos ? "" : row.name.substr(0, dot);

@@ -3,6 +3,7 @@
 #include <functional>
 #include <set>
 
+#include "tests/train/detection_fixture.h"
 #include "tests/train/segment_fixture.h"
 #include "tests/train/semantic_fixture.h"
 #include "vitrail/base/fields.h"
@@ -14,6 +15,7 @@ namespace {
 Recipe recipe_of_setting(const std::string& setting, const std::string& objective = "") {
   const std::string text = objective == "segment"    ? tiny_segment_recipe("x")
                            : objective == "semantic" ? tiny_semantic_recipe("x")
+                           : objective == "detect"   ? tiny_detection_recipe("x")
                                                      : tiny_recipe("x");
   return parse_recipe(text, "r.json", {setting});
 }
@@ -225,8 +227,20 @@ std::vector<RecipeField> semantic_fields() {
       {R"(semantic.classes=["a"])", [](auto& r) { return semantic_of(r).classes == std::vector<std::string>{"a"}; }}};
 }
 
-TEST(RecipeFields, OfSegmentationSetTheMembersOfTheirNames) {
-  for (const auto& [objective, fields] : {std::pair{"segment", segment_fields()}, {"semantic", semantic_fields()}}) {
+std::vector<RecipeField> detection_fields() {
+  return {{"detect.train_backbone=false", [](auto& r) { return !detection_of(r).train_backbone; }},
+          {"detect.size=448", [](auto& r) { return detection_of(r).size == 448; }},
+          {"detect.groups=5", [](auto& r) { return detection_of(r).groups == 5; }},
+          {"detect.mosaic=0.25", [](auto& r) { return detection_of(r).mosaic == 0.25; }},
+          {"detect.windows=4", [](auto& r) { return detection_of(r).windows == 4; }},
+          {"detect.queries=50", [](auto& r) { return detection_of(r).queries == 50; }},
+          {"detect.layers=3", [](auto& r) { return detection_of(r).layers == 3; }},
+          {"detect.width=128", [](auto& r) { return detection_of(r).width == 128; }}};
+}
+
+TEST(RecipeFields, OfDenseObjectivesSetTheMembersOfTheirNames) {
+  for (const auto& [objective, fields] :
+       {std::pair{"segment", segment_fields()}, {"semantic", semantic_fields()}, {"detect", detection_fields()}}) {
     for (const auto& [setting, is_set] : fields) {
       const Recipe recipe = recipe_of_setting(setting, objective);
       EXPECT_TRUE(is_set(recipe)) << setting;
@@ -248,10 +262,10 @@ std::set<std::string> paths_of(const std::string& setting) {
 
 TEST(RecipeFields, EachHasACaseAbove) {
   std::set<std::string> paths{"objective", "loss.distillation.view_epochs"};  // in other tests
-  for (const auto& fields : {recipe_fields(), segment_fields(), semantic_fields()}) {
+  for (const auto& fields : {recipe_fields(), segment_fields(), semantic_fields(), detection_fields()}) {
     for (const RecipeField& field : fields) paths.merge(paths_of(field.setting));
   }
-  for (const char* objective : {"segment", "semantic"}) {
+  for (const char* objective : {"segment", "semantic", "detect"}) {
     for (const FieldRow& row : rows_of(describe_recipe, Recipe{.objective = objective})) {
       const bool of_crop = row.name.starts_with("augment.random_resized_crop.");
       EXPECT_TRUE(of_crop || paths.contains(row.name)) << row.name << ": add a case";

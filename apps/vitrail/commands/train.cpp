@@ -26,7 +26,6 @@
 #include "vitrail/base/parallel.h"
 #include "vitrail/base/text.h"
 #include "vitrail/train/objectives/classification/cross_validation.h"
-#include "vitrail/train/objectives/semantic/semantic_data_internal.h"
 #include "vitrail/train/recipe/default_recipe.h"
 #include "vitrail/train/recipe/recipe_inputs.h"
 #include "vitrail/train/report/result_json.h"
@@ -58,6 +57,7 @@ struct TrainCommandOptions {
   std::string data, model, preset = "finetune", columns;
   std::optional<int64_t> epochs, folds;
   std::optional<double> seconds;
+  std::string objective;  // empty: by the dataset
   std::vector<std::string> settings;
   bool exif = false, resume = false, allow_changes = false;
 };
@@ -129,6 +129,7 @@ void require_dataset(const TrainCommandOptions& options) {
                       : options.seconds            ? "--time"
                       : options.folds              ? "--folds"
                       : options.epochs             ? "--epochs"
+                      : !options.objective.empty() ? "--objective"
                                                    : nullptr;
   if (given != nullptr)
     throw CLI::ValidationError(given, "belongs to a dataset; a recipe takes --set, as --set epochs=N");
@@ -209,9 +210,10 @@ train::Recipe recipe_of(const TrainCommandOptions& options, int threads,
     return recipe;
   }
   if (!options.data.empty()) throw CLI::ValidationError("--data", "belongs to a recipe; here DATA is the dataset");
-  // With label maps, a probe is a head that is trained in epochs.
-  if (options.preset == "probe" && (options.epochs || options.seconds || options.folds) &&
-      !train::is_map_dataset(options.source))
+  // With label maps or boxes, a probe is a head that is trained in epochs.
+  const std::string objective =
+      options.objective.empty() ? train::dataset_objective(options.source) : options.objective;
+  if (options.preset == "probe" && (options.epochs || options.seconds || options.folds) && objective == "classify")
     throw CLI::ValidationError(
         "--preset probe", "without --epochs, --time and --folds: a probe has no epochs and cross-validates itself");
   if (options.preset == "scratch" && !options.model.empty())
@@ -219,6 +221,7 @@ train::Recipe recipe_of(const TrainCommandOptions& options, int threads,
   train::DefaultRecipeOptions request{.data = options.source,
                                       .model = options.model,
                                       .columns = options.columns,
+                                      .objective = objective,
                                       .settings = options.settings,
                                       .preset = preset_of(options),
                                       .epochs = options.epochs};
@@ -371,6 +374,8 @@ void add_train(CLI::App& program, const GlobalOptions& global, Run& run) {
         f.choice({"preset",
                   "finetune, probe for a new head on frozen features, or scratch for a new model (default: finetune)"},
                  options->preset, {"finetune", "probe", "scratch"});
+        f.choice({"objective", "classify, semantic for label maps, or detect for boxes (default: by the dataset)"},
+                 options->objective, {"classify", "semantic", "detect"});
         f.integer({"epochs", "Number of epochs (default: by dataset size)"}, options->epochs, 1, train::kMaxEpochs);
       },
       {}, hide_default);

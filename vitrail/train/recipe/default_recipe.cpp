@@ -8,6 +8,7 @@
 #include "vitrail/base/error.h"
 #include "vitrail/base/text.h"
 #include "vitrail/base/warning_pause_internal.h"
+#include "vitrail/data/objects/object_set.h"
 #include "vitrail/models/bundled.h"
 #include "vitrail/train/objectives/classification/class_weights_internal.h"
 #include "vitrail/train/objectives/classification/model_setup_internal.h"
@@ -219,8 +220,23 @@ std::string end_text(const DefaultRecipeOptions& options, const DefaultRecipe& c
   return str(", ending after ", chosen.recipe.patience, " without a better held-out loss");
 }
 
+std::string dataset_objective(const std::string& data) {
+  const std::filesystem::path path = find_dataset(data);
+  const char* const of_maps = is_map_dataset(path) ? "semantic" : "classify";
+  if (!data::is_object_set(path)) return of_maps;
+  const std::vector<std::string> splits = data::object_set_splits(path);
+  const data::ObjectSet set =
+      data::open_object_set(path, {.split = splits.empty() ? "" : splits.front(), .without_images = true});
+  const bool has_masks = std::ranges::any_of(set.images, [](const data::LabelledImage& image) {
+    return std::ranges::any_of(image.objects, [](const auto& object) { return !object.outline.empty(); });
+  });
+  return set.form == "COCO" && has_masks ? of_maps : "detect";
+}
+
 DefaultRecipe default_recipe(const DefaultRecipeOptions& options) {
-  if (is_map_dataset(find_dataset(options.data))) return map_recipe(options);
+  const std::string objective = options.objective.empty() ? dataset_objective(options.data) : options.objective;
+  if (objective == "semantic") return map_recipe(options);
+  if (objective == "detect") return box_recipe(options);
   DefaultRecipe result;
   set_data(options, result);
   if (options.preset != Preset::scratch) set_start(options, result);

@@ -24,9 +24,10 @@ struct DefaultRecipe {
 };
 
 struct DefaultRecipeOptions {
-  std::string data{};     // the dataset, as DataRecipe::train
-  std::string model{};    // the model to start from, unless from scratch; empty: the bundled model
-  std::string columns{};  // DataRecipe::columns
+  std::string data{};       // the dataset, as DataRecipe::train
+  std::string model{};      // the model to start from, unless from scratch; empty: the bundled model
+  std::string columns{};    // DataRecipe::columns
+  std::string objective{};  // empty: dataset_objective()
   // Settings that the caller overrides the recipe with.  Of a dataset of label maps, others follow from those of the
   // section "semantic", such as the learning rate from the head.
   std::vector<std::string> settings{};
@@ -47,8 +48,12 @@ struct DefaultRecipeOptions {
 // smoothing, random resized crops and flips (padded crops for small inputs), and early stopping; with few images the
 // head of a linear probe at first (Kumar et al. 2022, LP-FT), and a second training on all images at last.
 // Linear probe: logistic regression on all training images.
-// A dataset of label maps (is_map_dataset): a head for the pixels on frozen or fine-tuned features.  Frozen ones are
-// the linear probe.
+// A dataset of label maps: a head for the pixels on frozen or fine-tuned features.  Frozen ones are the linear probe.
+// A dataset of boxes: an RF-DETR, or its projector and decoder on a Vision Transformer.
 DefaultRecipe default_recipe(const DefaultRecipeOptions& options);
+
+// The objective that a dataset is for: "semantic" if it has label maps (is_map_dataset) or is of COCO's form with
+// masks, "detect" for other sets of objects (data::is_object_set), else "classify".
+std::string dataset_objective(const std::string& data);
 
 }  // namespace vitrail::train

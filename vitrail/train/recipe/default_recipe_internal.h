@@ -1,11 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Parts of default_recipe().
+#include <any>
 #include <string>
+#include <vector>
 
 #include "vitrail/train/recipe/default_recipe.h"
 
 namespace vitrail::train {
+
+// An objective's section with the settings of it that are given, from which others follow.
+template <class Section>
+Section with_given_settings(const std::string& objective, const Section& section, const DefaultRecipeOptions& options) {
+  std::vector<std::string> settings;
+  for (const std::string& setting : options.settings) {
+    if (setting.starts_with(objective + ".") || setting.starts_with(objective + "=")) settings.push_back(setting);
+  }
+  const Recipe recipe{.objective = objective, .data = {.train = options.data}, .epochs = 1, .section = section};
+  return std::any_cast<Section>(with_overrides(recipe, options.data, settings).section);
+}
 
 // The model to start from.
 void set_start(const DefaultRecipeOptions& options, DefaultRecipe& result);
@@ -20,7 +33,8 @@ void choose_epochs(const DefaultRecipeOptions& options, DefaultRecipe& result);
 std::string epochs_reason(const DefaultRecipeOptions& options, int64_t steps);
 std::string end_text(const DefaultRecipeOptions& options, const DefaultRecipe& chosen);
 
-// The recipe of a dataset of label maps.
+// The recipe of a dataset of label maps, and that of a dataset of boxes.
 DefaultRecipe map_recipe(const DefaultRecipeOptions& options);
+DefaultRecipe box_recipe(const DefaultRecipeOptions& options);
 
 }  // namespace vitrail::train

@@ -18,21 +18,11 @@ namespace {
 constexpr int64_t kFewMaps = 200;  // images with label maps, held-out ones included
 constexpr double kDptCost = 0.5;   // DefaultRecipe::head_cost
 
-// The section with the settings of it that are given, from which others follow.
-SemanticRecipe with_given(const SemanticRecipe& section, const DefaultRecipeOptions& options) {
-  std::vector<std::string> settings;
-  std::ranges::copy_if(options.settings, std::back_inserter(settings), [](const std::string& setting) {
-    return setting.starts_with("semantic.") || setting.starts_with("semantic=");
-  });
-  Recipe recipe{.objective = "semantic", .data = {.train = options.data}, .epochs = 1, .section = section};
-  return semantic_of(with_overrides(recipe, options.data, settings));
-}
-
 // A class for each pixel.
 void set_map_data(const DefaultRecipeOptions& options, DefaultRecipe& result) {
   Recipe& recipe = result.recipe;
   recipe.objective = "semantic";
-  recipe.section = with_given({}, options);
+  recipe.section = with_given_settings("semantic", SemanticRecipe{}, options);
   recipe.data.train = options.data;
   recipe.data.unreadable = data::Unreadable::replace;
   const std::vector<std::string> splits = semantic_splits(find_dataset(options.data));
@@ -53,7 +43,8 @@ void set_map_head(const DefaultRecipeOptions& options, DefaultRecipe& result) {
   Recipe& recipe = result.recipe;
   const int64_t images = result.training_images + result.validation_images;
   const bool probe = options.preset == Preset::probe, few = images < kFewMaps;
-  const SemanticRecipe section = with_given({.train_backbone = !probe && !few}, options);
+  const SemanticRecipe section =
+      with_given_settings("semantic", SemanticRecipe{.train_backbone = !probe && !few}, options);
   recipe.section = section;
   result.is_frozen = !section.train_backbone;
   if (is_dpt(result)) result.head_cost = kDptCost;

@@ -20,7 +20,7 @@
 namespace vitrail::train {
 namespace {
 
-constexpr int64_t kMaxDetections = 100;  // of an image, as COCO counts them
+constexpr int64_t kMaxDetections = 100;  // as COCO counts them in an image
 constexpr size_t kWorstImages = 6;
 constexpr double kShownScore = 0.5;
 

@@ -14,7 +14,7 @@
 namespace vitrail::train {
 namespace {
 
-constexpr double kVisibleShare = 0.25;  // of a box that is cut, so that its object stays
+constexpr double kVisibleShare = 0.25;  // an object stays if so much of its box is left
 
 data::AugmentOptions colors_alone(const data::AugmentOptions& augment) {
   data::AugmentOptions colors;
@@ -79,7 +79,7 @@ DetectionTargets targets_of(const ObjectSample& sample) {
   return targets;
 }
 
-// What is drawn of a sample, resized; corners of the objects as shares of its size, which may lie outside.
+// What is drawn of a sample, resized; corners of the objects as shares of its size, which may be outside.
 struct ObjectAugmentation::Part {
   image::Image image;
   std::vector<std::array<double, 4>> corners;

@@ -55,7 +55,7 @@ class ObjectAugmentation {
   std::vector<int64_t> mosaic_of(const data::AugmentKey& key, int64_t count) const;
 
   // The model's input [C, H, W], and the objects in it, of one sample or of the four of a mosaic.  The draws depend on
-  // the key alone.  An object of which less than a quarter of the box is left is left out.
+  // the key alone.  An object with less than a quarter of its box is left out.
   DetectionTargets apply(const std::vector<std::shared_ptr<const ObjectSample>>& samples, const data::AugmentKey& key,
                          float* image) const;
 

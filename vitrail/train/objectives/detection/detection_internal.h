@@ -18,7 +18,7 @@ const Metrics& detection_metrics();
 
 // An image and how well its objects are found.
 struct BoxAgreement {
-  double f1 = 0;      // of boxes with scores above 0.5 and IoUs above 0.5
+  double f1 = 0;      // counts boxes with scores above 0.5 and IoUs above 0.5
   int64_t image = 0;  // its index in the dataset
 };
 

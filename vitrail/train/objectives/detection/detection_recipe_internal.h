@@ -15,12 +15,12 @@ struct DetectionRecipe {
   // Side of the square input in pixels; 0: that of the detector that training starts from, else 320 or the next
   // multiple of patch size and windows.
   int64_t size = 0;
-  int64_t groups = 4;  // of queries (Chen et al. 2022, "Group DETR"); at most those of the detector
+  int64_t groups = 4;  // groups of queries (Chen et al. 2022, "Group DETR"); at most those of the detector
   double mosaic = 0;   // probability of an image of four
   // Those of a new detector:
-  int64_t windows = 2;  // of the backbone along each side
+  int64_t windows = 2;  // the backbone has so many along each side
   int64_t queries = 100;
-  int64_t layers = 2;  // of the decoder
+  int64_t layers = 2;  // the decoder has so many
   int64_t width = 256;
 };
 

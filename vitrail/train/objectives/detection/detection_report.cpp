@@ -19,7 +19,8 @@ namespace vitrail::train {
 namespace {
 
 constexpr double kDrawnScore = 0.5;
-constexpr int64_t kPixelsOfLine = 80;  // of the image for each of a line's width, which stays visible in a thumbnail
+// The side of an image for each pixel of a line, which stays visible in a thumbnail.
+constexpr int64_t kPixelsOfLine = 80;
 
 void draw_box(const std::array<double, 4>& box, int64_t index, image::Image& image) {
   const auto pixel = [](double value) { return static_cast<int64_t>(std::lround(value)); };
