@@ -104,7 +104,7 @@ float real_of(std::string_view bytes) {
 
 OnnxFile::Node node_of(const Message& message) {
   enum : int64_t { kFloat = 1, kInt = 2, kString = 3, kInts = 7 };
-  OnnxFile::Node node{message.text(4), message.text(2), message.texts(1)};
+  OnnxFile::Node node{message.text(4), message.texts(2).back(), message.texts(1)};
   for (const std::string_view bytes : message.all(5)) {
     const Message attribute(bytes);
     const std::string name = attribute.text(1);

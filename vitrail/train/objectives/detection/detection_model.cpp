@@ -16,7 +16,7 @@
 namespace vitrail::train {
 namespace {
 
-constexpr int64_t kMaps = 4;
+constexpr int64_t kMaxMaps = 4;
 constexpr int64_t kDefaultSide = 320;
 constexpr double kPrior = 0.01;  // the score of a class before training
 
@@ -42,9 +42,8 @@ models::RfDetrConfig new_config(const Recipe& recipe, const models::ModelConfig&
   config.backbone.file_depth = backbone.vit.depth;
   config.backbone.num_windows = detection.windows;
   config.backbone.maps.clear();
-  for (int64_t i = 1; i <= kMaps; ++i) config.backbone.maps.push_back(std::max(i, i * backbone.vit.depth / kMaps));
-  if (config.backbone.maps.back() > backbone.vit.depth)
-    throw Error("model", str("at least ", kMaps, " blocks"), str(backbone.vit.depth));
+  const int64_t maps = std::min(kMaxMaps, backbone.vit.depth);
+  for (int64_t i = 1; i <= maps; ++i) config.backbone.maps.push_back(i * backbone.vit.depth / maps);
   config.backbone.windowed = models::windowed_blocks(backbone.vit.depth, config.backbone.maps);
   config.dim = detection.width;
   config.projector.hidden = detection.width / 2;
