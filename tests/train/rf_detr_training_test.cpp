@@ -47,7 +47,8 @@ TEST(RfDetrTraining, HasTheLossesOfTransformersInTenSteps) {
   const Tensor images = golden["images"].to(DType::f32).contiguous(), losses = golden["losses"];
   for (int64_t step = 0; step < losses.numel(); ++step) {
     std::vector<DetectorOutput> outputs;
-    for (const auto& [logits, boxes] : model.outputs(images, kGroups)) outputs.push_back({logits, boxes});
+    for (const models::RfDetrOutput& output : model.outputs(images, kGroups))
+      outputs.push_back({output.logits, output.boxes});
     const Tensor loss =
         detection_loss(outputs, targets, {.classes = ClassLoss::iou_aware, .class_cost = 2, .groups = kGroups});
     const double wanted = losses.data<double>()[step];

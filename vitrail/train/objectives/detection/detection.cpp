@@ -136,8 +136,8 @@ BatchResult Detection::train_batch(const BatchPosition& position, const Backward
   const Tensor input =
       Tensor::from<float>({result.images, config.backbone.vit.in_chans, config.side(), config.side()}, images);
   std::vector<DetectorOutput> outputs;
-  for (const auto& [logits, boxes] : prepared_.model.outputs(input, config.groups))
-    outputs.push_back({logits.to(DType::f32), boxes.to(DType::f32)});
+  for (const models::RfDetrOutput& output : prepared_.model.outputs(input, config.groups))
+    outputs.push_back({output.logits.to(DType::f32), output.boxes.to(DType::f32)});
   return backward(detection_loss(outputs, targets, loss_options(config.groups)), result);
 }
 

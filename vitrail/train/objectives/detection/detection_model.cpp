@@ -126,6 +126,10 @@ PreparedDetector fine_tuned_detector(const Recipe& recipe, const models::ModelFi
                                      const std::vector<std::string>& classes, std::vector<std::string> frozen) {
   const DetectionRecipe& detection = detection_of(recipe);
   models::RfDetrFiles opened = models::open_rf_detr(files);
+  if (opened.config.masks || opened.config.projector.batch_norm) {
+    throw Error(recipe.model.init, "an RF-DETR for boxes to train",
+                opened.config.masks ? "one for instance segmentation" : "LW-DETR");
+  }
   const int64_t groups = std::min(detection.groups, models::groups_of(opened));
   const models::RfDetr source = models::load_rf_detr(models::with_groups(opened, groups));
   models::RfDetrConfig config = source.config();
