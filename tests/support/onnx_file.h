@@ -18,7 +18,7 @@ struct OnnxFile {
     bool operator==(const Value&) const = default;
   };
   struct Node {
-    std::string op, output;  // of several outputs the last one, which is what vitrail reads
+    std::string op, output;  // output: the last of several, which is what vitrail reads
     std::vector<std::string> inputs;
     std::map<std::string, std::vector<double>> numbers = {};  // attributes: one number, or a list
     std::map<std::string, std::string> texts = {};            // attributes
