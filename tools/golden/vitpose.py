@@ -76,7 +76,7 @@ def model_of(spec, seed):
     backbone = transformers.VitPoseBackboneConfig(**spec["backbone"], out_indices=[-1])
     names = NAMES
     if "image_size" not in spec["backbone"]:
-        names = [f"{side}{i}" for i in range(9) for side in ("L_", "R_")][1:]
+        names = ["Nose", *(f"{side}{i}" for i in range(8) for side in ("L_", "R_"))]
     config = transformers.VitPoseConfig(backbone_config=backbone, id2label=dict(enumerate(names)), **spec["head"])
     if len(names) == len(NAMES):
         config.edges = [[0, 1], [0, 2], [1, 3], [2, 4]]
