@@ -2,6 +2,7 @@
 #include "apps/vitrail/audit/audit_output.h"
 
 #include "vitrail/base/atomic_file.h"
+#include "vitrail/base/csv.h"
 #include "vitrail/base/text.h"
 
 namespace vitrail::app {

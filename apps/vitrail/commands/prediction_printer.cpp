@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "apps/vitrail/shell/field_options.h"
+#include "vitrail/base/csv.h"
 #include "vitrail/pipeline/prediction_json_internal.h"
 
 namespace vitrail::app {

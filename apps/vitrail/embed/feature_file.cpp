@@ -13,6 +13,7 @@
 #include "apps/vitrail/output/npz_file.h"
 #include "apps/vitrail/output/output.h"
 #include "vitrail/base/atomic_file.h"
+#include "vitrail/base/csv.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/npy.h"
 

@@ -6,6 +6,7 @@
 
 #include "apps/vitrail/eval/eval_output.h"
 #include "apps/vitrail/output/output.h"
+#include "vitrail/base/csv.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/text.h"
 #include "vitrail/train/report/evaluation_report.h"

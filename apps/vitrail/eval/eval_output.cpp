@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "apps/vitrail/output/output.h"
+#include "vitrail/base/csv.h"
 #include "vitrail/data/augment/interval_json_internal.h"
 
 namespace vitrail::app {

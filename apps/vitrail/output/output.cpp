@@ -109,13 +109,6 @@ std::string command_line(const std::vector<std::string>& arguments) {
   return line;
 }
 
-std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
-  return quoted + "\"";
-}
-
 void print_error(const std::string& message) { print_labelled("error:", kRed, message); }
 void print_warning(const std::string& message) {
   constexpr size_t kMaxKept = 1000;  // a server does not end

@@ -41,9 +41,6 @@ std::string shell_quoted(const std::string& argument);
 // The program's name and its arguments as a line for a shell.
 std::string command_line(const std::vector<std::string>& arguments);
 
-// A field of a CSV row, quoted if necessary (RFC 4180).
-std::string csv_field(const std::string& text);
-
 // Print "vitrail: error: …" or "vitrail: warning: …" on standard error, with colours on a terminal unless the
 // environment has NO_COLOR (no-color.org) or a dumb terminal.
 void print_error(const std::string& message);
