@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The options of `vitrail detect`, and what other commands say to its model.
 #include <cstdio>
+#include <sstream>
 
 #include "tests/apps/cli_fixture.h"
 #include "tests/apps/option_effects.h"
 #include "vitrail/base/npy.h"
 #include "vitrail/image/decode.h"
+#include "vitrail/image/encode.h"
 
 namespace vitrail::testing {
 namespace {
@@ -23,8 +25,10 @@ std::vector<json> objects_of(const Arguments& more = {}) {
 void check_detect_model() {
   EXPECT_FALSE(objects_of().at(0)["detections"].empty());
   const std::string other = refusal({"detect", "-m", small_model(), noise_folder()});
-  EXPECT_TRUE(
-      contains(other, "--model: expected an object detector (RF-DETR, LW-DETR, YOLOS), got a Vision Transformer"))
+  EXPECT_TRUE(contains(
+      other,
+      "--model: expected an object detector (RF-DETR, LW-DETR, YOLOS), or a detector of labels (OWLv2, OWL-ViT), got a "
+      "Vision Transformer"))
       << other;
 }
 
@@ -60,6 +64,71 @@ void check_detect_arrays() {
   const fs::path none = scratch_folder();
   objects_of({"--arrays", none, "--threshold", "1"});
   EXPECT_EQ(json(read_npy(none / "a.npy").shape), (json{0, 6}));
+}
+
+// The objects of both images in a file.
+void check_detect_coco() {
+  const fs::path file = scratch_folder() / "results.json";
+  const std::vector<json> all = objects_of({"--coco", file, "--threshold", "0"});
+  const json results = json::parse(content_of(file));
+  ASSERT_EQ(results.size(), 18U);
+  const json &first = results.at(0), &other = results.at(17), &object = all.at(0)["detections"].at(0);
+  EXPECT_EQ(first["image_id"], "a");
+  EXPECT_EQ(other["image_id"], "b");
+  EXPECT_EQ(first["category_id"], object["index"]);
+  EXPECT_EQ(first["bbox"].at(0), object["box"].at(0));
+  objects_of({"--coco", file, "--threshold", "1"});  // replaces its own file
+  EXPECT_EQ(json::parse(content_of(file)), json::array());
+  const Arguments command{"detect", "-m", detector_folder(), noise_folder(), "--coco"};
+  EXPECT_TRUE(contains(run_program(command + Arguments{"-"}).err, "--coco: expected a file, got -"));
+  std::ofstream(file) << "notes";
+  EXPECT_TRUE(contains(run_program(command + Arguments{file}).err, "--coco: expected no file")) << "another file";
+}
+
+void check_detect_yolo() {
+  const fs::path folder = scratch_folder();
+  objects_of({"--yolo", folder, "--threshold", "0"});
+  EXPECT_EQ(lines_of(content_of(folder / "b.txt")).size(), 9U);
+  std::istringstream line(content_of(folder / "a.txt"));
+  double value = 0;
+  EXPECT_TRUE(line >> value && value < 5) << "a class";
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(line >> value && value >= 0 && value <= 1) << i;
+  const ProgramResult again = run_program({"detect", "-m", detector_folder(), noise_folder(), "--yolo", folder});
+  EXPECT_TRUE(contains(again.err, "--yolo: expected no file")) << "labels of others may look likewise";
+  objects_of({"--yolo", folder, "--threshold", "1", "--force"});
+  EXPECT_EQ(content_of(folder / "a.txt"), "");
+}
+
+void check_detect_csv() {
+  const fs::path file = scratch_folder() / "objects.csv";
+  const json object = objects_of({"--csv", file, "--threshold", "0"}).at(0)["detections"].at(0);
+  const std::vector<std::string> lines = lines_of(content_of(file));
+  ASSERT_EQ(lines.size(), 19U);
+  EXPECT_EQ(lines[0], "image,label,index,score,x1,y1,x2,y2");
+  const std::string row = str((noise_folder() / "a.png").string(), ",", object["label"].get<std::string>(), ",");
+  EXPECT_TRUE(lines[1].starts_with(row)) << lines[1];
+}
+
+// Runs on an image of 100×32 pixels.
+std::vector<json> tiled(const Arguments& more) {
+  const fs::path file = scratch_folder() / "wide.png";
+  image::Image wide = image::make_image(100, 32, 3);
+  for (size_t i = 0; i < wide.pixels.size(); ++i) wide.pixels[i] = static_cast<uint8_t>(i * i % 251);
+  image::write_png(file, wide);
+  return json_lines(run(Arguments{"detect", "-m", detector_folder(), file, "--threshold", "0"} + more).out);
+}
+
+void check_detect_tile() {
+  EXPECT_GT(tiled({"--tile", "32"}).at(0)["detections"].size(), 9U);
+  EXPECT_EQ(tiled({"--tile", "100"}).at(0)["detections"], tiled({}).at(0)["detections"]);
+  const ProgramResult small = run_program({"detect", "-m", detector_folder(), noise_folder(), "--tile", "31"});
+  EXPECT_TRUE(contains(small.err, "--tile: expected an integer of at least 32")) << small.err;
+}
+
+void check_detect_tile_overlap() {
+  const Arguments tiles{"--tile", "32"};
+  EXPECT_EQ(tiled(tiles + Arguments{"--tile-overlap", "0.2"}).at(0)["detections"], tiled(tiles).at(0)["detections"]);
+  EXPECT_NE(tiled(tiles + Arguments{"--tile-overlap", "0.6"}).at(0)["detections"], tiled(tiles).at(0)["detections"]);
 }
 
 void check_detect_render() {
@@ -111,11 +180,21 @@ TEST(DetectCommand, OtherCommandsNameItsModel) {
 }  // namespace
 
 OptionEffects detect_option_effects() {
-  return {{"detect", "-m,--model", check_detect_model},  {"detect", "--threshold", check_detect_threshold},
-          {"detect", "--classes", check_detect_classes}, {"detect", "--nms", check_detect_nms},
-          {"detect", "--arrays", check_detect_arrays},   {"detect", "--render", check_detect_render},
-          {"detect", "--exif", check_detect_exif},       {"detect", "--batch", check_detect_batch},
-          {"detect", "--format", check_detect_format},   {"detect", "--force", check_detect_force}};
+  return {{"detect", "-m,--model", check_detect_model},
+          {"detect", "--threshold", check_detect_threshold},
+          {"detect", "--classes", check_detect_classes},
+          {"detect", "--nms", check_detect_nms},
+          {"detect", "--arrays", check_detect_arrays},
+          {"detect", "--render", check_detect_render},
+          {"detect", "--exif", check_detect_exif},
+          {"detect", "--batch", check_detect_batch},
+          {"detect", "--format", check_detect_format},
+          {"detect", "--force", check_detect_force},
+          {"detect", "--coco", check_detect_coco},
+          {"detect", "--yolo", check_detect_yolo},
+          {"detect", "--csv", check_detect_csv},
+          {"detect", "--tile", check_detect_tile},
+          {"detect", "--tile-overlap", check_detect_tile_overlap}};
 }
 
 }  // namespace vitrail::testing

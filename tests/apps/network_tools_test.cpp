@@ -46,6 +46,8 @@ const std::vector<MapModel>& map_models() {
       {"rf_detr/masks", "detect", {"logits [1, 7, 5]", "pred_boxes [1, 7, 4]", "pred_masks [1, 7, 16, 16]"}},
       {"vitpose/simple", "pose", {"heatmaps [1, 5, 32, 24]"}},
       {"vitpose/experts", "pose", {"heatmaps [1, 5, 32, 24]"}},
+      {"owl/v2", "detect", {"logits [1, 36, 1]", "pred_boxes [1, 36, 4]", "objectness_logits [1, 36]"}},
+      {"owl/v1", "detect", {"logits [1, 64, 1]", "pred_boxes [1, 64, 4]"}},
       {"vitmatte/windows", "matte", {"alphas [1, 1, 512, 512]"}}};
   return models;
 }
@@ -61,6 +63,7 @@ std::vector<float> map_values(const MapModel& model, const fs::path& folder) {
     image::write_png(trimap, unknown);
     command = command + Arguments{"--trimap", trimap};
   }
+  if (model.folder.starts_with("owl/")) command = command + Arguments{"--labels", "a photo"};
   run(command);
   const fs::path labels = out / "a.labels.npy";
   return read_npy(fs::exists(labels) ? labels : out / "a.npy").f32;

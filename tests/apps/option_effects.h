@@ -37,6 +37,7 @@ OptionEffects clipseg_option_effects();    // segment with CLIPSeg
 OptionEffects matte_option_effects();      // matte
 OptionEffects detect_option_effects();     // detect
 OptionEffects pose_option_effects();       // pose
+OptionEffects owl_option_effects();        // detect with labels and examples
 OptionEffects output_option_effects();     // --force of all commands
 OptionEffects tool_option_effects();       // the program, inspect, bench, convert, train
 

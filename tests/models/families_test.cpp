@@ -100,8 +100,6 @@ TEST(UnsupportedFamilies, EachNameHasItsFamily) {
       {"x_clip", "an X-CLIP"},
       {"xclip", "an X-CLIP"},
       {"groupvit", "a GroupViT"},
-      {"owlvit", "an OWL-ViT detector"},
-      {"owlv2", "an OWLv2 detector"},
       {"blip-2", "a BLIP"},
       {"instructblip", "an InstructBLIP"},
       {"flava", "a FLAVA"},
@@ -161,6 +159,9 @@ TEST(UnsupportedFamilies, EachNameHasItsFamily) {
   EXPECT_EQ(describe_unsupported_family("lw_detr"),
             "an LW-DETR detector, which `vitrail detect` and the task detect run");
   EXPECT_EQ(describe_unsupported_family("vitpose_backbone"), "a ViTPose, which `vitrail pose` and the task pose run");
+  EXPECT_EQ(describe_unsupported_family("owlv2"), "an OWLv2 detector, which `vitrail detect` and the task detect run");
+  EXPECT_EQ(describe_unsupported_family("owlvit"),
+            "an OWL-ViT detector, which `vitrail detect` and the task detect run");
   EXPECT_EQ(describe_unsupported_family("vitmatte"), "a ViTMatte, which `vitrail matte` and the task matte run");
 }
 

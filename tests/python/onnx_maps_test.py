@@ -186,5 +186,22 @@ class Texts(MapsTest):
                     self.assert_close(engine.run(**batch)["logits"][2], values["logits"][0], TOLERANCE)
 
 
+class Labels(MapsTest):
+    def test_every_fixture_gives_the_reference_and_the_programs_values(self):
+        for folder in folders("owl"):
+            golden, _ = read_safetensors(folder / "golden.safetensors")
+            for image in (0, 1):
+                values = self.traced(folder, image)
+                inputs = {name: values[name] for name in ("images", "queries")}
+                file = self.convert(folder, "--dynamic-batch", "--force")
+                for engine in (runtime(file) for runtime in ENGINES):
+                    got = engine.run(**inputs)
+                    for name in got:
+                        self.assert_close(got[name], values[name], TOLERANCE)
+                    self.assert_close(got["pred_boxes"][0], golden[f"boxes_{image}"], TOLERANCE)
+                    batch = {name: repeated(each, 3) for name, each in inputs.items()}
+                    self.assert_close(engine.run(**batch)["logits"][2], values["logits"][0], TOLERANCE)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -311,7 +311,7 @@ TEST_F(ServeCall, APngIsAskedForByFormatOrByAccept) {
     if (!accept.empty()) request.headers.emplace_back("accept", accept);
     const CallPointer asking = call("pca", request);
     for (const std::string& format : formats) asking->options().add("format", format);
-    return result_format(*asking, single, {"png"}) == "png";
+    return result_format(*asking, single, {ResultFile{"png"}}) == "png";
   };
   EXPECT_FALSE(wanted("", {}));
   EXPECT_TRUE(wanted("image/png", {}));

@@ -164,6 +164,7 @@ class Clients(unittest.TestCase):
         arguments += ["-m", f"yolos={REPOSITORY / 'tests/fixtures/yolos/mid'}"]
         arguments += ["-m", f"rf_detr={REPOSITORY / 'tests/fixtures/rf_detr/windows'}"]
         arguments += ["-m", f"pose={REPOSITORY / 'tests/fixtures/vitpose/simple'}"]
+        arguments += ["-m", f"owl={REPOSITORY / 'tests/fixtures/owl/v2'}"]
         arguments += ["-m", f"clipseg={REPOSITORY / 'tests/fixtures/clipseg/plain'}"]
         Image.fromarray(numpy.full((36, 40), 128, numpy.uint8)).save(FOLDER / "t.png")
         run(PROGRAM, "anomaly", "fit", FOLDER / "x.jpg", "-m", MODELS / "timm_token", "-o", FOLDER / "bank", "--quiet")

@@ -444,6 +444,7 @@ const std::map<std::string, Rule>& rules() {
       {"Sqrt", of_one([](double v) { return std::sqrt(v); })},
       {"Sigmoid", of_one(sigmoid)},
       {"Relu", of_one([](double v) { return std::max(v, 0.0); })},
+      {"Elu", of_one([](double v) { return v > 0 ? v : std::expm1(v); })},
       {"Identity", [](const Arrays& in, const Node&) { return *in[0]; }},
       {"Cast", [](const Arrays& in, const Node& node) { return cast(*in[0], int_of(node, "to", 1)); }},
       {"MatMul", [](const Arrays& in, const Node&) { return matmul(*in[0], *in[1]); }},

@@ -16,6 +16,7 @@
 #include "vitrail/base/error.h"
 #include "vitrail/base/read_file.h"
 #include "vitrail/image/draw.h"
+#include "vitrail/tasks/detect/detection_files.h"
 #include "vitrail/tasks/detect/yolos_model.h"
 #include "vitrail/tasks/run.h"
 
@@ -231,6 +232,73 @@ TEST(Detect, BetterObjectsOfAClassSuppressOthers) {
   EXPECT_LT(few["detections"].size(), detected({{"threshold", "0"}})["detections"].size());
 }
 
+// The second box is a part of the first one: their IoU is 6 / 100.
+TEST(Detect, OverlapsOfTheSmallerBoxTellParts) {
+  const Detections all{{"a", 0, 0.9F, {0, 0, 10, 10}}, {"a", 0, 0.8F, {1, 1, 4, 3}}, {"a", 0, 0.7F, {8, 8, 12, 12}}};
+  Detections by_union = all, by_smaller = all;
+  suppress(by_union, 0.5);
+  suppress(by_smaller, 0.5, Overlap::of_smaller);
+  EXPECT_EQ(by_union.size(), 3U);
+  ASSERT_EQ(by_smaller.size(), 2U) << "a quarter of the third box is in the first one";
+  EXPECT_EQ(by_smaller[1].score, 0.7F);
+}
+
+// An image of 131×203 pixels.
+TEST(Detect, TilesAddTheirObjectsToThoseOfTheImage) {
+  const YolosModel model(yolos_folder("mid"), {});
+  const image::Image photo = yolos_image(0);
+  Detections want = model.detections(*model.encode(photo), 0.3F);
+  for (const int64_t top : {0, 80, 103}) {
+    for (const int64_t left : {0, 31}) {
+      const image::ImageView part(photo.row(top) + 3 * left, 100, 100, image::PixelFormat::rgb, 3 * photo.width);
+      for (Detection each : model.detections(*model.encode(part), 0.3F)) {
+        for (const size_t side : {0, 2}) each.box[side] += static_cast<float>(left);
+        for (const size_t side : {1, 3}) each.box[side] += static_cast<float>(top);
+        want.push_back(each);
+      }
+    }
+  }
+  sort_by_score(want);
+  suppress(want, 0.5, Overlap::of_smaller);
+  const Parameters whole{{"threshold", "0.3"}};
+  const auto with = [&](const Parameters& more) {
+    Parameters given = whole;
+    given.insert(given.end(), more.begin(), more.end());
+    return detected(given);
+  };
+  const json got = with({{"tile", "100"}});
+  EXPECT_EQ(got, json::parse(detections_json("a.png", want)));
+  EXPECT_NE(got, with({}));
+  EXPECT_NE(got, with({{"tile", "100"}, {"tile-overlap", "0.5"}}));
+  EXPECT_EQ(with({{"tile", "203"}}), with({})) << "the image is not larger than a tile";
+  EXPECT_LT(with({{"tile", "100"}, {"nms", "0"}})["detections"].size(), got["detections"].size());
+}
+
+TEST(Detect, ThousandsOfTilesAreRefused) {
+  const YolosModel model(yolos_folder("mid"), {});
+  RequestOptions options;
+  options.add({{"tile", "32"}, {"tile-overlap", "0.9"}});
+  const auto request = find_task("detect", model)->request(model, options, {});
+  Item item{.photo = image::make_image(400, 400, 3)};
+  EXPECT_ERROR(error_of([&] { request->compute(item, model.encode(item.photo).get(), {}); }), "tile", "8649");
+}
+
+TEST(Detect, FilesHaveTheObjectsAsOtherProgramsReadThem) {
+  const Detections found{{"cat", 3, 0.5F, {10, -5, 60, 20}}, {"a, \"b\"", 0, 0.25F, {0, 0, 100, 40}}};
+  const auto file = [&](const std::string& kind, const std::string& name, const Detections& detections) {
+    return detection_file(kind, {.name = name, .width = 100, .height = 40}, detections);
+  };
+  EXPECT_EQ(file("coco", "x/000139.jpg", found),
+            R"({"image_id":139,"category_id":3,"bbox":[10.0,-5.0,50.0,25.0],"score":0.5})"
+            ",\n"
+            R"({"image_id":139,"category_id":0,"bbox":[0.0,0.0,100.0,40.0],"score":0.25})");
+  EXPECT_EQ(json::parse(file("coco", "x/1b.jpg", {found[0]}))["image_id"], "1b");
+  EXPECT_EQ(file("yolo", "x.jpg", found), "3 0.35 0.25 0.5 0.5 0.5\n0 0.5 0.5 1 1 0.25\n") << "cut to the image";
+  EXPECT_EQ(file("csv", "x,1.jpg", found),
+            "\"x,1.jpg\",cat,3,0.5,10,-5,60,20\n\"x,1.jpg\",\"a, \"\"b\"\"\",0,0.25,0,0,100,40\n");
+  for (const FileKind& kind : detection_file_kinds()) EXPECT_EQ(file(kind.name, "x.jpg", {}), "") << kind.name;
+}
+
 TEST(Detect, ArraysHaveARowForEachObject) {
   Tensor array;
   const json all = detected({}, {}, nullptr, &array);
@@ -263,6 +331,19 @@ TEST(Detect, OverlaysHaveBoxesAndLabelsInTheColorOfTheClass) {
     for (int64_t x = 20; x < 66; ++x) letters += pixel(x, y) == image::PixelColor{255, 255, 255};
   }
   EXPECT_GT(letters, 50);
+}
+
+TEST(Detect, LabelsOfAnOverlayDoNotCoverOneAnother) {
+  const std::array<float, 4> box{20, 30, 80, 50};
+  const Detections detections{{"cat", 0, 0.5F, box}, {"dog", 1, 0.4F, box}, {"cow", 2, 0.3F, box}};
+  const image::Image image = detections_overlay(image::make_image(100, 90, 3), detections);
+  // Above the box, inside it and below it: the left column of a label has no letters.
+  const std::pair<int64_t, int64_t> rows[] = {{19, 30}, {30, 41}, {50, 61}};
+  for (size_t i = 0; i < 3; ++i) {
+    const image::PixelColor color = image::voc_color(static_cast<int64_t>(i) + 1);
+    for (int64_t y = rows[i].first; y < rows[i].second; ++y)
+      EXPECT_TRUE(std::equal(color.begin(), color.end(), image.row(y) + 3 * 20)) << i << ": " << y;
+  }
 }
 
 // Boxes beyond the image and labels at its edges are cut or moved.

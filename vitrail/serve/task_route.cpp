@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // POST /v1/TASK: images in, the command line's JSON or a rendered image out.
+#include <algorithm>
+#include <utility>
+
 #include "vitrail/serve/image_job_internal.h"
 #include "vitrail/serve/png_response_internal.h"
 #include "vitrail/serve/routes_internal.h"
@@ -9,18 +12,29 @@
 namespace vitrail::serve {
 namespace {
 
-HttpResponse file_response(const tasks::Request& request, const ImageOutcome& outcome, const std::string& format) {
-  require_result(outcome);
-  if (format == "png") return png_response(request.render_png(outcome.item));
-  const std::vector<uint8_t> file = request.file(outcome.item, format);
-  return {.content_type = "application/octet-stream", .body = {file.begin(), file.end()}};
+// The file of one image, or a joint one of them all.
+HttpResponse file_response(const tasks::Task& task, const tasks::Request& request,
+                           const std::vector<ImageOutcome>& outcomes, const std::string& format) {
+  for (const ImageOutcome& outcome : outcomes) require_result(outcome);
+  if (format == "png") return png_response(request.render_png(outcomes.front().item));
+  const tasks::FileKind& kind = *std::ranges::find(task.files, format, &tasks::FileKind::name);
+  HttpResponse response{.content_type = kind.media_type, .body = kind.joint ? kind.start : ""};
+  bool has_parts = false;
+  for (const ImageOutcome& outcome : outcomes) {
+    const std::vector<uint8_t> part = request.file(outcome.item, format);
+    if (part.empty()) continue;
+    if (std::exchange(has_parts, true)) response.body += kind.separator;
+    response.body.append(part.begin(), part.end());
+  }
+  if (kind.joint) response.body += kind.end;
+  return response;
 }
 
 // The files that a result may be, besides JSON.
-std::vector<std::string> files_of(const tasks::Task& task) {
-  std::vector<std::string> files;
-  if (task.can_render) files.emplace_back("png");
-  for (const tasks::FileKind& kind : task.files) files.push_back(kind.name);
+std::vector<ResultFile> files_of(const tasks::Task& task) {
+  std::vector<ResultFile> files;
+  if (task.can_render) files.push_back({"png"});
+  for (const tasks::FileKind& kind : task.files) files.push_back({kind.name, kind.joint});
   return files;
 }
 
@@ -31,21 +45,24 @@ void task_route(const CallPointer& call) {
   RequestImages input = take_images(call->request(), call->engine().options.limits, options, call->parse_budget());
   ImageJob job{.model = call->take_model(call->route()), .request = {}, .decode = {.apply_exif = options.flag("exif")}};
   const tasks::Task& task = *tasks::find_task(call->route(), job.model->loaded());
-  const std::vector<std::string> files = files_of(task);
+  const std::vector<ResultFile> files = files_of(task);
   const std::string format = files.empty() ? "json" : result_format(*call, input.images.size() == 1, files);
-  job.render = format != "json";
+  const bool renders = format == "png";
   tasks::Setting setting{
-      .model = job.model->name(), .render = format == "png", .max_pixels = call->engine().options.limits.pixels};
-  if (job.render && !setting.render) setting.files = {format};
+      .model = job.model->name(), .render = renders, .max_pixels = call->engine().options.limits.pixels};
+  if (format != "json" && !renders) setting.files = {format};
+  job.render = renders || std::ranges::any_of(task.files, [&](const tasks::FileKind& kind) {
+                 return kind.name == format && !kind.joint;
+               });
   const tasks::ItemFiles input_files(task, options);
   for (size_t i = 0; i < input.images.size(); ++i) input.images[i].files = input_files.of(i, input.images.size());
   setting.input_files = input_files.names();
   job.request = task.request(job.model->loaded(), options, setting);
   options.require_all_taken();
   job.request->check(std::ssize(input.images));
-  job.finish = [request = job.request, format, single = input.single](std::vector<ImageOutcome>& outcomes) {
+  job.finish = [&task, request = job.request, format, single = input.single](std::vector<ImageOutcome>& outcomes) {
     return format == "json" ? list_response(*request, outcomes, single)
-                            : file_response(*request, outcomes.front(), format);
+                            : file_response(task, *request, outcomes, format);
   };
   const int64_t texts = job.request->texts();
   if (texts == 0) return start_images(call, std::move(input.images), std::move(job));

@@ -14,6 +14,7 @@
 #include "vitrail/tasks/label_map/semantic_model.h"
 #include "vitrail/tasks/loaded_model.h"
 #include "vitrail/tasks/matte/matte_model.h"
+#include "vitrail/tasks/open_detect/owl_model.h"
 #include "vitrail/tasks/pose/pose_model.h"
 #include "vitrail/tasks/segment/segment_model.h"
 #include "vitrail/tasks/table_internal.h"
@@ -33,7 +34,7 @@ std::vector<Task>& table() {
 const std::vector<Family>& families() {
   static const std::vector<Family> rows{segment_family(), semantic_family(), depth_family(), eomt_family(),
                                         clipseg_family(), matte_family(),    yolos_family(), rf_detr_family(),
-                                        pose_family(),    anomaly_family(),  image_family()};
+                                        owl_family(),     pose_family(),     anomaly_family(), image_family()};
   return rows;
 }
 

@@ -17,6 +17,7 @@
   TASK(matte) \
   TASK(detect) \
   TASK(pose) \
+  TASK(open_detect) \
   TASK(anomaly)
 // clang-format on
 

@@ -59,9 +59,15 @@ struct Item {
 
 // A further kind of file of a result, such as a point cloud.
 struct FileKind {
-  std::string name;   // that of the option and of the files' extension: "ply"
-  std::string help;   // the option in one line
-  std::string start;  // the first bytes of each file
+  std::string name;            // that of the option: "ply"
+  std::string help;            // the option in one line
+  std::string start;           // the first bytes of each file; empty: any
+  std::string extension = {};  // that of the files; empty: the name
+  std::string media_type = "application/octet-stream";
+  // One file has all images: `start`, what Request::file() gives of each, with `separator` between those that are not
+  // empty, and `end`.
+  bool joint = false;
+  std::string separator = {}, end = {};
 };
 
 // What a request comes with beside its options.
@@ -129,6 +135,7 @@ struct Task {
   // The options with their defaults, as request() reads them, for a task without a command of its own.
   void (*describe)(Fields& fields) = nullptr;
   std::vector<TaskFile> input_files = {};
+  std::vector<std::string> name_lists = {};  // options of names, which the command also takes as a file of them
   bool can_render = false;
   std::vector<FileKind> files = {};
   bool model_options = true;  // the command has the options of a model's configuration and preprocessing

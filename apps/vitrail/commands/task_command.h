@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "apps/vitrail/input/image_stream.h"
 #include "apps/vitrail/shell/common.h"
@@ -18,9 +19,12 @@ struct TaskOptions {
   StreamOptions images = {};
   tasks::RequestOptions request = {};
   std::map<std::string, std::string> input_files = {};  // paths, by the options of the rows' input files
+  // The texts of Task::name_lists, by their options: names or the path of a file.
+  std::map<std::string, std::vector<std::string>> name_lists = {};
   std::string arrays = {}, render = {};
-  std::map<std::string, std::string> files = {};  // kind → folder, empty if it was not given
-  std::string format = "json";                    // the other one is "text"
+  // kind → folder, or the file of a joint kind; empty if it was not given
+  std::map<std::string, std::string> files = {};
+  std::string format = "json";  // the other one is "text"
   bool force = false;
 };
 

@@ -7,6 +7,7 @@
 
 #include "apps/vitrail/commands/commands.h"
 #include "apps/vitrail/commands/task_command.h"
+#include "apps/vitrail/commands/zero_shot_options.h"
 #include "apps/vitrail/input/image_stream.h"
 #include "apps/vitrail/input/item_files.h"
 #include "apps/vitrail/output/output.h"
@@ -28,6 +29,27 @@ void create_folder_of(const char* option, const std::string& folder, const std::
   check_output_folder(folder, inputs, option);
   create_output_folder(folder, "the results", option);
 }
+
+// A file about all images.
+class JointFile {
+ public:
+  JointFile(const std::string& path, const tasks::FileKind& kind) : kind_(kind), out_(path) { out_.write(kind.start); }
+
+  void add(const std::vector<uint8_t>& part) {
+    if (part.empty()) return;
+    if (std::exchange(has_parts_, true)) out_.write(kind_.separator);
+    out_.write(part.data(), part.size());
+  }
+  void commit() {
+    out_.write(kind_.end);
+    out_.commit();
+  }
+
+ private:
+  const tasks::FileKind& kind_;
+  AtomicFile out_;
+  bool has_parts_ = false;
+};
 
 std::vector<const tasks::Task*> rows_named(const std::string& name) {
   std::vector<const tasks::Task*> rows;
@@ -71,9 +93,18 @@ class TaskRun {
     for (const auto& [name, path] : options.input_files) {
       if (!path.empty()) files_.emplace(name, ItemFile("--" + name, path));
     }
+    for (const auto& [option, texts] : options.name_lists) {
+      for (const std::string& text : texts) {
+        for (const std::string& name : labels_of(text)) options.request.add(option, name);
+      }
+    }
     make_request();
     if (!options_.arrays.empty() && request_->outputs().empty())
       throw CLI::ValidationError("--arrays", "does not apply to " + task_.name + ", which has no arrays");
+    for (const tasks::FileKind& kind : task_.files) {
+      if (const std::string path = path_of(kind); kind.joint && !path.empty())
+        joint_files_.try_emplace(kind.name, path, kind);
+    }
   }
 
   int run();
@@ -85,6 +116,11 @@ class TaskRun {
   std::string failure_of(const std::string& path, const std::string& error) const;
   void print(const Outcome& outcome);
   void write_files(const tasks::Item& item);
+  // The folder or the file of a kind; empty if it was not given.
+  std::string path_of(const tasks::FileKind& kind) const {
+    const auto given = options_.files.find(kind.name);
+    return given == options_.files.end() ? "" : given->second;
+  }
 
   TaskOptions& options_;
   const GlobalOptions& global_;
@@ -92,6 +128,7 @@ class TaskRun {
   const tasks::Task& task_;
   ImageSource source_;
   std::map<std::string, ItemFile> files_;
+  std::map<std::string, JointFile> joint_files_;
   std::unique_ptr<tasks::Request> request_;
   FileSet images_read_;  // no output replaces one of these
   UniqueNames names_;
@@ -102,6 +139,11 @@ class TaskRun {
 void TaskRun::refuse_options_of_other_rows() {
   const std::vector<FieldRow> fields = task_.describe ? rows_of(task_.describe) : std::vector<FieldRow>{};
   for (const tasks::Task* row : rows_named(task_.name)) {
+    for (const tasks::TaskFile& file : row->input_files) {
+      if (files_.contains(file.name) &&
+          std::ranges::find(task_.input_files, file.name, &tasks::TaskFile::name) == task_.input_files.end())
+        throw CLI::ValidationError("--" + file.name, "does not apply to " + model_->family());
+    }
     if (!row->describe) continue;
     for (const FieldRow& field : rows_of(row->describe)) {
       if (std::ranges::find(fields, field.option, &FieldRow::option) == fields.end() &&
@@ -167,6 +209,7 @@ int TaskRun::run() {
     print(outcome);
     outcome.item = {};
   }
+  for (auto& [kind, file] : joint_files_) file.commit();
   return failures_ == 0 ? 0 : 1;
 }
 
@@ -218,10 +261,15 @@ void TaskRun::write_files(const tasks::Item& item) {
   }
   if (!options_.render.empty()) write(file("--render", options_.render, ".png", Kind::png), request_->render_png(item));
   for (const tasks::FileKind& kind : task_.files) {
-    const auto folder = options_.files.find(kind.name);
-    if (folder == options_.files.end() || folder->second.empty()) continue;
-    write(file("--" + kind.name, folder->second, "." + kind.name, Kind::task_file, kind.start),
-          request_->file(item, kind.name));
+    const std::string path = path_of(kind);
+    if (path.empty()) continue;
+    const std::vector<uint8_t> content = request_->file(item, kind.name);
+    if (kind.joint) {
+      joint_files_.at(kind.name).add(content);
+    } else {
+      const std::string extension = "." + (kind.extension.empty() ? kind.name : kind.extension);
+      write(file("--" + kind.name, path, extension, Kind::task_file, kind.start), content);
+    }
   }
 }
 
@@ -234,6 +282,10 @@ bool has_option(const CLI::App& command, const std::string& name) {
 void add_described(CLI::App& command, const std::shared_ptr<TaskOptions>& options, const tasks::Task& row) {
   if (!row.describe) return;
   const auto set = [options, &row](const std::string& option, const std::vector<std::string>& texts) {
+    if (std::ranges::find(row.name_lists, option) != row.name_lists.end()) {
+      options->name_lists[option] = texts;
+      return;
+    }
     tasks::RequestOptions given;
     for (const std::string& text : texts) {
       given.add(option, text);
@@ -279,8 +331,20 @@ void add_task_options(CLI::App& command, const std::shared_ptr<TaskOptions>& opt
 std::unique_ptr<tasks::LoadedModel> open_task_model(const TaskOptions& options, const GlobalOptions& global) {
   create_folder_of("--arrays", options.arrays, options.images.inputs);
   create_folder_of("--render", options.render, options.images.inputs);
-  for (const auto& [kind, folder] : options.files)
-    create_folder_of(("--" + kind).c_str(), folder, options.images.inputs);
+  std::vector<OutputFile> joint;
+  for (const tasks::Task* row : rows_named(options.task)) {
+    for (const tasks::FileKind& kind : row->files) {
+      const auto given = options.files.find(kind.name);
+      if (given == options.files.end() || given->second.empty()) continue;
+      const std::string option = "--" + kind.name;
+      if (!kind.joint) {
+        create_folder_of(option.c_str(), given->second, options.images.inputs);
+      } else if (std::ranges::find(joint, option, &OutputFile::option) == joint.end()) {
+        joint.push_back({.option = option, .path = given->second, .kind = Kind::task_file, .start = kind.start});
+      }
+    }
+  }
+  check_outputs(joint, options.images.inputs, options.force);
   auto model = tasks::open_model(options.model.path(), {.model = session_options_of(options.model, global)});
   if (!tasks::find_task(options.task, *model))
     throw Error("--model", tasks::models_for_task(options.task), model->family());

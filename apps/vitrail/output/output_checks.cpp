@@ -101,7 +101,7 @@ bool is_own(const OutputFile& output) {
   if (output.kind == Kind::paths) return false;
   const std::string text = start_of(output.path);
   if (text.empty()) return !exists(output.path);  // another run may be replacing it
-  if (output.kind == Kind::task_file) return text.starts_with(output.start);
+  if (output.kind == Kind::task_file) return !output.start.empty() && text.starts_with(output.start);
   if (output.kind == Kind::record) return has_keys(text, {"model", "tokens", "layers", "probe"});
   if (output.kind == Kind::shard_records)
     return has_keys(text.substr(0, text.find('\n')), {"key", "file", "sha256", "status"});

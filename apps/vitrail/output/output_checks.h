@@ -45,7 +45,7 @@ struct OutputFile {
   std::string option, path;  // without a path the option was not given
   Kind kind;
   std::vector<std::string> owners = {};  // one of these files makes a list beside it the command's own
-  std::string start = {};                // the first bytes of a task's file
+  std::string start = {};                // the first bytes of a task's file; empty: they may be any
 };
 
 // --force of a command that writes files.

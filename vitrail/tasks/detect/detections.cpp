@@ -19,18 +19,8 @@ image::PixelColor readable_on(const image::PixelColor& background) {
   return luma > 140 ? image::PixelColor{0, 0, 0} : image::PixelColor{255, 255, 255};
 }
 
-// The label is above the box, or inside where the image ends.
-void draw_detection(const Detection& detection, int64_t scale, image::Image& image) {
-  const image::PixelColor color = image::voc_color(detection.index + 1);
-  const auto pixel = [&](size_t side) { return static_cast<int64_t>(std::lround(detection.box[side])); };
-  const image::Rectangle box{pixel(0), pixel(1), pixel(2), pixel(3)};
-  image::draw_rectangle(box, 1 + scale, color, image);
-  const std::string text = str(detection.label, " ", std::lround(100 * detection.score), "%");
-  const int64_t width = image::text_width(text, scale) + 2 * scale, height = image::line_height(scale) + scale;
-  const int64_t left = std::max<int64_t>(0, std::min(box.left, image.width - width));
-  const int64_t top = box.top >= height ? box.top - height : std::max<int64_t>(0, box.top);
-  image::fill_rectangle({left, top, left + width, top + height}, color, image);
-  image::draw_text(text, left + scale, top + scale, scale, image, readable_on(color));
+std::string text_of(const Detection& detection) {
+  return str(detection.label, " ", std::lround(100 * detection.score), "%");
 }
 
 void draw_mask(const sam::Rle& rle, const image::PixelColor& color, image::Image& image) {
@@ -44,24 +34,57 @@ void draw_mask(const sam::Rle& rle, const image::PixelColor& color, image::Image
   }
 }
 
-// Intersection over union.
-float iou_of(const std::array<float, 4>& a, const std::array<float, 4>& b) {
+image::Rectangle pixels_of(const Detection& detection) {
+  const auto pixel = [&](size_t side) { return static_cast<int64_t>(std::lround(detection.box[side])); };
+  return {pixel(0), pixel(1), pixel(2), pixel(3)};
+}
+
+bool meet(const image::Rectangle& a, const image::Rectangle& b) {
+  return a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+}
+
+// The place of a label of this size: above the box, else inside it, below it, or where else its column has room.
+image::Rectangle place_of(const image::Rectangle& box, int64_t width, int64_t height, const image::Image& image,
+                          const std::vector<image::Rectangle>& taken) {
+  const int64_t left = std::max<int64_t>(0, std::min(box.left, image.width - width));
+  const int64_t lowest = std::max<int64_t>(0, image.height - height);
+  const int64_t inside = std::clamp<int64_t>(box.top, 0, lowest);
+  const auto at = [&](int64_t top) { return image::Rectangle{left, top, left + width, top + height}; };
+  const auto is_free = [&](int64_t top) {
+    return top >= 0 && top <= lowest &&
+           std::ranges::none_of(taken, [&](const image::Rectangle& other) { return meet(at(top), other); });
+  };
+  for (const int64_t top : {box.top - height, inside, box.bottom}) {
+    if (is_free(top)) return at(top);
+  }
+  constexpr size_t kMaxSearched = 500;  // an image with more labels has no room
+  for (int64_t away = height; away < image.height && taken.size() < kMaxSearched; away += height) {
+    for (const int64_t top : {inside + away, inside - away}) {
+      if (is_free(top)) return at(top);
+    }
+  }
+  return at(inside >= height ? inside - height : inside);
+}
+
+float overlap_of(const std::array<float, 4>& a, const std::array<float, 4>& b, Overlap overlap) {
   const auto area = [](float left, float top, float right, float bottom) {
     return std::max(0.0F, right - left) * std::max(0.0F, bottom - top);
   };
   const float both = area(std::max(a[0], b[0]), std::max(a[1], b[1]), std::min(a[2], b[2]), std::min(a[3], b[3]));
-  return both > 0 ? both / (area(a[0], a[1], a[2], a[3]) + area(b[0], b[1], b[2], b[3]) - both) : 0;
+  if (!(both > 0)) return 0;
+  const float first = area(a[0], a[1], a[2], a[3]), second = area(b[0], b[1], b[2], b[3]);
+  return both / (overlap == Overlap::of_union ? first + second - both : std::min(first, second));
 }
 
 }  // namespace
 
 void sort_by_score(Detections& detections) { std::ranges::stable_sort(detections, std::greater{}, &Detection::score); }
 
-void suppress(Detections& detections, double iou) {
+void suppress(Detections& detections, double threshold, Overlap overlap) {
   Detections kept;
   for (Detection& each : detections) {
     const bool hidden = std::ranges::any_of(kept, [&](const Detection& better) {
-      return better.index == each.index && iou_of(better.box, each.box) > iou;
+      return better.index == each.index && overlap_of(better.box, each.box, overlap) > threshold;
     });
     if (!hidden) kept.push_back(std::move(each));
   }
@@ -97,7 +120,21 @@ image::Image detections_overlay(const image::Image& photo, const Detections& det
   for (auto each = detections.rbegin(); each != detections.rend(); ++each) {
     if (each->mask) draw_mask(*each->mask, image::voc_color(each->index + 1), image);
   }
-  for (auto each = detections.rbegin(); each != detections.rend(); ++each) draw_detection(*each, scale, image);
+  const auto color_of = [](const Detection& each) { return image::voc_color(each.index + 1); };
+  for (auto each = detections.rbegin(); each != detections.rend(); ++each)
+    image::draw_rectangle(pixels_of(*each), 1 + scale, color_of(*each), image);
+  std::vector<image::Rectangle> places;  // the best object's label gets its place first, and is drawn last
+  for (const Detection& each : detections) {
+    const int64_t width = image::text_width(text_of(each), scale) + 2 * scale,
+                  height = image::line_height(scale) + scale;
+    places.push_back(place_of(pixels_of(each), width, height, image, places));
+  }
+  for (size_t i = detections.size(); i-- > 0;) {
+    const image::PixelColor color = color_of(detections[i]);
+    image::fill_rectangle(places[i], color, image);
+    image::draw_text(text_of(detections[i]), places[i].left + scale, places[i].top + scale, scale, image,
+                     readable_on(color));
+  }
   return image;
 }
 

@@ -25,8 +25,12 @@ using Detections = std::vector<Detection>;  // the best one first
 
 void sort_by_score(Detections& detections);
 
-// Leaves out each object whose box has an IoU above `iou` with that of a better one of its class.
-void suppress(Detections& detections, double iou);
+// The intersection of two boxes as a share of their union, or of the smaller box.
+enum class Overlap : uint8_t { of_union, of_smaller };
+
+// Non-maximum suppression: leaves out each object whose box overlaps that of a better one of its class by more than
+// `threshold`.
+void suppress(Detections& detections, double threshold, Overlap overlap = Overlap::of_union);
 
 // {"path", "detections": [{"label", "index", "score", "box"}]} in one line, with "rle" for masks
 std::string detections_json(const std::string& path, const Detections& detections);
@@ -34,7 +38,8 @@ std::string detections_json(const std::string& path, const Detections& detection
 // [objects, 6]: box, score, index
 Tensor detections_array(const Detections& detections);
 
-// The image in RGB with the boxes and masks, in a colour for each class, and their labels and scores.
+// The image in RGB with the boxes and masks, in a colour for each class, and their labels and scores, which do not
+// cover one another where the image has room for them.
 image::Image detections_overlay(const image::Image& photo, const Detections& detections);
 
 }  // namespace vitrail::tasks

@@ -17,12 +17,14 @@ class QueryTensors : public Request {
     if (mask_side_ > 0) item.results[0].push_back(found.masks);
   }
   std::vector<Output> outputs() const override {
-    std::vector<Output> outputs{{"logits", {queries_, classes_}}, {"boxes", {queries_, 4}}};
-    if (mask_side_ > 0) outputs.push_back({"masks", {queries_, mask_side_, mask_side_}});
+    std::vector<Output> outputs{{"logits", {queries_, classes_}}, {"pred_boxes", {queries_, 4}}};
+    if (mask_side_ > 0) outputs.push_back({"pred_masks", {queries_, mask_side_, mask_side_}});
     return outputs;
   }
   Tensor array(const Item& item, size_t output) const override { return item.results[0][output]; }
-  std::string json(const Item& item) const override { return failure_json(item.name, "logits and boxes are arrays"); }
+  std::string json(const Item& item) const override {
+    return failure_json(item.name, "logits and pred_boxes are arrays");
+  }
 
  private:
   int64_t queries_, classes_, mask_side_;
@@ -42,7 +44,7 @@ std::shared_ptr<QueryEncoding> query_encoding(const image::ImageView& photo, con
   encoding->logits = outputs[0].tensor.squeeze(0);
   encoding->boxes = outputs[1].tensor.squeeze(0);
   require_finite("logits", encoding->logits);
-  require_finite("boxes", encoding->boxes);
+  require_finite("pred_boxes", encoding->boxes);
   if (outputs.size() > 2) encoding->masks = outputs[2].tensor.squeeze(0);
   return encoding;
 }

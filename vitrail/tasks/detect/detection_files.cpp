@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/tasks/detect/detection_files.h"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+
+#include "vitrail/base/csv.h"
+#include "vitrail/base/text.h"
+#include "vitrail/pipeline/prediction_json_internal.h"
+#include "vitrail/sam/segment_masks_internal.h"
+
+namespace vitrail::tasks {
+namespace {
+
+constexpr const char* kCocoSeparator = ",\n";
+
+nlohmann::ordered_json image_id_of(const std::string& path) {
+  std::string stem = std::filesystem::path(path).stem().string();
+  int64_t number = 0;
+  const char* const end = stem.data() + stem.size();
+  const bool digits = !stem.empty() && stem.find_first_not_of("0123456789") == std::string::npos;
+  if (digits && std::from_chars(stem.data(), end, number).ec == std::errc()) return number;
+  return stem;
+}
+
+std::string coco_results(const std::string& path, const Detections& detections) {
+  const nlohmann::ordered_json id = image_id_of(path);
+  return join(detections, kCocoSeparator, [&](const Detection& each) {
+    const auto& box = each.box;
+    nlohmann::ordered_json record{{"image_id", id},
+                                  {"category_id", each.index},
+                                  {"bbox", {box[0], box[1], box[2] - box[0], box[3] - box[1]}},
+                                  {"score", each.score}};
+    if (each.mask) record["segmentation"] = sam::rle_json(*each.mask);
+    return pipeline::json_line(record);
+  });
+}
+
+std::string yolo_lines(const Item& item, const Detections& detections) {
+  const auto width = static_cast<float>(item.width), height = static_cast<float>(item.height);
+  return join(detections, "", [&](const Detection& each) {
+    const auto share = [&](size_t side) {
+      return std::clamp(each.box[side] / (side % 2 == 0 ? width : height), 0.0F, 1.0F);
+    };
+    const float left = share(0), top = share(1), right = share(2), bottom = share(3);
+    return str(each.index, " ", (left + right) / 2, " ", (top + bottom) / 2, " ", right - left, " ", bottom - top, " ",
+               each.score, "\n");
+  });
+}
+
+std::string csv_rows(const std::string& path, const Detections& detections) {
+  return join(detections, "", [&](const Detection& each) {
+    return str(csv_field(path), ",", csv_field(each.label), ",", each.index, ",", each.score, ",", join(each.box, ","),
+               "\n");
+  });
+}
+
+}  // namespace
+
+std::vector<FileKind> detection_file_kinds() {
+  const std::string header = "image,label,index,score,x1,y1,x2,y2\n";
+  return {{.name = "coco",
+           .help = "File for COCO's list of results of all images",
+           .start = "[\n",
+           .extension = "json",
+           .media_type = "application/json",
+           .joint = true,
+           .separator = kCocoSeparator,
+           .end = "\n]\n"},
+          {.name = "yolo",
+           .help = "Folder for NAME.txt of each image, a line with class, box and score for each object, as of YOLO",
+           .start = {},
+           .extension = "txt",
+           .media_type = "text/plain"},
+          {.name = "csv",
+           .help = "File for a row for each object of all images",
+           .start = header,
+           .media_type = "text/csv",
+           .joint = true}};
+}
+
+std::string detection_file(const std::string& kind, const Item& item, const Detections& detections) {
+  if (kind == "coco") return coco_results(item.name, detections);
+  return kind == "yolo" ? yolo_lines(item, detections) : csv_rows(item.name, detections);
+}
+
+}  // namespace vitrail::tasks
