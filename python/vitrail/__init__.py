@@ -10,6 +10,7 @@
 The results are the numbers of the command line.  NumPy is the only dependency.
 """
 
+from ._detect import Detections
 from ._embedder import Embedder
 from ._errors import Error, InternalError
 from ._index import Index, Match
@@ -25,6 +26,7 @@ __all__ = [
     "AnomalyMap",
     "AttentionMap",
     "DepthMap",
+    "Detections",
     "Embedder",
     "Error",
     "ImageEmbedding",

@@ -18,8 +18,9 @@ from typing import Any, NamedTuple, NoReturn, TypeVar
 import numpy as np
 
 from ._batches import run_batches, run_together
+from ._detect import detections
 from ._errors import Error
-from ._images import is_one_image
+from ._images import each_of, is_one_image
 from ._interrupts import interruptible
 from ._library import (
     AttentionOptions,
@@ -473,6 +474,43 @@ class Model:
         own = self.config.get("pixel_threshold")
         result._facts["pixel_threshold"] = own if pixel_threshold is None else pixel_threshold
         return result
+
+    def detect(
+        self,
+        images: Any,
+        labels: Sequence[str] | None = None,
+        *,
+        like: Any = None,
+        like_box: Sequence[float] | None = None,
+        templates: Sequence[str] = (),
+        per_label: bool = False,
+        classes: Sequence[str] = (),
+        threshold: float | None = None,
+        nms: float | None = None,
+        tile: int | None = None,
+        tile_overlap: float | None = None,
+        exif: bool = False,
+    ) -> Any:
+        """The objects of each image, as Detections (boxes, scores, labels), with an object detector.
+
+        labels: what to find, with OWLv2 and OWL-ViT; instead like: an image of it, with like_box (x0, y0, x1, y1).
+        templates: texts such as "a photo of a {}" around the labels.  per_label: a box may have several labels.
+        classes: those of the model to find, by default all.  threshold: the score above which an object is in the
+        result.  nms: objects whose boxes have a larger IoU with a better one of their class are left out.  tile: the
+        side in pixels of overlapping tiles in which small objects are found too.
+        """
+        if isinstance(labels, str):
+            labels = [labels]
+        given = {"labels": labels and list(labels), "like": None if like is None else _image_file(like)}
+        given |= {"like_box": like_box and ",".join(map(str, like_box)), "per_label": per_label or None}
+        given |= {"template": list(templates), "classes": list(classes), "threshold": threshold, "nms": nms}
+        given |= {"tile": tile, "tile_overlap": tile_overlap}
+        options = {name: value for name, value in given.items() if value is not None}
+        single = is_one_image(images)
+        each = [_content(image) for image in ([images] if single else each_of(images))]
+        rows = self._task("detect", each, exif, options, TextHandle.json)
+        found = [detections(facts, (image, exif)) for facts, image in zip(rows, each, strict=True)]
+        return found[0] if single else found
 
     def run(self, task: str, images: Any, exif: bool = False, **options: Any) -> Any:
         """The result of a task by its name, as the server's JSON.

@@ -170,6 +170,42 @@ class Maps(unittest.TestCase):
         self.assertEqual((unknown.threshold, unknown.anomalous, unknown.mask), (None, None, None))
         self.assertEqual(unknown.overlay().shape, (300, 451, 3))
 
+    def test_objects_are_those_of_the_program(self):
+        arrays, rendered = self.written("detect", FIXTURES / "yolos" / "mid", "--threshold", "0")
+        model = vitrail.load(FIXTURES / "yolos" / "mid")
+        found = model.detect(PHOTO, threshold=0)
+        boxes, scores, labels = found
+        np.testing.assert_array_equal(np.column_stack([boxes, scores, found.indices]), arrays[""])
+        self.assertEqual((boxes.dtype, boxes.shape, len(labels)), (np.float32, (9, 4), 9))
+        self.assertEqual(labels, [model.labels[index] for index in found.indices])
+        self.assertIn("9 objects", repr(found))
+        self.assertIn("<img", found._repr_html_())
+        best = vitrail.load(FIXTURES / "yolos" / "mid").detect(PHOTO, threshold=float(scores[1]))
+        left, top, right, bottom = np.clip(np.rint(best.boxes[0]).astype(int), 0, [450, 299, 450, 299])
+        drawn, program = best.overlay(), pixels_of(rendered)
+        middle = (left + right) // 2
+        np.testing.assert_array_equal(drawn[bottom - 1, middle], program[bottom - 1, middle])
+        self.assertFalse((drawn == pixels_of(PHOTO)).all())
+        empty = model.detect(PHOTO, threshold=1)
+        self.assertEqual((empty.boxes.shape, empty.labels), ((0, 4), []))
+        np.testing.assert_array_equal(empty.overlay(), pixels_of(PHOTO))
+        both = model.detect([PHOTO, np.zeros((40, 60, 3), np.uint8)], threshold=0)
+        np.testing.assert_array_equal(both[0].boxes, boxes)
+        self.assertEqual(both[1].overlay().shape, (40, 60, 3))
+        chosen = model.detect(PHOTO, threshold=0, classes=[labels[0]], nms=0.0)
+        self.assertEqual(set(chosen.labels), {labels[0]})
+
+    def test_objects_have_labels_or_are_like_an_example(self):
+        model = vitrail.load(FIXTURES / "owl" / "v2")
+        found = model.detect(PHOTO, ["a cat", "grass"], threshold=0, per_label=True)
+        self.assertEqual((len(found.labels), set(found.labels)), (72, {"a cat", "grass"}))
+        self.assertEqual(model.detect(PHOTO, "a cat", templates=["{}"], threshold=0).boxes.shape, (36, 4))
+        like = model.detect(PHOTO, like=PHOTO, like_box=(10, 10, 200, 200), nms=1.0, threshold=0)
+        self.assertEqual(set(like.labels), {"example"})
+        self.assertGreater(len(model.detect(PHOTO, "grass", threshold=0, tile=128).labels), 36)
+        with self.assertRaisesRegex(vitrail.Error, "labels: expected what to find"):
+            model.detect(PHOTO)
+
     def test_open_files_and_arrays_are_images(self):
         model = vitrail.load(FIXTURES / "depth" / "relative")
         want = model.depth(PHOTO)
