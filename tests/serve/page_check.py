@@ -114,6 +114,35 @@ class Views(page_testing.PageTest):
         self.assertNotEqual(square.evaluate("each => getComputedStyle(each).backgroundColor"), "rgba(0, 0, 0, 0)")
         self.assertEqual(self.problems, [])
 
+    def test_objects_have_boxes_above_a_score(self):
+        self.page.select_option("#model", "yolos")
+        self.choose(1, 2)
+        self.legend().to_contain_text("object")
+        threshold = self.page.get_by_label("Minimum score")
+        threshold.fill("1")
+        self.legend().to_have_text("0 objects")
+        without = self.canvas()
+        asked = len(self.requests)
+        threshold.fill("0.05")
+        self.wait_until(lambda: self.canvas() != without)
+        rows = self.page.locator(".cards li").first.locator(".swatches li")
+        self.legend().to_have_text(f"{rows.count()} objects")
+        scores = [float(text.split()[-2]) for text in rows.all_inner_texts()]
+        self.assertEqual(scores, sorted(scores, reverse=True))
+        threshold.fill(str(scores[0] / 100 - 0.01))
+        self.legend().not_to_have_text(f"{len(scores)} objects")
+        self.assertEqual(len(self.requests), asked)  # the slider filters what is known
+        self.page.get_by_label("Maximum overlap").fill("0")
+        self.curl().to_contain_text("nms=0")
+        self.shot("objects")
+        self.page.select_option("#model", "owl")
+        self.page.get_by_label("Minimum score").fill("0.05")
+        self.curl().to_contain_text("labels=cat&labels=cup+of+coffee")
+        self.page.get_by_role("button", name="Remove cat").click()
+        self.curl().not_to_contain_text("labels=cat&")
+        self.shot("objects-of-labels")
+        self.assertEqual(self.problems, [])
+
     def test_objects_are_cut_out(self):
         self.page.select_option("#model", "matte")
         self.choose(1)

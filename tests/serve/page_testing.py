@@ -54,6 +54,8 @@ class PageTest(unittest.TestCase):
         models += ["-m", f"demonstration={REPOSITORY / 'models/segment-tiny'}"]
         models += ["-m", f"depth={REPOSITORY / 'tests/fixtures/depth/relative'}", "-m", f"bank={cls.bank()}"]
         models += ["-m", f"matte={REPOSITORY / 'tests/fixtures/vitmatte/windows'}"]
+        models += ["-m", f"yolos={REPOSITORY / 'tests/fixtures/yolos/mid'}"]
+        models += ["-m", f"owl={REPOSITORY / 'tests/fixtures/owl/v2'}"]
         models += ["-m", f"semantic={REPOSITORY / 'tests/fixtures/semantic/linear'}"]
         cls.server = Server(PROGRAM, *models)
         cls.url = cls.server.url

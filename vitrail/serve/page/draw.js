@@ -4,10 +4,18 @@
 const kViridis = [[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [253, 231, 37]];
 export const kInferno = [[0, 0, 4], [87, 16, 110], [188, 55, 84], [249, 142, 9], [252, 255, 164]];
 
-function colorOf(value, points) {
+function valueColor(value, points) {
   const at = Math.min(Math.max(value, 0), 1) * (points.length - 1);
   const low = Math.min(Math.floor(at), points.length - 2);
   return points[low].map((from, i) => from + (points[low + 1][i] - from) * (at - low));
+}
+
+// Hues that differ as much as possible from those before them: the golden angle.
+export function colorOf(i) {
+  const hue = (210 + 137.508 * i) % 360 / 60, part = 1 - Math.abs(hue % 2 - 1);
+  const sectors = [[1, part, 0], [part, 1, 0], [0, 1, part], [0, part, 1], [part, 0, 1], [1, 0, part]];
+  const [r, g, b] = sectors[Math.floor(hue)];
+  return [r, g, b].map((value) => 40 + 200 * value);
 }
 
 const kShown = 700;  // pixels of the screen, before a canvas is in the page
@@ -60,7 +68,7 @@ export function rangeOf(values) {
 
 export function heat(values, [low, high], points = kViridis) {
   const colors = [];
-  for (const value of values) colors.push(...colorOf(high > low ? (value - low) / (high - low) : 0, points));
+  for (const value of values) colors.push(...valueColor(high > low ? (value - low) / (high - low) : 0, points));
   return colors;
 }
 

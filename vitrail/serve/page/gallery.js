@@ -22,10 +22,12 @@ export function picture(state, image, paint = null, size = image) {
     "aria-current": String(image === state.current)});
 }
 
-// Beside each image what `body` makes of its result.  One image alone is on the stage already.
-export function cards(state, all, body) {
+// Beside each image what `body` makes of its result.  One image alone is on the stage already.  paint(context, pair):
+// draws over the image.
+export function cards(state, all, body, paint = null) {
   if (all.length === 1) return [body(all[0].result)];
-  return [element("ul", {class: "cards"}, ...all.map(({image, result}) => element("li", {}, picture(state, image),
+  return [element("ul", {class: "cards"}, ...all.map(({image, result}) => element("li", {},
+    picture(state, image, paint && ((context) => paint(context, {image, result}))),
     element("div", {}, element("h2", {}, image.name),
       result.error ? element("p", {class: "bad"}, result.error) : body(result)))))];
 }

@@ -4,6 +4,7 @@ import {attention} from "./attention.js";
 import {hasCamera, photograph} from "./camera.js";
 import {classify} from "./classify.js";
 import {compare} from "./compare.js";
+import {objects} from "./detect.js";
 import {arrows, button, element} from "./elements.js";
 import {components, patches} from "./features.js";
 import {drawImage} from "./draw.js";
@@ -17,7 +18,7 @@ import {Stage} from "./stage.js";
 import {texts} from "./texts.js";
 
 // A view has a name, tells whether it suits a model, gives its options and shows something of the images.
-const views = [segmentation, segments, depth, matte, anomalies, classify, texts, attention, components, patches,
+const views = [segmentation, segments, depth, matte, objects, anomalies, classify, texts, attention, components, patches,
   compare, information];
 
 const byId = (id) => document.getElementById(id);

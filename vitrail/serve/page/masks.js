@@ -1,5 +1,5 @@
 // Masks over images.
-import {stroke, unitOf} from "./draw.js";
+import {colorOf, stroke, unitOf} from "./draw.js";
 
 // The runs of a mask in COCO's compressed form: outside, inside, outside, …, down the columns.
 function runsOf(counts) {
@@ -18,21 +18,13 @@ function runsOf(counts) {
   return runs;
 }
 
-// Hues that differ as much as possible from those before them: the golden angle.
-function color(i) {
-  const hue = (210 + 137.508 * i) % 360 / 60, part = 1 - Math.abs(hue % 2 - 1);
-  const sectors = [[1, part, 0], [part, 1, 0], [0, 1, part], [0, part, 1], [part, 0, 1], [1, 0, part]];
-  const [r, g, b] = sectors[Math.floor(hue)];
-  return [r, g, b].map((value) => 40 + 200 * value);
-}
-
 // Masks {size: [height, width], counts} as an image, each in its own colour or all in one; later ones are above earlier
 // ones.
 export function layerOf(masks, one = null) {
   const [height, width] = masks[0].size;
   const layer = new OffscreenCanvas(width, height), pixels = new ImageData(width, height);
   masks.forEach((mask, i) => {
-    const [r, g, b] = one ?? color(i);
+    const [r, g, b] = one ?? colorOf(i);
     let at = 0, inside = false;
     for (const run of runsOf(mask.counts)) {
       for (const end = at + run; at < end; ++at) {
