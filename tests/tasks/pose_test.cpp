@@ -382,7 +382,7 @@ json posed(const Parameters& given, const std::string& boxes = {}, image::Image*
   static const PoseModel model(pose_folder("simple"), {});
   RequestOptions options;
   options.add(given);
-  Setting setting{.render = rendered != nullptr};
+  Setting setting{.model = "", .render = rendered != nullptr};
   if (!boxes.empty()) setting.input_files = {"boxes"};
   const auto request = find_task("pose", model)->request(model, options, setting);
   std::vector<Item> items(1);

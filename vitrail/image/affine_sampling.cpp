@@ -82,7 +82,7 @@ void nearest(const Image& source, const AffineMatrix& m, Image& result) {
 }
 
 // A source position as the pixel whose centre precedes it and the fraction of the distance to the next centre.
-struct Position {
+struct SourcePosition {
   int64_t x, y;
   double dx, dy;
 };
@@ -104,7 +104,7 @@ void for_each_inside(const Image& source, const AffineMatrix& m, Image& result, 
       if (x_in < 0.0 || x_in >= width || y_in < 0.0 || y_in >= height) continue;
       const double x_at = x_in - 0.5, y_at = y_in - 0.5;
       const int64_t column = floor_of(x_at), row = floor_of(y_at);
-      pixel(Position{column, row, x_at - static_cast<double>(column), y_at - static_cast<double>(row)}, out);
+      pixel(SourcePosition{column, row, x_at - static_cast<double>(column), y_at - static_cast<double>(row)}, out);
     }
   }
 }
@@ -112,7 +112,7 @@ void for_each_inside(const Image& source, const AffineMatrix& m, Image& result, 
 template <int kChannels>
 void bilinear(const Image& source, const AffineMatrix& m, Image& result) {
   const int64_t right = source.width - 1, bottom = source.height - 1;
-  for_each_inside<kChannels>(source, m, result, [&](const Position& at, uint8_t* out) {
+  for_each_inside<kChannels>(source, m, result, [&](const SourcePosition& at, uint8_t* out) {
     const int64_t x0 = std::max<int64_t>(at.x, 0) * kChannels, x1 = std::min(at.x + 1, right) * kChannels;
     const uint8_t* upper = source.row(std::max<int64_t>(at.y, 0));
     const uint8_t* lower = source.row(std::min(at.y + 1, bottom));
@@ -133,7 +133,7 @@ double cubic(double v1, double v2, double v3, double v4, double d) {
 template <int kChannels>
 void bicubic(const Image& source, const AffineMatrix& m, Image& result) {
   const int64_t right = source.width - 1, bottom = source.height - 1;
-  for_each_inside<kChannels>(source, m, result, [&](const Position& at, uint8_t* out) {
+  for_each_inside<kChannels>(source, m, result, [&](const SourcePosition& at, uint8_t* out) {
     int64_t x[4];
     const uint8_t* rows[4];
     for (int i = 0; i < 4; ++i) {

@@ -32,8 +32,8 @@ std::vector<Task>& table() {
 // The first one that recognises a model takes it: a DPT for classes is like one for depth.  The last one takes what no
 // other recognises, and says what is wrong with it.
 const std::vector<Family>& families() {
-  static const std::vector<Family> rows{segment_family(), semantic_family(), depth_family(), eomt_family(),
-                                        clipseg_family(), matte_family(),    yolos_family(), rf_detr_family(),
+  static const std::vector<Family> rows{segment_family(), semantic_family(), depth_family(),   eomt_family(),
+                                        clipseg_family(), matte_family(),    yolos_family(),   rf_detr_family(),
                                         owl_family(),     pose_family(),     anomaly_family(), image_family()};
   return rows;
 }

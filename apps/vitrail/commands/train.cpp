@@ -199,6 +199,13 @@ int64_t epochs_within(double seconds, const train::DefaultRecipe& chosen, int th
 // The number of trainings among which --time is divided.
 double trainings_of(const TrainCommandOptions& options) { return static_cast<double>(options.folds.value_or(0) + 1); }
 
+// A dataset that does not exist is an error of the recipe.
+std::string objective_of(const TrainCommandOptions& options) {
+  std::error_code unreadable;
+  if (!options.objective.empty() || !std::filesystem::exists(options.source, unreadable)) return options.objective;
+  return train::dataset_objective(options.source);
+}
+
 // The recipe that is named, or one for the dataset that is named, with its reasons.
 train::Recipe recipe_of(const TrainCommandOptions& options, int threads,
                         const std::function<void(const std::string&)>& print) {
@@ -211,9 +218,9 @@ train::Recipe recipe_of(const TrainCommandOptions& options, int threads,
   }
   if (!options.data.empty()) throw CLI::ValidationError("--data", "belongs to a recipe; here DATA is the dataset");
   // With label maps or boxes, a probe is a head that is trained in epochs.
-  const std::string objective =
-      options.objective.empty() ? train::dataset_objective(options.source) : options.objective;
-  if (options.preset == "probe" && (options.epochs || options.seconds || options.folds) && objective == "classify")
+  const std::string objective = objective_of(options);
+  if (options.preset == "probe" && (options.epochs || options.seconds || options.folds) &&
+      (objective.empty() || objective == "classify"))
     throw CLI::ValidationError(
         "--preset probe", "without --epochs, --time and --folds: a probe has no epochs and cross-validates itself");
   if (options.preset == "scratch" && !options.model.empty())
