@@ -38,6 +38,7 @@ OptionEffects matte_option_effects();      // matte
 OptionEffects detect_option_effects();     // detect
 OptionEffects pose_option_effects();       // pose
 OptionEffects owl_option_effects();        // detect with labels and examples
+OptionEffects box_eval_option_effects();   // eval with object detectors
 OptionEffects output_option_effects();     // --force of all commands
 OptionEffects tool_option_effects();       // the program, inspect, bench, convert, train
 

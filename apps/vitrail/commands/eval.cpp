@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "apps/vitrail/commands/commands.h"
+#include "apps/vitrail/eval/detection_evaluation.h"
 #include "apps/vitrail/eval/eval_labels.h"
 #include "apps/vitrail/eval/eval_output.h"
 #include "apps/vitrail/families/family.h"
@@ -248,14 +249,16 @@ int evaluate_image_model(const NamedModel& named, const EvalCommandOptions& opti
 void add_eval(CLI::App& program, const GlobalOptions& global, Run& run) {
   auto options = std::make_shared<EvalCommandOptions>();
   CLI::App* command = program.add_subcommand(
-      "eval", "Evaluate a classifier on labelled images, or another model on masks, label maps, defects or depth");
+      "eval",
+      "Evaluate a classifier on labelled images, or another model on objects, masks, label maps, defects or depth");
   command->footer("Example: vitrail eval -m MODEL imagenet/val");
   command
       ->add_option(
           "DATASET", options->dataset,
           "Folder or .zip of class folders, CSV file (file,class_index), or CIFAR or MNIST files; for Segment "
           "Anything a COCO file (.json) or a folder of images and masks; for a semantic segmenter a folder with "
-          "images and labels; for a bank a set with defects; for a depth estimator a folder with images and depth")
+          "images and labels; for a bank a set with defects; for a depth estimator a folder with images and depth; for "
+          "an object detector boxes in COCO's, YOLO's or Pascal VOC's form, or a CSV file")
       ->required();
   options->model.add_to(*command);
   options->model.add_merging_to(*command);
@@ -270,6 +273,10 @@ void add_eval(CLI::App& program, const GlobalOptions& global, Run& run) {
   command->add_option("--logits", options->logits, "FILE.npy: logits, float32 [n, classes]");
   command->add_option("--predictions", options->predictions, "FILE.csv: label, prediction and probabilities by image");
   command->add_option("--report", options->report, "FILE.html: a page with metrics, confusion and the worst mistakes");
+  command
+      ->add_option("--detections", options->detections,
+                   "FILE.json: objects found, in COCO's results format, instead of those of a model")
+      ->excludes(command->get_option("--model"));
   add_force_to(*command, options->force);
   add_field_options(*command, [options](Fields& f) {
     f.boolean({"reduce_labels", "Label maps: 0 stands for no class, and class i for i - 1, as in ADE20K's files"},
@@ -286,12 +293,13 @@ void add_eval(CLI::App& program, const GlobalOptions& global, Run& run) {
   options->images.add_to(*command);
   command->callback([options, &global, &run] {
     std::vector<std::string> inputs = options->model.files();
-    inputs.insert(inputs.end(), {options->dataset, options->labels});
+    inputs.insert(inputs.end(), {options->dataset, options->labels, options->detections});
     check_outputs({{"--logits", options->logits, Kind::array},
                    {"--predictions", options->predictions, Kind::predictions},
                    {"--report", options->report, Kind::page}},
                   inputs, options->force);
     run = [options, &global] {
+      if (!options->detections.empty()) return evaluate_results(*options, global);
       const NamedModel model{options->model.path(), models::ModelFiles(options->model.path())};
       return family_of(model).evaluate(model, *options, global);
     };

@@ -6,6 +6,7 @@
 
 #include "apps/vitrail/anomaly/anomaly_family.h"
 #include "apps/vitrail/eval/depth_evaluation.h"
+#include "apps/vitrail/eval/detection_evaluation.h"
 #include "apps/vitrail/families/network_family.h"
 #include "apps/vitrail/inspect/inspect_images.h"
 #include "apps/vitrail/label_map/label_map_family.h"
@@ -55,8 +56,12 @@ tasks::Network network_of(const tasks::LoadedModel& model, const std::string& na
   throw Error(name, "a model that this command takes apart", model.family() + ", which runs by its task");
 }
 
-int evaluate_network(const NamedModel& model, const EvalCommandOptions& /*options*/, const GlobalOptions& /*global*/) {
-  throw Error(model.name, "a model that can be evaluated: " + join(kFamilies, ", ", &ModelFamily::name),
+int evaluate_network(const NamedModel& model, const EvalCommandOptions& options, const GlobalOptions& global) {
+  const auto loaded = tasks::open_model(*model.files, {.model = session_options_of({}, global)});
+  if (tasks::is_model<tasks::DetectionModel>(*loaded))
+    return evaluate_detector(tasks::as_model<tasks::DetectionModel>(*loaded), model, options, global);
+  throw Error(model.name,
+              "a model that can be evaluated: " + join(kFamilies, ", ", &ModelFamily::name) + ", or an object detector",
               "a model that runs by its task");
 }
 

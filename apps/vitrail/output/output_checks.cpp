@@ -19,24 +19,24 @@ namespace {
 namespace fs = std::filesystem;
 
 // The first bytes of what commands write, at `offset`.
-struct Format {
+struct FileFormat {
   Kind kind;
   std::string_view start;
   size_t offset = 0;
 };
-constexpr Format kFormats[] = {{Kind::array, "\x93NUMPY"},
-                               {Kind::archive, "PK"},
-                               {Kind::feature_table, "path,f0"},
-                               {Kind::predictions, "file,label,prediction"},
-                               {Kind::predictions, "file,labels,predictions"},
-                               {Kind::mask_table, "id,area,"},
-                               {Kind::png, "\x89PNG"},
-                               {Kind::page, "<!doctype html"},
-                               {Kind::json, "{"},
-                               {Kind::weights, "{", 8},
-                               {Kind::onnx, "\x08"},
-                               {Kind::index, "IxFI"},
-                               {Kind::index, "IxSQ"}};
+constexpr FileFormat kFormats[] = {{Kind::array, "\x93NUMPY"},
+                                   {Kind::archive, "PK"},
+                                   {Kind::feature_table, "path,f0"},
+                                   {Kind::predictions, "file,label,prediction"},
+                                   {Kind::predictions, "file,labels,predictions"},
+                                   {Kind::mask_table, "id,area,"},
+                                   {Kind::png, "\x89PNG"},
+                                   {Kind::page, "<!doctype html"},
+                                   {Kind::json, "{"},
+                                   {Kind::weights, "{", 8},
+                                   {Kind::onnx, "\x08"},
+                                   {Kind::index, "IxFI"},
+                                   {Kind::index, "IxSQ"}};
 
 std::optional<std::pair<uint64_t, uint64_t>> identity_of(const std::string& path) {
   struct stat status {};
@@ -105,7 +105,7 @@ bool is_own(const OutputFile& output) {
   if (output.kind == Kind::record) return has_keys(text, {"model", "tokens", "layers", "probe"});
   if (output.kind == Kind::shard_records)
     return has_keys(text.substr(0, text.find('\n')), {"key", "file", "sha256", "status"});
-  return std::ranges::any_of(kFormats, [&](const Format& format) {
+  return std::ranges::any_of(kFormats, [&](const FileFormat& format) {
     return format.kind == output.kind && text.size() > format.offset &&
            text.compare(format.offset, format.start.size(), format.start) == 0;
   });
