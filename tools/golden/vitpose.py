@@ -177,8 +177,8 @@ def save_authors(path, model):
     weights = model.state_dict()
     for key, value in weights.items():
         if key.startswith("head."):
-            _, layer, rest = key.split(".", 2)
-            state[f"keypoint_head.{names[layer]}.{rest}"] = value
+            _, layer, suffix = key.split(".", 2)
+            state[f"keypoint_head.{names[layer]}.{suffix}"] = value
             continue
         name = key.replace("encoder.layer.", "blocks.").replace("layernorm_before", "norm1")
         name = name.replace("layernorm_after", "norm2").replace("backbone.layernorm", "backbone.last_norm")

@@ -86,20 +86,20 @@ class YamlParser {
   }
 
   // What is behind a key in its line, and the lines below.
-  YamlValue value_of(std::string_view rest, size_t number) {
+  YamlValue value_of(std::string_view after_key, size_t number) {
     ++at_;
     YamlValue value{.line = number};
-    if (rest.starts_with('[') || rest.starts_with('{')) {
-      std::string flow(rest);
-      const char end = rest.front() == '[' ? ']' : '}';
+    if (after_key.starts_with('[') || after_key.starts_with('{')) {
+      std::string flow(after_key);
+      const char end = after_key.front() == '[' ? ']' : '}';
       while (!flow.ends_with(end)) {
-        if (at_ == lines_.size()) fail(number, str("a closing ", end), rest);
+        if (at_ == lines_.size()) fail(number, str("a closing ", end), after_key);
         flow += " ";
         flow += lines_[at_++].content;
       }
       flow_items(std::string_view(flow).substr(1, flow.size() - 2), end == '}', value);
-    } else if (!rest.empty()) {
-      value.text = scalar(rest, number);
+    } else if (!after_key.empty()) {
+      value.text = scalar(after_key, number);
     } else {
       block_items(value);
     }

@@ -6,7 +6,6 @@
 #include "vitrail/autograd/variable.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/round_up_internal.h"
-#include "vitrail/data/loader/sampler_internal.h"
 #include "vitrail/image/decode.h"
 #include "vitrail/infer/preprocess.h"
 #include "vitrail/models/rf_detr/box_operations.h"
@@ -94,19 +93,7 @@ Detection::Drawn Detection::draw(int64_t image, int64_t epoch) const {
   return drawn;
 }
 
-void Detection::start_epoch(int64_t epoch, int64_t batch) {
-  const Recipe& recipe = context_.recipe;
-  const int workers =
-      recipe.data.workers > 0 ? static_cast<int>(recipe.data.workers) : std::max(1, context_.threads / 2);
-  drawn_.reset();
-  order_ = data::epoch_order(data_.samples, true, recipe.seed, epoch);
-  const int64_t size = std::ssize(order_), first = std::min(size, batch * recipe.batch_size);
-  drawn_.emplace(
-      static_cast<size_t>(size - first),
-      [this, epoch, first](size_t i) { return draw(order_[static_cast<size_t>(first) + i], epoch); },
-      data::PrefetchOptions{.threads = workers,
-                            .in_flight = static_cast<size_t>(recipe.data.in_flight * recipe.batch_size)});
-}
+void Detection::start_epoch(int64_t epoch, int64_t batch) { drawn_.start(data_.samples, epoch, batch); }
 
 BatchResult Detection::train_batch(const BatchPosition& position, const Backward& backward) {
   const Recipe& recipe = context_.recipe;
@@ -116,7 +103,7 @@ BatchResult Detection::train_batch(const BatchPosition& position, const Backward
   BatchResult result;
   int64_t objects = 0;
   for (int64_t i = 0; i < recipe.batch_size; ++i) {
-    std::optional<Drawn> sample = drawn_->next();
+    std::optional<Drawn> sample = drawn_.next();
     if (!sample) break;  // the last batch of an epoch may be smaller
     if (sample->image.empty()) continue;
     images.insert(images.end(), sample->image.begin(), sample->image.end());

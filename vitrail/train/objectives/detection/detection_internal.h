@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "vitrail/analysis/coco_metrics.h"
-#include "vitrail/data/loader/ordered_prefetch.h"
 #include "vitrail/train/objectives/detection/detection_draw_internal.h"
 #include "vitrail/train/objectives/detection/detection_model_internal.h"
 #include "vitrail/train/objectives/objective.h"
+#include "vitrail/train/objectives/sample_stream_internal.h"
 
 namespace vitrail::train {
 
@@ -81,9 +81,9 @@ class Detection : public Objective {
   image::EvalTransform transform_;  // for images that are not augmented
   ObjectSamples samples_;
   ObjectAugmentation augmentation_;
-  std::vector<int64_t> order_;                         // indices of the samples in this epoch
-  double waited_ = 0;                                  // seconds for samples
-  std::optional<data::OrderedPrefetch<Drawn>> drawn_;  // destroyed first: its threads use the others
+  double waited_ = 0;  // seconds for samples
+  // Destroyed first: its threads use the others.
+  SampleStream<Drawn> drawn_{context_, [this](int64_t image, int64_t epoch) { return draw(image, epoch); }};
 };
 
 }  // namespace vitrail::train

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "vitrail/analysis/label_map.h"
-#include "vitrail/data/loader/ordered_prefetch.h"
 #include "vitrail/train/objectives/objective.h"
+#include "vitrail/train/objectives/sample_stream_internal.h"
 #include "vitrail/train/objectives/semantic/semantic_draw_internal.h"
 #include "vitrail/train/objectives/semantic/semantic_model_internal.h"
 
@@ -76,10 +76,10 @@ class Semantic : public Objective {
   image::EvalTransform transform_;  // for images that are not augmented
   MapSamples samples_;
   MapAugmentation augmentation_;
-  Tensor class_weights_;                               // undefined: none
-  std::vector<int64_t> order_;                         // indices of the samples in this epoch
-  double waited_ = 0;                                  // seconds for samples
-  std::optional<data::OrderedPrefetch<Drawn>> drawn_;  // destroyed first: its threads use the others
+  Tensor class_weights_;  // undefined: none
+  double waited_ = 0;     // seconds for samples
+  // Destroyed first: its threads use the others.
+  SampleStream<Drawn> drawn_{context_, [this](int64_t image, int64_t epoch) { return draw(image, epoch); }};
 };
 
 }  // namespace vitrail::train
