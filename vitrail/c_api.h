@@ -321,7 +321,8 @@ vitrail_status* vitrail_segment(const vitrail_model* model, const vitrail_image_
 typedef struct vitrail_text vitrail_text;
 
 /* Runs a task of `vitrail serve` ("classify"), or one that the program has added, on the images.  options:
- * "name=value", as the server takes them.  *json: a list with the server's object for each image. */
+ * "name=value", as the server takes them; a further model, such as the detector of "pose", by its path, which stays
+ * open with this one.  *json: a list with the server's object for each image. */
 vitrail_status* vitrail_run(const vitrail_model* model, const char* task, const vitrail_image* const* images,
                             size_t count, const char* const* options, size_t num_options, vitrail_text** json);
 const char* vitrail_text_data(const vitrail_text* text);

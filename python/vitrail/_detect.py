@@ -26,6 +26,7 @@ class Detections(_Arrays, OverImage):
     """The objects of an image, the best one first: a tuple (boxes, scores, labels), which a notebook shows as boxes."""
 
     indices: np.ndarray  # int64 [objects]: the class of each object
+    rles: list[dict[str, Any] | None]  # the mask of each object in COCO's encoding, of a model that gives masks
 
     def __repr__(self) -> str:
         names = ", ".join(f"{label} {score:.2f}" for label, score in zip(self.labels[:5], self.scores[:5], strict=True))
@@ -65,5 +66,6 @@ def detections(facts: dict[str, Any], image: tuple[Any, bool]) -> Detections:
     scores = np.array([each["score"] for each in found], np.float32)
     result = Detections(boxes, scores, [each["label"] for each in found])
     result.indices = np.array([each["index"] for each in found], np.int64)
+    result.rles = [each.get("rle") for each in found]
     result._image = image
     return result

@@ -489,6 +489,7 @@ class Model:
         nms: float | None = None,
         tile: int | None = None,
         tile_overlap: float | None = None,
+        masks: StrPath | None = None,
         exif: bool = False,
     ) -> Any:
         """The objects of each image, as Detections (boxes, scores, labels), with an object detector.
@@ -497,14 +498,15 @@ class Model:
         templates: texts such as "a photo of a {}" around the labels.  per_label: a box may have several labels.
         classes: those of the model to find, by default all.  threshold: the score above which an object is in the
         result.  nms: objects whose boxes have a larger IoU with a better one of their class are left out.  tile: the
-        side in pixels of overlapping tiles in which small objects are found too.
+        side in pixels of overlapping tiles in which small objects are found too.  masks: a model of Segment Anything
+        that gives each object a mask.
         """
         if isinstance(labels, str):
             labels = [labels]
         given = {"labels": labels and list(labels), "like": None if like is None else _image_file(like)}
         given |= {"like_box": like_box and ",".join(map(str, like_box)), "per_label": per_label or None}
         given |= {"template": list(templates), "classes": list(classes), "threshold": threshold, "nms": nms}
-        given |= {"tile": tile, "tile_overlap": tile_overlap}
+        given |= {"tile": tile, "tile_overlap": tile_overlap, "masks": None if masks is None else os.fspath(masks)}
         options = {name: value for name, value in given.items() if value is not None}
         single = is_one_image(images)
         each = [_content(image) for image in ([images] if single else each_of(images))]
@@ -516,7 +518,8 @@ class Model:
         """The result of a task by its name, as the server's JSON.
 
         options: those of the server's route, with _ for -; a list stands for an option that is repeated.  A file, such
-        as a trimap, is a pathlib.Path, bytes, an array or an image of Pillow.
+        as a trimap, is a pathlib.Path, bytes, an array or an image of Pillow.  A further model, such as the detector of
+        pose, is its path as a str.
         """
         rows = self._task(task, images, exif, options, TextHandle.json)
         return rows[0] if is_one_image(images) else rows

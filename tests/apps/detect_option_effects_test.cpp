@@ -5,6 +5,7 @@
 
 #include "tests/apps/cli_fixture.h"
 #include "tests/apps/option_effects.h"
+#include "tests/support/sam_fixture.h"
 #include "vitrail/base/npy.h"
 #include "vitrail/image/decode.h"
 #include "vitrail/image/encode.h"
@@ -131,6 +132,19 @@ void check_detect_tile_overlap() {
   EXPECT_NE(tiled(tiles + Arguments{"--tile-overlap", "0.6"}).at(0)["detections"], tiled(tiles).at(0)["detections"]);
 }
 
+void check_detect_masks() {
+  const fs::path folder = scratch_folder(), results = folder / "results.json";
+  const Arguments masks{"--masks", sam_fixture("global").model, "--coco", results, "--render", folder};
+  const json found = objects_of(masks).at(0)["detections"], best = found.at(0);
+  EXPECT_FALSE(objects_of().at(0)["detections"].at(0).contains("rle"));
+  EXPECT_EQ(json::parse(content_of(results)).at(0)["segmentation"], best["rle"]);
+  const fs::path boxes = scratch_folder();
+  objects_of({"--render", boxes});
+  EXPECT_NE(image::read_image(folder / "a.png").pixels, image::read_image(boxes / "a.png").pixels);
+  const std::string other = refusal({"detect", "-m", detector_folder(), noise_folder(), "--masks", small_model()});
+  EXPECT_TRUE(contains(other, "--masks: expected one of Segment Anything, got a Vision Transformer")) << other;
+}
+
 void check_detect_render() {
   const fs::path folder = scratch_folder(), none = scratch_folder();
   objects_of({"--render", folder});
@@ -180,21 +194,14 @@ TEST(DetectCommand, OtherCommandsNameItsModel) {
 }  // namespace
 
 OptionEffects detect_option_effects() {
-  return {{"detect", "-m,--model", check_detect_model},
-          {"detect", "--threshold", check_detect_threshold},
-          {"detect", "--classes", check_detect_classes},
-          {"detect", "--nms", check_detect_nms},
-          {"detect", "--arrays", check_detect_arrays},
-          {"detect", "--render", check_detect_render},
-          {"detect", "--exif", check_detect_exif},
-          {"detect", "--batch", check_detect_batch},
-          {"detect", "--format", check_detect_format},
-          {"detect", "--force", check_detect_force},
-          {"detect", "--coco", check_detect_coco},
-          {"detect", "--yolo", check_detect_yolo},
-          {"detect", "--csv", check_detect_csv},
-          {"detect", "--tile", check_detect_tile},
-          {"detect", "--tile-overlap", check_detect_tile_overlap}};
+  return {{"detect", "-m,--model", check_detect_model},  {"detect", "--threshold", check_detect_threshold},
+          {"detect", "--classes", check_detect_classes}, {"detect", "--nms", check_detect_nms},
+          {"detect", "--arrays", check_detect_arrays},   {"detect", "--render", check_detect_render},
+          {"detect", "--exif", check_detect_exif},       {"detect", "--batch", check_detect_batch},
+          {"detect", "--format", check_detect_format},   {"detect", "--force", check_detect_force},
+          {"detect", "--coco", check_detect_coco},       {"detect", "--yolo", check_detect_yolo},
+          {"detect", "--csv", check_detect_csv},         {"detect", "--masks", check_detect_masks},
+          {"detect", "--tile", check_detect_tile},       {"detect", "--tile-overlap", check_detect_tile_overlap}};
 }
 
 }  // namespace vitrail::testing

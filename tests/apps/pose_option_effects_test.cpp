@@ -47,6 +47,56 @@ void check_pose_boxes() {
   EXPECT_TRUE(contains(wrong.err, "boxes: bbox: expected [left, top, width, height]")) << wrong.err;
 }
 
+fs::path person_detector() { return fixture("yolos/mid/config.json").parent_path(); }
+
+// A class of objects that the detector finds stands for that of persons.
+std::string found_class() {
+  static const json found = json_lines(run({"detect", "-m", person_detector(), noise_folder()}).out).at(0);
+  return found["detections"].at(0)["label"];
+}
+
+std::vector<json> detected_persons(const Arguments& more = {}) {
+  return persons_of(Arguments{"--detector", person_detector(), "--classes", found_class()} + more);
+}
+
+void check_pose_detector() {
+  const fs::path boxes = scratch_folder() / "boxes.json";
+  run({"detect", "-m", person_detector(), noise_folder(), "--classes", found_class(), "--coco", boxes});
+  const std::vector<json> found = detected_persons(), want = persons_of({"--boxes", boxes});
+  ASSERT_EQ(found.size(), want.size());
+  size_t persons = 0;
+  for (size_t i = 0; i < found.size(); ++i) {
+    ASSERT_EQ(found[i]["persons"].size(), want[i]["persons"].size());
+    for (size_t k = 0; k < found[i]["persons"].size(); ++k, ++persons) {
+      const json &got = found[i]["persons"][k]["keypoints"], &wanted = want[i]["persons"][k]["keypoints"];
+      for (size_t j = 0; j < got.size(); ++j) EXPECT_NEAR(got[j][2].get<double>(), wanted[j][2].get<double>(), 1e-3);
+    }
+  }
+  EXPECT_GT(persons, 0U);
+  const Arguments command{"pose", "-m", poser_folder(), noise_folder(), "--detector"};
+  const std::string other = refusal(command + Arguments{poser_folder()});
+  EXPECT_TRUE(contains(other, "--detector: expected an object detector (RF-DETR, LW-DETR, YOLOS), got ViTPose"))
+      << other;
+  const std::string none = refusal(command + Arguments{"none.pth"});
+  EXPECT_TRUE(contains(none, "--detector: expected a model that can be opened, got none.pth")) << none;
+}
+
+void check_pose_classes() {
+  const Arguments all{"--detector", person_detector(), "--threshold", "0"};
+  EXPECT_NE(persons_of(all + Arguments{"--classes", "0", "--classes", "1", "--classes", "2", "--classes", "3"}),
+            persons_of(all + Arguments{"--classes", found_class()}));
+  const std::string none = refusal({"pose", "-m", poser_folder(), noise_folder(), "--detector", person_detector()});
+  EXPECT_TRUE(contains(none,
+                       "--classes: expected those of persons, of the detector's cat, dog, N/A, traffic light, "
+                       "cup, got none of the name person"))
+      << none;
+}
+
+void check_pose_threshold() {
+  EXPECT_EQ(detected_persons({"--threshold", "0.5"}), detected_persons());
+  EXPECT_NE(detected_persons({"--threshold", "0"}), detected_persons({"--threshold", "1"}));
+}
+
 void check_pose_flip_test() { EXPECT_NE(persons_of({"--flip-test"}), persons_of()); }
 
 void check_pose_dataset() {
@@ -110,17 +160,14 @@ TEST(PoseCommand, OtherCommandsNameItsModel) {
 }  // namespace
 
 OptionEffects pose_option_effects() {
-  return {{"pose", "-m,--model", check_pose_model},
-          {"pose", "--boxes", check_pose_boxes},
-          {"pose", "--flip-test", check_pose_flip_test},
-          {"pose", "--dataset", check_pose_dataset},
-          {"pose", "--keypoint-threshold", check_pose_keypoint_threshold},
-          {"pose", "--arrays", check_pose_arrays},
-          {"pose", "--render", check_pose_render},
-          {"pose", "--exif", check_pose_exif},
-          {"pose", "--batch", check_pose_batch},
-          {"pose", "--format", check_pose_format},
-          {"pose", "--force", check_pose_force}};
+  return {
+      {"pose", "-m,--model", check_pose_model},      {"pose", "--boxes", check_pose_boxes},
+      {"pose", "--detector", check_pose_detector},   {"pose", "--classes", check_pose_classes},
+      {"pose", "--threshold", check_pose_threshold}, {"pose", "--flip-test", check_pose_flip_test},
+      {"pose", "--dataset", check_pose_dataset},     {"pose", "--keypoint-threshold", check_pose_keypoint_threshold},
+      {"pose", "--arrays", check_pose_arrays},       {"pose", "--render", check_pose_render},
+      {"pose", "--exif", check_pose_exif},           {"pose", "--batch", check_pose_batch},
+      {"pose", "--format", check_pose_format},       {"pose", "--force", check_pose_force}};
 }
 
 }  // namespace vitrail::testing

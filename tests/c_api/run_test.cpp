@@ -54,5 +54,26 @@ TEST(CApi, GivesTheArraysOfATask) {
   EXPECT_EQ(none.handle, nullptr);
 }
 
+// A further model stays open with the model: its file may be gone.
+TEST(CApi, OpensTheModelsOfOptionsOnce) {
+  const std::string detector = fixture("yolos/mid/config.json").parent_path().string();
+  const fs::path masks = scratch_folder() / "sam.pth";
+  fs::copy_file(sam_fixture("global").model, masks);
+  OwnedModel handle;
+  ASSERT_EQ(message_of(vitrail_model_open(detector.c_str(), nullptr, &handle)), "");
+  const Inputs in(Model(small_model()), handle);
+  const std::string option = "masks=" + masks.string();
+  const auto run = [&] {
+    OwnedText text;
+    const char* const options[] = {option.c_str(), "threshold=0"};
+    EXPECT_OK(vitrail_run(handle, "detect", in.handles.data(), 2, options, 2, &text));
+    return nlohmann::json::parse(vitrail_text_data(text));
+  };
+  const auto found = run();
+  EXPECT_TRUE(found[0]["detections"][0].contains("rle"));
+  fs::remove(masks);
+  EXPECT_EQ(run(), found);
+}
+
 }  // namespace
 }  // namespace vitrail::testing

@@ -196,6 +196,18 @@ class Maps(unittest.TestCase):
         self.assertEqual(both[1].overlay().shape, (40, 60, 3))
         chosen = model.detect(PHOTO, threshold=0, classes=[labels[0]], nms=0.0)
         self.assertEqual(set(chosen.labels), {labels[0]})
+        self.assertEqual(chosen.rles, [None] * len(chosen.labels))
+
+    def test_further_models_are_opened_by_their_paths(self):
+        detector, masks = FIXTURES / "yolos" / "mid", FIXTURES / "sam" / "global" / "model.pth"
+        found = vitrail.load(detector).detect(PHOTO, masks=masks)
+        rows = vitrail.load(detector).run("detect", PHOTO, masks=str(masks))
+        self.assertEqual(found.rles, [each["rle"] for each in rows["detections"]])
+        self.assertEqual(found.rles[0]["size"], [300, 451])
+        persons = vitrail.load(FIXTURES / "vitpose" / "simple").run(
+            "pose", PHOTO, detector=str(detector), classes=found.labels[0]
+        )["persons"]
+        self.assertEqual({person["label"] for person in persons}, {found.labels[0]})
 
     def test_objects_have_labels_or_are_like_an_example(self):
         model = vitrail.load(FIXTURES / "owl" / "v2")

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What the handles of the C interface stand for, and the border that no exception crosses.
+#include <map>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -31,6 +33,9 @@ struct vitrail_model {
   std::unique_ptr<vitrail::tasks::LoadedModel> loaded;
   std::string path, config;
   std::vector<std::string> class_names;
+  vitrail::tasks::OpenOptions option_models = {};  // what models that options name are opened with
+  mutable std::mutex mutex = {};
+  mutable std::map<std::string, std::shared_ptr<const vitrail::tasks::LoadedModel>> others = {};  // those, by path
 
   // Throw Error for a model of another family.
   const vitrail::tasks::ImageModel& image_model() const;

@@ -45,8 +45,9 @@ std::unique_ptr<tasks::LoadedModel> load(const models::ModelBytes& bytes, const 
   return std::make_unique<tasks::ImageModel>(opened, options);
 }
 
-vitrail_model* new_model(std::unique_ptr<tasks::LoadedModel> loaded, const std::string& path) {
+vitrail_model* new_model(std::unique_ptr<tasks::LoadedModel> loaded, const std::string& path, int threads) {
   auto model = std::make_unique<vitrail_model>();
+  model->option_models = {.model = {.threads = threads, .precision = loaded->precision()}};
   model->loaded = std::move(loaded);
   model->path = path;
   model->config = model->loaded->config();
@@ -75,7 +76,7 @@ vitrail_status* vitrail_model_open(const char* path, const vitrail_model_options
     vitrail_model*& result = required(model, "model");
     required(path, "path");
     const auto chosen = options_or(options, VITRAIL_MODEL_OPTIONS_INIT, "vitrail_model_options");
-    result = new_model(vitrail::tasks::open_model(path, open_options(chosen)), path);
+    result = new_model(vitrail::tasks::open_model(path, open_options(chosen)), path, chosen.threads);
   });
 }
 
@@ -84,7 +85,7 @@ vitrail_status* vitrail_model_open_bytes(const vitrail_model_bytes* bytes, const
   return guarded([&] {
     vitrail_model*& result = required(model, "model");
     const auto chosen = options_or(options, VITRAIL_MODEL_OPTIONS_INIT, "vitrail_model_options");
-    result = new_model(load(model_bytes(bytes), open_options(chosen)), kBytesName);
+    result = new_model(load(model_bytes(bytes), open_options(chosen)), kBytesName, chosen.threads);
   });
 }
 

@@ -6,6 +6,7 @@
 #include "vitrail/base/text.h"
 #include "vitrail/c_api/handles_internal.h"
 #include "vitrail/tasks/item_files.h"
+#include "vitrail/tasks/option_model.h"
 
 struct vitrail_text {
   std::string text;
@@ -32,11 +33,23 @@ const tasks::Task& task_for(const vitrail_model& model, const std::string& name)
   throw Error("task", "one that the model is for: " + join(known), "'" + name + "'");
 }
 
+// Models that options name stay open with the model, for its next images.
+std::shared_ptr<const tasks::LoadedModel> option_model_of(const vitrail_model& model, const std::string& option,
+                                                          const std::string& path) {
+  const std::lock_guard lock(model.mutex);
+  auto& other = model.others[path];
+  if (!other) other = tasks::open_option_model(option, path, model.option_models);
+  return other;
+}
+
 vitrail_text run(const vitrail_model& model, const tasks::Task& task, const std::vector<image::ImageView>& images,
                  tasks::RequestOptions options) {
   const tasks::ItemFiles files(task, options);
+  const auto open = [&](const std::string& option, const std::string& path) {
+    return option_model_of(model, option, path);
+  };
   std::unique_ptr<tasks::Request> request =
-      task.request(*model.loaded, options, {.model = model.path, .input_files = files.names()});
+      task.request(*model.loaded, options, {.model = model.path, .input_files = files.names(), .open = open});
   options.require_all_taken();
   std::vector<tasks::Item> items;
   for (const image::ImageView& view : images) {

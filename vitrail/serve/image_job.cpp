@@ -157,6 +157,7 @@ class RunningJob : public std::enable_shared_from_this<RunningJob> {
     encode(item);
     job_.request->compute(item, encoding_.get(), [this](int64_t, int64_t) { call_->let_others_run(); });
     require_unchanged_files(*job_.model);
+    for (const ModelPointer& other : job_.others) require_unchanged_files(*other);
     const double model_seconds = seconds_since(begin);
     call_->engine().metrics.add_queue(model_name(), queue_seconds);
     call_->engine().metrics.add_batch(model_name(), 1, model_seconds);

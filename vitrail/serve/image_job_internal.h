@@ -15,6 +15,7 @@ struct ImageOutcome {
 
 struct ImageJob {
   ModelPointer model;
+  std::vector<ModelPointer> others = {};    // further models, of requests without passes
   std::shared_ptr<tasks::Request> request;  // what is computed of each image
   image::DecodeOptions decode = {};
   bool render = false;  // the only image is kept for it

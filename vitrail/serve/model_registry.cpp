@@ -52,12 +52,12 @@ std::string changed_files(const std::string& models) {
 ModelRegistry::ModelRegistry(const ServeOptions& options)
     : sources_(sources_of(options)), options_(options.model), models_(sources_.size()) {}
 
-size_t ModelRegistry::index_of(const std::string& name) const {
+size_t ModelRegistry::index_of(const std::string& name, const std::string& option) const {
   for (size_t i = 0; i < sources_.size(); ++i) {
     if (sources_[i].name == name) return i;
   }
   const std::string known = join(sources_, ", ", &ModelSource::name);
-  throw HttpError(404, "model: expected one of " + known + ", got '" + name + "'");
+  throw HttpError(404, option + ": expected one of " + known + ", got '" + name + "'");
 }
 
 void ModelRegistry::load_all() {
@@ -87,8 +87,9 @@ void ModelRegistry::exchange(size_t index, ModelPointer model) {
   release_free_memory();
 }
 
-ModelPointer ModelRegistry::find(const std::optional<std::string>& name, const std::string& task) const {
-  const size_t wanted = name ? index_of(*name) : sources_.size();
+ModelPointer ModelRegistry::find(const std::optional<std::string>& name, const std::string& task,
+                                 const std::string& option) const {
+  const size_t wanted = name ? index_of(*name, option) : sources_.size();
   const std::lock_guard lock(mutex_);
   bool others = false;
   for (size_t i = 0; i < models_.size(); ++i) {

@@ -27,7 +27,9 @@ class ModelRegistry {
 
   // Throws HttpError 404 for an unknown name, 503 if it is not loaded, and Error if it does not fit the task.  No name:
   // the first model that is loaded and fits.  No task: all fit.
-  ModelPointer find(const std::optional<std::string>& name, const std::string& task = "") const;
+  // An unknown name is an error of `option`.
+  ModelPointer find(const std::optional<std::string>& name, const std::string& task = "",
+                    const std::string& option = "model") const;
   // The loaded models whose files have changed: what they compute may be wrong, so that their requests get 503.
   std::vector<std::string> changed() const;
   // Why requests cannot be served: no model is loaded, or the files of some have changed.  Empty: they can.
@@ -36,7 +38,7 @@ class ModelRegistry {
   std::vector<std::pair<std::string, ModelPointer>> list() const;
 
  private:
-  size_t index_of(const std::string& name) const;
+  size_t index_of(const std::string& name, const std::string& option = "model") const;
   void exchange(size_t index, ModelPointer model);
 
   std::vector<ModelSource> sources_;

@@ -57,6 +57,10 @@ void task_route(const CallPointer& call) {
   const tasks::ItemFiles input_files(task, options);
   for (size_t i = 0; i < input.images.size(); ++i) input.images[i].files = input_files.of(i, input.images.size());
   setting.input_files = input_files.names();
+  setting.open = [&](const std::string& option, const std::string& name) {
+    const ModelPointer& other = job.others.emplace_back(call->engine().models.find(name, "", option));
+    return std::shared_ptr<const tasks::LoadedModel>(other, &other->loaded());
+  };
   job.request = task.request(job.model->loaded(), options, setting);
   options.require_all_taken();
   job.request->check(std::ssize(input.images));

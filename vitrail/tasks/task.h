@@ -14,6 +14,7 @@
 //   once           request->finish(items): what depends on all images, such as a common PCA
 //   each result    request->json(item), request->array(item, i) as outputs() describes, request->render(item)
 #include <any>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -77,6 +78,9 @@ struct Setting {
   std::vector<std::string> files = {};     // file() is called for these kinds
   int64_t max_pixels = INT64_MAX;          // the limit of an image among the options
   std::set<std::string> input_files = {};  // the options of Task::input_files that each image comes with
+  // Opens a further model, which an option of the request names: by its path (open_option_model()), or as the server
+  // does.  Throws Error.  Empty: by its path, with the defaults of OpenOptions.
+  std::function<std::shared_ptr<const LoadedModel>(const std::string& option, const std::string& name)> open = {};
 };
 
 // Results that would exhaust memory.

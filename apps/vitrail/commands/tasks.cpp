@@ -18,6 +18,7 @@
 #include "vitrail/base/error.h"
 #include "vitrail/base/npy.h"
 #include "vitrail/base/text.h"
+#include "vitrail/tasks/option_model.h"
 
 namespace vitrail::app {
 namespace {
@@ -162,6 +163,9 @@ void TaskRun::make_request() {
       if (!folder.empty()) setting.files.push_back(kind);
     }
     for (const auto& [name, file] : files_) setting.input_files.insert(name);
+    setting.open = [&](const std::string& option, const std::string& path) {
+      return tasks::open_option_model(option, path, {.model = session_options_of({}, global_)});
+    };
     request_ = task_.request(*model_, options_.request, setting);
     request_->check(request_->needs_all() ? static_cast<int64_t>(source_.count.value_or(1)) : 1);
   } catch (const Error& error) {

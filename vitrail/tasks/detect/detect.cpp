@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The objects of an image, as JSON, arrays and boxes over the image.
 #include <algorithm>
-#include <charconv>
 #include <set>
 
-#include "vitrail/base/near_names_internal.h"
 #include "vitrail/tasks/detect/detection_files.h"
 #include "vitrail/tasks/detect/detection_model.h"
 #include "vitrail/tasks/detect/detection_request.h"
@@ -22,29 +20,13 @@ void describe_detect(Fields& fields, DetectOptions& options) {
   describe_detection(fields, options);
 }
 
-// The indices that a name has, which several may share, or that a number is.
-std::set<int64_t> indices_of(const std::string& text, const std::vector<std::string>& names) {
-  std::set<int64_t> indices;
-  for (size_t i = 0; i < names.size(); ++i) {
-    if (names[i] == text) indices.insert(static_cast<int64_t>(i));
-  }
-  if (!indices.empty()) return indices;
-  int64_t index = -1;
-  const char* const end = text.data() + text.size();
-  if (std::from_chars(text.data(), end, index).ptr != end || index < 0 || index >= std::ssize(names)) {
-    throw Error("classes",
-                str("a name or an index of the model's ", names.size(), " classes") + did_you_mean(text, names),
-                "'" + text + "'");
-  }
-  return {index};
-}
-
 class Detect : public DetectionRequest {
  public:
   Detect(const DetectionModel& model, RequestOptions& options, const Setting& setting)
       : DetectionRequest(model, setting), model_(model) {
     describe_detect(options, options_);
-    for (const std::string& text : options_.classes) classes_.merge(indices_of(text, model.class_names()));
+    classes_ = class_indices(options_.classes, model.class_names());
+    open_segmenter(setting);
   }
 
  private:
@@ -67,7 +49,7 @@ class Detect : public DetectionRequest {
 
 Task detect_task() {
   return {.name = "detect",
-          .model = "an object detector (RF-DETR, LW-DETR, YOLOS)",
+          .model = kDetectors,
           .help = "Find objects",
           .describe = describe_defaults<DetectOptions, describe_detect>,
           .can_render = true,

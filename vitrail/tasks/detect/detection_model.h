@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Models that find objects of their own classes.
+#include <set>
+#include <string>
+#include <vector>
+
 #include "vitrail/tasks/detect/detections.h"
 #include "vitrail/tasks/loaded_model.h"
 
 namespace vitrail::tasks {
+
+constexpr const char* kDetectors = "an object detector (RF-DETR, LW-DETR, YOLOS)";  // Task::model
 
 class DetectionModel : public LoadedModel {
  public:
@@ -15,5 +21,9 @@ class DetectionModel : public LoadedModel {
 
   image::ColorMode color_mode() const override { return image::ColorMode::rgb; }
 };
+
+// The indices of classes by their names, which several may share, or by numbers.  Throws Error naming the option
+// "classes".
+std::set<int64_t> class_indices(const std::vector<std::string>& texts, const std::vector<std::string>& names);
 
 }  // namespace vitrail::tasks

@@ -5,6 +5,7 @@
 
 #include "vitrail/image/crop_internal.h"
 #include "vitrail/tasks/detect/detection_files.h"
+#include "vitrail/tasks/option_model.h"
 
 namespace vitrail::tasks {
 namespace {
@@ -16,6 +17,18 @@ std::vector<int64_t> tile_starts(int64_t length, int64_t tile, int64_t overlap) 
   std::vector<int64_t> starts{0};
   while (starts.back() + tile < length) starts.push_back(std::min(starts.back() + tile - overlap, length - tile));
   return starts;
+}
+
+// The mask of a box as the prompt, clipped to the image; empty if nothing of it is in the image.
+sam::Rle mask_in_box(const sam::Predictor& predictor, const sam::ImageEmbedding& image,
+                     const std::array<float, 4>& box) {
+  const auto width = static_cast<double>(image.width), height = static_cast<double>(image.height);
+  const auto clipped = [](float value, double side) { return std::clamp(static_cast<double>(value), 0.0, side); };
+  const sam::Box prompt{clipped(box[0], width), clipped(box[1], height), clipped(box[2], width),
+                        clipped(box[3], height)};
+  if (!(prompt.x0 < prompt.x1 && prompt.y0 < prompt.y1)) return sam::encode(sam::make_mask(image.width, image.height));
+  const sam::Masks masks = predictor.predict(image, {.box = prompt, .multimask = false});
+  return sam::encode(sam::threshold(predictor.image_logits(masks.logits.select(0, 0), image.width, image.height)));
 }
 
 }  // namespace
@@ -34,6 +47,8 @@ void describe_detection(Fields& fields, DetectionOptions& options) {
       options.tile, 32);
   fields.number({"tile_overlap", "With tile: the part of a tile's side that the next one has too"},
                 options.tile_overlap, {0, 0.9});
+  fields.text({"masks", "Segment Anything model that gives each object a mask, with its box as the prompt"},
+              options.masks);
 }
 
 void DetectionRequest::compute(Item& item, const ImageEncoding* encoding, const ProgressCallback& progress) const {
@@ -42,8 +57,31 @@ void DetectionRequest::compute(Item& item, const ImageEncoding* encoding, const 
   sort_by_score(all);
   if (has_tiles) suppress(all, kTileMatch, Overlap::of_smaller);
   if (options().nms) suppress(all, *options().nms);
-  if (!has_tiles) add_masks(*encoding, all);
-  item.value = chosen(std::move(all));
+  all = chosen(std::move(all));
+  if (segmenter_) {
+    add_prompted_masks(item.photo, all, progress);
+  } else if (!has_tiles) {
+    add_masks(*encoding, all);
+  }
+  item.value = std::move(all);
+}
+
+void DetectionRequest::open_segmenter(const Setting& setting) {
+  if (options().masks.empty()) return;
+  segmenter_ = option_model<SegmentModel>(setting, "masks", options().masks, kSegmenters);
+  if (!segmenter_->predictor().has_decoder()) throw Error("masks", kSegmenters, "an image encoder alone");
+}
+
+void DetectionRequest::add_prompted_masks(const image::Image& photo, Detections& all,
+                                          const ProgressCallback& progress) const {
+  if (all.empty()) return;
+  const sam::Predictor& predictor = segmenter_->predictor();
+  const sam::ImageEmbedding embedding = predictor.embed(photo);
+  int64_t done = 0;
+  for (Detection& each : all) {
+    if (progress) progress(done++, std::ssize(all));
+    each.mask = mask_in_box(predictor, embedding, each.box);
+  }
 }
 
 // Adds the objects in tiles to those of the whole image, as SAHI does (Akyon et al. 2022).

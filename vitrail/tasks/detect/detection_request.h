@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What requests for objects share, whatever the objects' classes are.
+#include <memory>
 #include <optional>
+#include <string>
 
 #include "vitrail/tasks/detect/detections.h"
-#include "vitrail/tasks/loaded_model.h"
+#include "vitrail/tasks/segment/segment_model.h"
 
 namespace vitrail::tasks {
 
@@ -12,14 +14,15 @@ struct DetectionOptions {
   std::optional<double> threshold, nms;
   std::optional<int64_t> tile;
   double tile_overlap = 0.2;
+  std::string masks;
 };
 
 void describe_detection(Fields& fields, DetectionOptions& options);
 
 class DetectionRequest : public Request {
  public:
-  bool keeps_photo() const override { return render_ || options().tile; }
-  bool is_long() const override { return options().tile.has_value(); }
+  bool keeps_photo() const override { return render_ || options().tile || segmenter_; }
+  bool is_long() const override { return options().tile || segmenter_; }
   void compute(Item& item, const ImageEncoding* encoding, const ProgressCallback& progress) const override;
   std::string json(const Item& item) const override { return detections_json(item.name, of(item)); }
   std::vector<Output> outputs() const override { return {{"detections", {}}}; }
@@ -29,6 +32,8 @@ class DetectionRequest : public Request {
 
  protected:
   DetectionRequest(const LoadedModel& model, const Setting& setting) : model_(model), render_(setting.render) {}
+  // Opens the model that the option "masks" names, once the options are read.
+  void open_segmenter(const Setting& setting);
 
  private:
   virtual const DetectionOptions& options() const = 0;
@@ -40,10 +45,13 @@ class DetectionRequest : public Request {
   virtual Detections chosen(Detections all) const { return all; }
   // False: the image is not larger than a tile.
   bool add_tiles(const Item& item, Detections& all, const ProgressCallback& progress) const;
+  // Sets the masks of Segment Anything, with the boxes as prompts.
+  void add_prompted_masks(const image::Image& photo, Detections& all, const ProgressCallback& progress) const;
   static const Detections& of(const Item& item) { return std::any_cast<const Detections&>(item.value); }
 
   const LoadedModel& model_;
   bool render_;
+  std::shared_ptr<const SegmentModel> segmenter_;  // null: masks are the detector's, if it has them
 };
 
 }  // namespace vitrail::tasks

@@ -57,6 +57,7 @@ class OpenDetect : public DetectionRequest {
     if (by_example_ && options_.per_label) throw Error("per-label", "labels beside it", "an example");
     threshold_ = static_cast<float>(options_.threshold.value_or(kOpenThreshold));
     if (by_example_ && !options_.nms) options_.nms = kExampleNms;
+    open_segmenter(setting);
     if (options_.like_box.empty()) return;
     if (!by_example_) throw Error("like-box", "an example (like) beside it", "none");
     like_box_ = sam::parse_box(options_.like_box, "like-box");

@@ -69,7 +69,7 @@ class Segment : public Request {
 
 Task segment_task() {
   return {.name = "segment",
-          .model = "one of Segment Anything",
+          .model = kSegmenters,
           .can_render = true,
           .fits = is_model<SegmentModel>,
           .request = [](const LoadedModel& model, RequestOptions& options,

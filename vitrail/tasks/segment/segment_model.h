@@ -7,6 +7,8 @@
 
 namespace vitrail::tasks {
 
+constexpr const char* kSegmenters = "one of Segment Anything";  // Task::model
+
 struct SegmentEncoding : ImageEncoding {
   explicit SegmentEncoding(sam::ImageEmbedding of_image);
   size_t bytes() const override;
