@@ -239,7 +239,7 @@ TEST(ConvertNetwork, RefusesWhatItDoesNotHave) {
   EXPECT_TRUE(contains(refused({"--single-mask"}), "--single-mask: is for a Segment Anything model"));
   EXPECT_TRUE(contains(refused({"--mean", "0.5"}), "--mean and --std: does not apply to a depth estimator"));
   EXPECT_TRUE(contains(refused({"--image-size", "70"}, "folder"), "--image-size: does not apply"));
-  EXPECT_TRUE(contains(refused({"--dtype", "int8"}, "folder"), "--dtype: a depth estimator is quantised when it is"));
+  EXPECT_TRUE(contains(refused({"--dtype", "int8"}), "--dtype: expected fp32 for an ONNX file of a depth estimator"));
 }
 
 }  // namespace

@@ -440,6 +440,42 @@ TEST(FunctionSession, ExcludedLayersHaveTheirOwnPrecision) {
   EXPECT_TRUE(testing::close(run({.excluded_layers = {"fc1"}, .excluded_precision = Precision::int8}), exact, 0));
 }
 
+// In a session of another precision, the layers that are named are int8: the result is that of an int8 session where
+// all others are excluded.
+TEST(FunctionSession, Int8LayersAreThoseThatAreNamed) {
+  const Tensor x = Tensor::randn({5, 48}, 1);
+  const auto run = [&x](const FunctionOptions& options) {
+    RandomParams random(3);
+    nn::Mlp layer({.in_features = 48, .hidden_features = 64}, ParamSource(random));
+    const FunctionSession session(
+        layer,
+        [&layer](const NamedTensors& in) -> NamedTensors {
+          return {{"y", layer.forward(in[0].tensor)}};
+        },
+        options);
+    return session.run({{"x", x}})[0].tensor;
+  };
+  const Tensor want =
+      run({.precision = Precision::int8, .excluded_layers = {"fc2"}, .excluded_precision = Precision::fp32});
+  EXPECT_TRUE(testing::close(run({.int8_layers = {"fc1"}}), want, 0));
+  EXPECT_FALSE(testing::close(run({}), want, 1e-6));
+}
+
+TEST(FunctionSession, RetainAllLetsOtherSessionsPackTheModule) {
+  RandomParams random(3);
+  nn::Mlp layer({.in_features = 48, .hidden_features = 64}, ParamSource(random));
+  const Tensor x = Tensor::randn({5, 48}, 1), want = layer.forward(x);
+  for (int i = 0; i < 2; ++i) {
+    const FunctionSession session(layer,
+                                  [&layer](const NamedTensors& in) -> NamedTensors {
+                                    return {{"y", layer.forward(in[0].tensor)}};
+                                  },
+                                  {.retain_all = true});
+    EXPECT_TRUE(testing::close(session.run({{"x", x}})[0].tensor, want, 1e-5, 1e-5));
+  }
+  EXPECT_TRUE(testing::close(layer.forward(x), want, 0));
+}
+
 TEST(FunctionSession, RetainedWeightsKeepTheirMemoryAndOthersDoNot) {
   RandomParams random(3);
   nn::Mlp layer({.in_features = 48, .hidden_features = 64}, ParamSource(random));

@@ -71,6 +71,16 @@ TEST(Gptq, HasLessErrorThanTheNearestValuesForCorrelatedInputs) {
   }
 }
 
+// An identity of the outputs correlates no rows.
+TEST(Gptq, WithoutAnOutputHessianRowsAreRoundedAsWithTheIdentity) {
+  const Tensor weight = Tensor::randn({6, 16}, 1), alone = weight.clone(), identity = weight.clone();
+  const Tensor inputs = correlated_hessian(16, 2);
+  gptq_round_weight(alone, inputs, Tensor());
+  gptq_round_weight(identity, inputs, diagonal(6, 1));
+  EXPECT_FALSE(testing::close(alone, weight, 1e-3));
+  EXPECT_TRUE(testing::close(alone, identity, 1e-6));
+}
+
 // Without correlations nothing can be compensated: each row has the nearest values, of the best scale.
 TEST(Gptq, IsNoWorseThanTheNearestValuesForIndependentInputs) {
   for (const auto& [out, in] : {std::array<int64_t, 2>{1, 1}, {3, 2}, {2, 7}, {5, 32}}) {

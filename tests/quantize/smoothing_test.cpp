@@ -17,7 +17,7 @@
 #include "vitrail/base/random.h"
 #include "vitrail/nn/trace.h"
 #include "vitrail/quantize/block_layers_internal.h"
-#include "vitrail/quantize/rotation.h"
+#include "vitrail/quantize/rotation_internal.h"
 #include "vitrail/quantize/sensitivity.h"
 #include "vitrail/quantize/smoothing_factors_internal.h"
 

@@ -21,6 +21,8 @@ std::string joined(const std::vector<std::string>& names) { return names.empty()
 
 PackedWeights::Exceptions exceptions(const nn::Module& module, const FunctionOptions& options) {
   PackedWeights::Exceptions result;
+  for (const std::string& layer : options.int8_layers)
+    result[module.parameter(layer + ".weight").storage().get()] = kernels::Precision::int8;
   if (options.precision != kernels::Precision::int8) return result;
   for (const std::string& layer : options.excluded_layers) {
     result[module.parameter(layer + ".weight").storage().get()] = options.excluded_precision;
@@ -33,6 +35,8 @@ PackedWeights::Retained retained(const nn::Module& module, const FunctionOptions
   for (const std::string& layer : options.retained_layers) {
     result.insert(module.parameter(layer + ".weight").storage().get());
   }
+  if (!options.retain_all) return result;
+  for (const nn::NamedTensor& parameter : module.named_parameters()) result.insert(parameter.tensor.storage().get());
   return result;
 }
 

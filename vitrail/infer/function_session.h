@@ -26,9 +26,11 @@ struct FunctionOptions {
   kernels::Precision precision = kernels::Precision::fp32;
   std::vector<std::string> excluded_layers = {};  // paths of linear layers that are not int8: "blocks.0.mlp.fc2"
   kernels::Precision excluded_precision = kernels::Precision::half;
+  std::vector<std::string> int8_layers = {};  // paths of linear layers that are int8 in a session of another precision
   // Paths of linear layers whose weights the function reads in other operations too, at any input shapes.  Their memory
   // is not released.
   std::vector<std::string> retained_layers = {};
+  bool retain_all = false;  // no memory is released: the module can still compute, and other sessions can pack it
   // True if the first extent of every input and output is a batch of independent samples.  Threads then compute samples
   // in parallel.
   bool split_batch = false;

@@ -15,6 +15,9 @@ ModelConfig read_timm_config(const Json& json, const std::string& where, const s
 // The configuration of a registered architecture.  Throws Error naming `where` and similar names if there is none.
 const VisionTransformerConfig& registered_config(const std::string& architecture, const std::string& where);
 
+// "int8" of vitrail's own files.
+std::optional<Int8Config> int8_config(const JsonFields& fields);
+
 // Hugging Face transformers' format.  Requires the field "model_type"; `preprocessor` is null if there is no
 // preprocessor_config.json, which `preprocessor_where` names in errors.
 ModelConfig read_huggingface_config(const Json& json, const Json& preprocessor, const std::string& where,

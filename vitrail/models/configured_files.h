@@ -4,6 +4,7 @@
 #include <string>
 
 #include "vitrail/weights/checkpoint.h"
+#include "vitrail/weights/int8_tensors.h"
 #include "vitrail/weights/key_map.h"
 
 namespace vitrail::models {
@@ -16,6 +17,7 @@ struct ConfiguredFiles {
   weights::KeyMap key_map;
   Config config = {};
   std::string config_json = {}, preprocessor_json = {};
+  weights::Int8Weights int8_weights = weights::Int8Weights::dequantize;
 };
 
 }  // namespace vitrail::models

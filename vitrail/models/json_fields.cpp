@@ -102,6 +102,18 @@ std::optional<std::array<int64_t, 2>> JsonFields::size(const char* key) const {
   fail(path(key), "an integer or [height, width]", value);
 }
 
+std::vector<std::string> texts(const JsonFields& fields, const char* key) {
+  std::vector<std::string> texts;
+  if (!fields.has(key)) return texts;
+  const Json& value = fields.at(key);
+  if (!value.is_array()) throw Error(fields.path(key), "an array of strings", value.type_name());
+  for (const Json& item : value) {
+    if (!item.is_string()) throw Error(fields.path(key), "an array of strings", item.type_name());
+    texts.push_back(item.get<std::string>());
+  }
+  return texts;
+}
+
 void require_defaults(const JsonFields& fields, std::initializer_list<std::pair<const char*, Json>> defaults) {
   for (const auto& [name, value] : defaults) {
     if (fields.has(name) && fields.at(name) != value)

@@ -52,6 +52,9 @@ class JsonFields {
   std::string where_;
 };
 
+// The strings of an array field; empty if it is absent.  Throws Error for another type.
+std::vector<std::string> texts(const JsonFields& fields, const char* key);
+
 // Options that are supported at one value alone: their default.  Throws Error for another value.
 void require_defaults(const JsonFields& fields, std::initializer_list<std::pair<const char*, Json>> defaults);
 

@@ -6,17 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "vitrail/models/int8_config.h"
 #include "vitrail/models/preprocessing.h"
 #include "vitrail/models/text_transformer_config.h"
 #include "vitrail/models/vision_transformer_config.h"
 
 namespace vitrail::models {
-
-// Written by `convert --dtype int8`.  A model that has it runs in int8 unless the user asks for another precision.
-struct Int8Config {
-  // Linear layers that are sensitive to int8 and run in 16 bits instead: "blocks.0.mlp.fc2".
-  std::vector<std::string> excluded{};
-};
 
 // What the logits of a classifier mean: one of the classes is right, or each label is right or not by itself.  Those of
 // a regression are the values themselves.

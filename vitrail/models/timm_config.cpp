@@ -51,26 +51,6 @@ void read_preprocessing(const JsonFields& fields, Preprocessing& to) {
   if (const auto value = fields.numbers("std")) to.std = value;
 }
 
-// The strings of an array field; empty if it is absent.
-std::vector<std::string> names(const JsonFields& fields, const char* key) {
-  std::vector<std::string> names;
-  if (!fields.has(key)) return names;
-  const Json& value = fields.at(key);
-  if (!value.is_array()) throw Error(fields.path(key), "an array of strings", value.type_name());
-  for (const Json& item : value) {
-    if (!item.is_string()) throw Error(fields.path(key), "an array of strings", item.type_name());
-    names.push_back(item.get<std::string>());
-  }
-  return names;
-}
-
-std::optional<Int8Config> int8_config(const JsonFields& fields) {
-  if (!fields.has("int8")) return std::nullopt;
-  const JsonFields int8(fields.at("int8"), fields.path("int8"));
-  // Files of earlier versions call the excluded layers "kept".
-  return Int8Config{names(int8, int8.has("excluded") ? "excluded" : "kept")};
-}
-
 // label_descriptions maps a label name to its description.
 std::vector<std::string> label_descriptions(const JsonFields& fields, const std::vector<std::string>& labels) {
   std::vector<std::string> descriptions;
@@ -119,7 +99,7 @@ ModelConfig read_timm_config(const Json& json, const std::string& where, const s
   read_preprocessing(file.nested("pretrained_cfg"), config.preprocessing);
   config.tag = tag_of(file, config.architecture);
   config.int8 = int8_config(file);
-  config.labels = names(file, "label_names");
+  config.labels = texts(file, "label_names");
   config.descriptions = label_descriptions(file, config.labels);
   return config;
 }

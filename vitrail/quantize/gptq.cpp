@@ -113,6 +113,20 @@ class RowRounder {
   std::vector<int8_t> values_;
 };
 
+// Without a Hessian of the outputs, each row is rounded by itself.
+void round_rows(const Tensor& weight, const ActOrderFactor& inputs) {
+  const int64_t in = weight.size(1);
+  parallel_for(0, weight.size(0), 1, [&](int64_t first, int64_t last) {
+    RowRounder rounder(inputs);
+    std::vector<float> target(static_cast<size_t>(in));
+    for (int64_t r = first; r < last; ++r) {
+      float* const row = weight.data<float>() + r * in;
+      std::copy_n(row, in, target.begin());
+      rounder.round(target.data(), rounder.best_scale(row), row);
+    }
+  });
+}
+
 std::vector<double> best_scales(const Tensor& weight, const ActOrderFactor& inputs) {
   const int64_t in = weight.size(1);
   std::vector<double> scales(static_cast<size_t>(weight.size(0)));
@@ -127,6 +141,7 @@ std::vector<double> best_scales(const Tensor& weight, const ActOrderFactor& inpu
 
 void gptq_round_weight(const Tensor& weight, const Tensor& input_hessian, const Tensor& output_hessian) {
   const ActOrderFactor inputs = factorize(input_hessian, kInputDamping);
+  if (!output_hessian.defined()) return round_rows(weight, inputs);
   const ActOrderFactor outputs = factorize(output_hessian, kOutputDamping);
   const std::vector<double> scales = best_scales(weight, inputs);
   const int64_t out = weight.size(0), in = weight.size(1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/quantize/rotation.h"
+#include "vitrail/quantize/rotation_internal.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,7 +10,6 @@
 #include "vitrail/base/error.h"
 #include "vitrail/base/random.h"
 #include "vitrail/kernels/gemm/linear.h"
-#include "vitrail/quantize/block_layers_internal.h"
 
 namespace vitrail::quantize {
 namespace {
@@ -45,14 +44,14 @@ void rotate_columns(const std::vector<float>& rotation, int64_t n, float* x, int
 
 }  // namespace
 
-void rotate_values(models::VisionTransformer& model) {
-  if (model.config().scale_attn_inner) return;  // a LayerNorm between the values and proj does not commute
-  for (int64_t block = 0; block < model.config().depth; ++block) {
-    const std::string attention = str("blocks.", block, ".attn");
-    const ValueProjection values = value_projection(model, attention);
-    const Tensor proj = model.parameter(attention + ".proj.weight");
+void rotate_values(const VitBlocks& blocks) {
+  if (blocks.config.scale_attn_inner) return;  // a LayerNorm between the values and proj does not commute
+  for (int64_t block = 0; block < blocks.config.depth; ++block) {
+    const std::string attention = blocks.block(block) + ".attn";
+    const ValueProjection values = value_projection(blocks, attention);
+    const Tensor proj = blocks.weight(attention + ".proj");
     const int64_t out = proj.size(0), inner = proj.size(1), in = values.weight.size(1);
-    const int64_t head_dim = inner / model.config().num_heads;
+    const int64_t head_dim = inner / blocks.config.num_heads;
     const std::vector<float> rotation = rotation_matrix(head_dim);
     for (int64_t channel = 0; channel < inner; channel += head_dim) {
       rotate_rows(rotation, head_dim, values.weight.data<float>() + channel * in, in);

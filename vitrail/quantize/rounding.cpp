@@ -11,6 +11,7 @@
 #include "vitrail/quantize/block_layers_internal.h"
 #include "vitrail/quantize/gptq_internal.h"
 #include "vitrail/quantize/output_hessians_internal.h"
+#include "vitrail/quantize/rounding_internal.h"
 #include "vitrail/weights/finite_check_internal.h"
 
 namespace vitrail::quantize {
@@ -19,13 +20,14 @@ namespace {
 // H = Xᵀ X [in, in] of the centred tokens at traced points.
 class InputHessians {
  public:
-  InputHessians(const models::VisionTransformer& model, const std::vector<Tensor>& images,
-                const std::set<std::string>& points)
-      : num_head_tokens_(model.num_head_tokens()) {
+  // run: computes the calibration images.
+  InputHessians(std::optional<int64_t> num_head_tokens, const std::set<std::string>& points,
+                const std::function<void()>& run)
+      : num_head_tokens_(num_head_tokens) {
     const nn::TraceScope scope([&](const std::string& point, const Tensor& x) {
       if (points.contains(point)) accumulate(point, x.to(DType::f32).contiguous());
     });
-    for (const Tensor& batch : images) model.forward_features(batch);
+    run();
   }
 
   // Returns null if the model has no such point.
@@ -43,42 +45,44 @@ class InputHessians {
                   hessian.data<float>(), in);
   }
 
-  int64_t num_head_tokens_;
+  std::optional<int64_t> num_head_tokens_;
   std::map<std::string, Tensor> hessians_;
 };
 
 // How many blocks are rounded per pass over the images: as many as have Hessians of up to 4 GiB together.
-int64_t blocks_per_pass(const models::VisionTransformer& model) {
+int64_t blocks_per_pass(const VitBlocks& blocks) {
   constexpr int64_t kMaxHessianBytes = int64_t{4} << 30;
   int64_t bytes = 0;
-  for (const auto& [layer, input] : traced_inputs(model, 0)) {
-    const Shape shape = model.parameter(layer + ".weight").shape();
+  for (const auto& [layer, input] : traced_inputs(blocks, 0)) {
+    const Shape shape = blocks.weight(layer).shape();
     bytes += (shape[0] * shape[0] + shape[1] * shape[1]) * static_cast<int64_t>(sizeof(float));
   }
   return std::max<int64_t>(1, kMaxHessianBytes / bytes);
 }
 
 // inputs: the traced input of each layer.  Returns the original weights by layer.
-std::map<std::string, Tensor> round_layers(models::VisionTransformer& model, const std::vector<Tensor>& images,
-                                           const std::map<std::string, std::string>& inputs) {
+std::map<std::string, Tensor> round_layers(const VitBlocks& blocks, const std::map<std::string, std::string>& inputs,
+                                           const std::function<void()>& run, const OutputHessians& output_hessians) {
   std::vector<std::string> layers;
   std::set<std::string> points;
   for (const auto& [layer, input] : inputs) {
     layers.push_back(layer);
     points.insert(input);
   }
-  const std::map<std::string, Tensor> outputs = output_hessians(model, images, layers);  // makes weights writable, too
-  const InputHessians hessians(model, images, points);
+  const std::map<std::string, Tensor> outputs = output_hessians(layers);
+  const InputHessians hessians(blocks.num_head_tokens, points, run);
   std::map<std::string, Tensor> originals;
   for (const auto& [layer, input] : inputs) {
-    const Tensor weight = model.parameter(layer + ".weight");
-    originals.emplace(layer, weight.clone());
     const Tensor* const hessian = hessians.find(input);
+    if (!hessian && !blocks.is_whole()) continue;  // a block behind the last one that the network reads
+    const Tensor weight = blocks.weight(layer);
+    originals.emplace(layer, weight.clone());
     if (!hessian || hessian->size(0) != weight.size(1)) {
       throw Error(layer, "a traced input of " + str(weight.size(1)) + " features", input);
     }
     if (weights::first_non_finite(*hessian)) throw Error(layer, "finite inputs", "NaN or infinity in " + input);
-    gptq_round_weight(weight, *hessian, outputs.at(layer));
+    const auto output = outputs.find(layer);
+    gptq_round_weight(weight, *hessian, output == outputs.end() ? Tensor() : output->second);
   }
   return originals;
 }
@@ -108,17 +112,26 @@ QuantizedTensor with_correction(const Tensor& original, const Tensor& rounded) {
   return result;
 }
 
-std::map<std::string, Tensor> gptq_round(models::VisionTransformer& model, const std::vector<Tensor>& images) {
+std::map<std::string, Tensor> round_blocks(const VitBlocks& blocks, const std::function<void()>& run,
+                                           const OutputHessians& output_hessians) {
   std::map<std::string, Tensor> originals;
-  const int64_t depth = model.config().depth, blocks = blocks_per_pass(model);
-  for (int64_t first = 0; first < depth; first += blocks) {
+  const int64_t depth = blocks.config.depth, count = blocks_per_pass(blocks);
+  for (int64_t first = 0; first < depth; first += count) {
     std::map<std::string, std::string> inputs;
-    for (int64_t block = first; block < std::min(first + blocks, depth); ++block) {
-      inputs.merge(traced_inputs(model, block));
-    }
-    originals.merge(round_layers(model, images, inputs));
+    for (int64_t block = first; block < std::min(first + count, depth); ++block)
+      inputs.merge(traced_inputs(blocks, block));
+    originals.merge(round_layers(blocks, inputs, run, output_hessians));
   }
   return originals;
+}
+
+std::map<std::string, Tensor> gptq_round(models::VisionTransformer& model, const std::vector<Tensor>& images) {
+  const auto run = [&] {
+    for (const Tensor& batch : images) model.forward_features(batch);
+  };
+  return round_blocks(model, run, [&](const std::vector<std::string>& layers) {
+    return output_hessians(model, images, layers);  // makes weights writable, too
+  });
 }
 
 }  // namespace vitrail::quantize

@@ -10,6 +10,7 @@
 #include "vitrail/kernels/gemm/linear.h"
 #include "vitrail/nn/copied_params.h"
 #include "vitrail/quantize/rounding.h"
+#include "vitrail/quantize/sensitivity_internal.h"
 
 namespace vitrail::quantize {
 namespace {
@@ -34,19 +35,6 @@ std::vector<Tensor> logits_of(const models::VisionTransformer& model, const Weig
   return results;
 }
 
-// ‖got − want‖ / ‖want‖ over all batches.
-double relative_l2_error(const std::vector<Tensor>& got, const std::vector<Tensor>& want) {
-  double difference_squares = 0, want_squares = 0;
-  for (size_t b = 0; b < want.size(); ++b) {
-    for (int64_t i = 0; i < want[b].numel(); ++i) {
-      const double g = got[b].data<float>()[i], w = want[b].data<float>()[i];
-      difference_squares += (g - w) * (g - w);
-      want_squares += w * w;
-    }
-  }
-  return want_squares > 0 ? std::sqrt(difference_squares / want_squares) : std::sqrt(difference_squares);
-}
-
 // Dead-token elimination: in the last block only qkv is computed for tokens that no head reads.
 double multiply_adds(const models::VisionTransformer& model, const std::string& layer, int64_t tokens) {
   const int64_t head_tokens = model.num_head_tokens();
@@ -64,6 +52,18 @@ std::vector<std::string> linear_layers(const models::VisionTransformer& model) {
 }
 
 }  // namespace
+
+double relative_l2_error(const std::vector<Tensor>& got, const std::vector<Tensor>& want) {
+  double difference_squares = 0, want_squares = 0;
+  for (size_t b = 0; b < want.size(); ++b) {
+    for (int64_t i = 0; i < want[b].numel(); ++i) {
+      const double g = got[b].data<float>()[i], w = want[b].data<float>()[i];
+      difference_squares += (g - w) * (g - w);
+      want_squares += w * w;
+    }
+  }
+  return want_squares > 0 ? std::sqrt(difference_squares / want_squares) : std::sqrt(difference_squares);
+}
 
 std::vector<Int8Sensitivity> int8_sensitivity(const models::VisionTransformer& model, const std::vector<Tensor>& images,
                                               const std::map<std::string, Tensor>& originals) {

@@ -9,8 +9,9 @@
 #include "vitrail/base/parallel.h"
 #include "vitrail/nn/trace.h"
 #include "vitrail/quantize/block_layers_internal.h"
-#include "vitrail/quantize/rotation.h"
+#include "vitrail/quantize/rotation_internal.h"
 #include "vitrail/quantize/smoothing_factors_internal.h"
+#include "vitrail/quantize/smoothing_internal.h"
 
 namespace vitrail::quantize {
 namespace {
@@ -19,27 +20,28 @@ namespace {
 // exact, and the class token has two-term activations.
 class InputSampler {
  public:
-  explicit InputSampler(int64_t num_head_tokens) : num_head_tokens_(num_head_tokens) {}
-
-  void add_point(const std::string& point) { samples_[point]; }
+  void add_point(const std::string& point, std::optional<int64_t> num_head_tokens) {
+    points_[point].num_head_tokens = num_head_tokens;
+  }
 
   // Takes tokens of x [B, N, C] if `point` was added.
   void observe(const std::string& point, const Tensor& x) {
-    const auto found = samples_.find(point);
-    if (found == samples_.end()) return;
+    const auto found = points_.find(point);
+    if (found == points_.end()) return;
+    auto& [sample, num_head_tokens] = found->second;
     const Tensor activations = x.to(DType::f32).contiguous();
-    const Tensor centered = centered_tokens(activations, num_head_tokens_);
+    const Tensor centered = centered_tokens(activations, num_head_tokens);
     const int64_t tokens = activations.size(1), width = activations.size(2);
     for (int64_t image = 0; image < activations.size(0); ++image) {
-      for (int64_t token = num_head_tokens_; token < tokens; token += kTokenStride) {
+      for (int64_t token = num_head_tokens.value_or(0); token < tokens; token += kTokenStride) {
         const int64_t at = (image * tokens + token) * width;
-        append(activations.data<float>() + at, width, found->second.activations);
-        append(centered.data<float>() + at, width, found->second.centered);
+        append(activations.data<float>() + at, width, sample.activations);
+        append(centered.data<float>() + at, width, sample.centered);
       }
     }
   }
 
-  const InputSample& at(const std::string& point) const { return samples_.at(point); }
+  const InputSample& at(const std::string& point) const { return points_.at(point).sample; }
 
  private:
   static void append(const float* row, int64_t width, std::vector<float>& rows) {
@@ -49,8 +51,11 @@ class InputSampler {
   // Every 8th token is enough: 25 of the 196 patches of a 224 × 224 image, 6,400 rows from 256 images.
   static constexpr int64_t kTokenStride = 8;
 
-  int64_t num_head_tokens_;
-  std::map<std::string, InputSample> samples_;
+  struct Point {
+    InputSample sample;
+    std::optional<int64_t> num_head_tokens;
+  };
+  std::map<std::string, Point> points_;
 };
 
 // x [n, ...]: row i is divided by factors[i].
@@ -71,20 +76,20 @@ struct SmoothedLayer {
   std::vector<Tensor> producers;
 };
 
-std::vector<SmoothedLayer> smoothed_layers(const models::VisionTransformer& model) {
-  const models::VisionTransformerConfig& config = model.config();
+std::vector<SmoothedLayer> smoothed_layers(const VitBlocks& blocks) {
+  const models::VisionTransformerConfig& config = blocks.config;
   std::vector<SmoothedLayer> result;
   for (int64_t block = 0; block < config.depth; ++block) {
-    const std::string path = str("blocks.", block);
+    const std::string path = blocks.block(block);
     const auto add_after_norm = [&](const char* layer, const char* norm) {
-      result.push_back({path + layer, {model.parameter(path + norm + ".weight")}});
+      result.push_back({path + layer, {blocks.module.parameter(path + norm + ".weight")}});
       if (config.norm_layer == nn::NormLayer::rms_norm) return;  // has no bias
-      result.back().producers.push_back(model.parameter(path + norm + ".bias"));
+      result.back().producers.push_back(blocks.module.parameter(path + norm + ".bias"));
     };
     if (config.scale_attn_inner) {
       add_after_norm(".attn.proj", ".attn.norm");
     } else {
-      const ValueProjection values = value_projection(model, path + ".attn");
+      const ValueProjection values = value_projection(blocks, path + ".attn");
       result.push_back({path + ".attn.proj", {values.weight}});
       if (values.bias.defined()) result.back().producers.push_back(values.bias);
     }
@@ -97,40 +102,51 @@ std::vector<SmoothedLayer> smoothed_layers(const models::VisionTransformer& mode
 }
 
 // The traced points of all blocks' linear layers, by layer.
-std::map<std::string, std::string> all_traced_inputs(const models::VisionTransformer& model) {
+std::map<std::string, std::string> all_traced_inputs(const VitBlocks& blocks) {
   std::map<std::string, std::string> points;
-  for (int64_t block = 0; block < model.config().depth; ++block) points.merge(traced_inputs(model, block));
+  for (int64_t block = 0; block < blocks.config.depth; ++block) points.merge(traced_inputs(blocks, block));
   return points;
 }
 
 }  // namespace
 
-void smooth_activations(models::VisionTransformer& model, const std::vector<Tensor>& images) {
-  model.requires_grad(true);  // copies parameters that are a mapped file's, so that they may be written to
-  model.requires_grad(false);
-  rotate_values(model);
-
-  const std::map<std::string, std::string> points = all_traced_inputs(model);
-  const std::vector<SmoothedLayer> layers = smoothed_layers(model);
-  InputSampler sampler(model.num_head_tokens());
-  for (const SmoothedLayer& item : layers) sampler.add_point(points.at(item.layer));
+void smooth_blocks(const std::vector<VitBlocks>& stacks, const std::function<void()>& run) {
+  InputSampler sampler;
+  std::vector<SmoothedLayer> layers;
+  std::vector<Tensor> weights;
+  std::vector<std::string> inputs;
+  for (const VitBlocks& blocks : stacks) {
+    rotate_values(blocks);
+    const std::map<std::string, std::string> points = all_traced_inputs(blocks);
+    for (SmoothedLayer& item : smoothed_layers(blocks)) {
+      inputs.push_back(points.at(item.layer));
+      sampler.add_point(inputs.back(), blocks.num_head_tokens);
+      weights.push_back(blocks.weight(item.layer));
+      layers.push_back(std::move(item));
+    }
+  }
   {
     const nn::TraceScope scope([&](const std::string& point, const Tensor& x) { sampler.observe(point, x); });
-    for (const Tensor& batch : images) model.forward_features(batch);
+    run();
   }
 
   // All factors are computed before any weight changes: qkv is smoothed itself, and produces the input of proj.
   std::vector<std::vector<float>> factors(layers.size());
   parallel_for_balanced(0, static_cast<int64_t>(layers.size()), 1, [&](int64_t first, int64_t last) {
-    for (int64_t i = first; i < last; ++i) {
-      factors[i] =
-          smoothing_factors(sampler.at(points.at(layers[i].layer)), model.parameter(layers[i].layer + ".weight"));
-    }
+    for (int64_t i = first; i < last; ++i) factors[i] = smoothing_factors(sampler.at(inputs[i]), weights[i]);
   });
   for (size_t i = 0; i < layers.size(); ++i) {
     for (const Tensor& producer : layers[i].producers) divide_rows(producer, factors[i]);
-    multiply_columns(model.parameter(layers[i].layer + ".weight"), factors[i]);
+    multiply_columns(weights[i], factors[i]);
   }
+}
+
+void smooth_activations(models::VisionTransformer& model, const std::vector<Tensor>& images) {
+  model.requires_grad(true);  // copies parameters that are a mapped file's, so that they may be written to
+  model.requires_grad(false);
+  smooth_blocks({model}, [&] {
+    for (const Tensor& batch : images) model.forward_features(batch);
+  });
 }
 
 }  // namespace vitrail::quantize

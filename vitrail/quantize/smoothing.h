@@ -9,7 +9,7 @@ namespace vitrail::quantize {
 
 // Activations have one scale per token, so a channel with outliers leaves few of the 256 levels to the other channels.
 // Two changes of the parameters remove outliers; the model computes the same function up to rounding errors.
-//  1. rotate_values() (rotation.h).
+//  1. rotate_values() (rotation_internal.h).
 //  2. Smoothing factors (Xiao et al. 2023, "SmoothQuant") for the inputs of attn.proj and, in pre-norm models, of
 //     attn.qkv and mlp.fc1.  The producer of the input (value projection, LayerNorm) is divided by the factors, the
 //     layer's weight multiplied.  They minimise the expected error of int8 GEMMs (smoothing_factors_internal.h).

@@ -15,6 +15,8 @@ namespace vitrail::tasks {
 // Refers to the model that gives it.
 struct Network {
   const nn::Module& module;  // has its weights until the session has run
+  // The same, for calibration, which writes to it; null: the model has no int8 files.
+  nn::Module* calibrated = nullptr;
   // Named inputs → named outputs, all [B, …]: layer by layer while the module has its weights, or on the meta device.
   infer::Function forward;
   const infer::FunctionSession& session;  // the same, compiled; axes of outputs may have another order

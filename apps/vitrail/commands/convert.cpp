@@ -213,8 +213,8 @@ void add_convert(CLI::App& program, const GlobalOptions& global, Run& run) {
               "layers that stay in 16 bits; for an ONNX file, the scales of --activations")
           ->type_name("IMAGES");
   add_field_options(*command, [options](Fields& f) {
-    f.number({"tolerance", "With --calibrate: maximum relative L2 error of the logits"}, options->int8.tolerance,
-             kAboveZero);
+    f.number({"tolerance", "With --calibrate: maximum relative L2 error of the logits or maps"},
+             options->int8.tolerance, kAboveZero);
   });
   add_force_to(*command, options->force);
   options->onnx.add_to(*command);

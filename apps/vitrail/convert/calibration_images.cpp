@@ -7,7 +7,6 @@
 #include "apps/vitrail/input/image_inputs.h"
 #include "vitrail/base/random.h"
 #include "vitrail/data/augment/random_area_crop.h"
-#include "vitrail/image/decode.h"
 #include "vitrail/infer/preprocess.h"
 #include "vitrail/ops/tokens.h"
 
@@ -36,26 +35,31 @@ class Batches {
 
 }  // namespace
 
-CalibrationImages calibration_images(const std::vector<std::string>& arguments, const models::ModelConfig& config,
-                                     const std::string& where) {
-  constexpr size_t kMaxImages = 64;
-  constexpr int kCropsPerImage = 3;
-  constexpr size_t kValidationStride = 4;  // every fourth image also gives a validation crop
+void read_calibration_images(const std::vector<std::string>& arguments, const image::DecodeOptions& decode,
+                             const CalibrationSets& sets, const std::function<void(const image::Image&)>& calibrate,
+                             const std::function<void(const image::Image&)>& validate) {
   ImageInputs inputs(arguments);
   size_t available = 0;
   while (inputs.at(available)) ++available;
-  const image::EvalTransform transform = infer::transform_of(config.preprocessing, where);
-  const image::DecodeOptions decode{.mode = infer::color_mode_of(config.vit.in_chans)};
-  const size_t count = std::min(kMaxImages, available);
-  Batches calibration(transform), validation(transform);
+  if (available == 0) throw CLI::ValidationError("--calibrate", "no images found");
+  const size_t count = std::min(sets.max_images, available);
   RandomStream random(random_key("calibration_images"));
   for (size_t i = 0; i < count; ++i) {
-    const image::Image source = inputs.read(i * available / count, decode);  // evenly spaced over the inputs
-    calibration.add(source);
-    for (int crop = 0; crop < kCropsPerImage; ++crop) calibration.add(data::random_area_crop(source, random));
-    if (i % kValidationStride == 0) validation.add(data::random_area_crop(source, random));
+    const image::Image source = inputs.read(i * available / count, decode);
+    calibrate(source);
+    for (int crop = 0; crop < sets.crops; ++crop) calibrate(data::random_area_crop(source, random));
+    if (i % sets.validation_stride == 0) validate(data::random_area_crop(source, random));
   }
-  if (count == 0) throw CLI::ValidationError("--calibrate", "no images found");
+}
+
+CalibrationImages calibration_images(const std::vector<std::string>& arguments, const models::ModelConfig& config,
+                                     const std::string& where) {
+  const image::EvalTransform transform = infer::transform_of(config.preprocessing, where);
+  Batches calibration(transform), validation(transform);
+  read_calibration_images(
+      arguments, {.mode = infer::color_mode_of(config.vit.in_chans)}, {},
+      [&](const image::Image& source) { calibration.add(source); },
+      [&](const image::Image& source) { validation.add(source); });
   return {calibration.all(), validation.all()};
 }
 

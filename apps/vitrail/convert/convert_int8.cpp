@@ -8,6 +8,8 @@
 #include "apps/vitrail/convert/calibration_images.h"
 #include "apps/vitrail/output/output.h"
 #include "vitrail/base/error.h"
+#include "vitrail/models/dense/outer_layers.h"
+#include "vitrail/quantize/network_calibration.h"
 #include "vitrail/quantize/rounding.h"
 #include "vitrail/quantize/sensitivity.h"
 #include "vitrail/quantize/smoothing.h"
@@ -42,7 +44,21 @@ Int8Conversion int8_conversion(models::VisionTransformer& model, const Int8Optio
   return result;
 }
 
-NamedTensors int8_tensors(const models::VisionTransformer& model, const Int8Conversion& conversion) {
+// Maps have many tokens, and their networks take seconds for an image.
+Int8Conversion int8_conversion(const tasks::LoadedModel& model, const tasks::Network& network,
+                               const Int8Options& options) {
+  if (options.calibration_inputs.empty()) return {};
+  quantize::CalibrationInputs inputs;
+  read_calibration_images(
+      options.calibration_inputs, {.mode = model.color_mode()}, {.max_images = 16, .crops = 0, .validation_stride = 8},
+      [&](const image::Image& photo) { inputs.calibration.push_back(network.inputs_of(photo)); },
+      [&](const image::Image& photo) { inputs.validation.push_back(network.inputs_of(photo)); });
+  quantize::Int8Network calibrated =
+      quantize::calibrate_network(*network.calibrated, network.forward, inputs, options.tolerance);
+  return {{std::move(calibrated.excluded)}, std::move(calibrated.weights)};
+}
+
+NamedTensors int8_tensors(const nn::Module& model, const Int8Conversion& conversion) {
   NamedTensors tensors;
   const auto add = [&tensors](const std::string& name, const QuantizedTensor& weight) {
     tensors.emplace_back(name, weight.values);
@@ -53,7 +69,7 @@ NamedTensors int8_tensors(const models::VisionTransformer& model, const Int8Conv
     const std::string layer = name.substr(0, name.rfind('.'));
     const bool excluded = contains(conversion.config.excluded, layer);
     const bool is_weight = tensor.rank() == 2 && name.ends_with(".weight");  // tables of positions stay
-    if (excluded || !is_weight || !name.starts_with("blocks.")) {
+    if (excluded || !is_weight || !models::is_of_block(name)) {
       tensors.emplace_back(name, excluded && is_weight ? weights::to_16_bits(tensor) : tensor);
       continue;
     }

@@ -19,7 +19,7 @@ class InspectedNetwork : public InspectedModel {
   InspectedNetwork(const NamedModel& named, const ModelOptions& options, ValueOptions values)
       : named_(named),
         values_(std::move(values)),
-        model_(tasks::open_model(*named.files)),
+        model_(tasks::open_model(*named.files, {.model = {.precision = kernels::Precision::fp32}})),
         network_(network_of(*model_, named.name)),
         checkpoint_(named.files->checkpoint()) {
     refuse_model_options(options, model_->family());

@@ -4,11 +4,11 @@
 namespace vitrail::models {
 namespace {
 
-bool is_of_block(const std::string& name) { return ("." + name).find(".blocks.") != std::string::npos; }
-
 bool is_3x3(const Tensor& weight) { return weight.rank() == 4 && weight.size(2) == 3 && weight.size(3) == 3; }
 
 }  // namespace
+
+bool is_of_block(const std::string& name) { return ("." + name).find(".blocks.") != std::string::npos; }
 
 std::vector<std::string> outer_layers(const nn::Module& model) {
   constexpr std::string_view suffix = ".weight";

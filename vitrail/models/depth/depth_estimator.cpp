@@ -5,13 +5,13 @@
 #include "vitrail/base/file_lookup_internal.h"
 #include "vitrail/base/read_file.h"
 #include "vitrail/models/config_formats_internal.h"
+#include "vitrail/models/configured_files_internal.h"
 #include "vitrail/models/dense/sigmoid_internal.h"
 #include "vitrail/nn/trace.h"
 #include "vitrail/ops/activation.h"
 #include "vitrail/ops/elementwise.h"
 #include "vitrail/ops/layout.h"
 #include "vitrail/ops/resize.h"
-#include "vitrail/weights/checkpoint_params_internal.h"
 
 namespace vitrail::models {
 namespace {
@@ -153,11 +153,6 @@ DepthFiles open_depth_estimator(const ModelFiles& files) {
   return opened;
 }
 
-DepthEstimator load_depth_estimator(const DepthFiles& files) {
-  weights::CheckpointParams params(files.checkpoint, files.key_map);
-  DepthEstimator model(files.config, ParamSource(params));
-  params.finish();
-  return model;
-}
+DepthEstimator load_depth_estimator(const DepthFiles& files) { return load_configured<DepthEstimator>(files); }
 
 }  // namespace vitrail::models

@@ -8,6 +8,7 @@
 #include "vitrail/base/file_lookup_internal.h"
 #include "vitrail/base/read_file.h"
 #include "vitrail/models/config_formats_internal.h"
+#include "vitrail/models/configured_files_internal.h"
 #include "vitrail/models/derived_config_internal.h"
 #include "vitrail/models/layer_configs_internal.h"
 #include "vitrail/nn/trace.h"
@@ -17,7 +18,6 @@
 #include "vitrail/ops/operation.h"
 #include "vitrail/ops/resize.h"
 #include "vitrail/ops/tokens.h"
-#include "vitrail/weights/checkpoint_params_internal.h"
 
 namespace vitrail::models {
 namespace {
@@ -120,7 +120,8 @@ Tensor repeated_for(const Tensor& tokens, int64_t batch) {
 }  // namespace
 
 EomtBackbone::EomtBackbone(const VisionTransformerConfig& config, const ParamSource& params)
-    : Module(params.path()),
+    : VitBackbone(params.path()),
+      config_(config),
       grid_(own_grid(checked(config))),
       patch_embed_(patch_embed_config(config), params.child("patch_embed")),
       blocks_("blocks"),
@@ -263,11 +264,6 @@ EomtFiles open_eomt(const ModelFiles& files) {
   return {std::move(checkpoint), std::move(key_map), std::move(config), text, preprocessor.text};
 }
 
-Eomt load_eomt(const EomtFiles& files) {
-  weights::CheckpointParams params(files.checkpoint, files.key_map);
-  Eomt model(files.config, ParamSource(params));
-  params.finish();
-  return model;
-}
+Eomt load_eomt(const EomtFiles& files) { return load_configured<Eomt>(files); }
 
 }  // namespace vitrail::models

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "vitrail/models/configured_files.h"
+#include "vitrail/models/dense/vit_backbone.h"
 #include "vitrail/models/eomt/config.h"
 #include "vitrail/models/model_files.h"
 #include "vitrail/nn/block.h"
@@ -15,7 +16,7 @@
 namespace vitrail::models {
 
 // A Vision Transformer whose blocks run one by one.  Parameters have timm's names.
-class EomtBackbone : public nn::Module {
+class EomtBackbone : public VitBackbone {
  public:
   EomtBackbone(const VisionTransformerConfig& config, const ParamSource& params);
   Tensor embed(const Tensor& images) const;  // [B, C, S, S] → tokens: class token, registers, patches [B, N, D]
@@ -23,10 +24,11 @@ class EomtBackbone : public nn::Module {
   // tokens, the patches.
   Tensor run_block(int64_t index, const Tensor& x, const Tensor& bias) const;
   Tensor normalized(const Tensor& x) const { return norm_.forward(x); }
-  std::string type() const override { return "VisionTransformer"; }
+  const VisionTransformerConfig& config() const override { return config_; }
   void visit(nn::Visitor& visitor) override;
 
  private:
+  VisionTransformerConfig config_;
   std::array<int64_t, 2> grid_;
   nn::PatchEmbed patch_embed_;
   Tensor cls_token_, reg_token_, pos_embed_;

@@ -8,6 +8,7 @@
 #include "vitrail/base/file_lookup_internal.h"
 #include "vitrail/base/read_file.h"
 #include "vitrail/models/config_formats_internal.h"
+#include "vitrail/models/configured_files_internal.h"
 #include "vitrail/models/derived_config_internal.h"
 #include "vitrail/models/layer_configs_internal.h"
 #include "vitrail/models/rf_detr/authors_config_internal.h"
@@ -24,7 +25,6 @@
 #include "vitrail/ops/softmax.h"
 #include "vitrail/ops/tokens.h"
 #include "vitrail/ops/window.h"
-#include "vitrail/weights/checkpoint_params_internal.h"
 
 namespace vitrail::models {
 namespace {
@@ -120,7 +120,7 @@ RfDetrCells::RfDetrCells(const std::vector<Tensor>& maps) {
 }
 
 RfDetrBackbone::RfDetrBackbone(const RfDetrBackboneConfig& config, const ParamSource& params)
-    : Module(params.path()),
+    : VitBackbone(params.path()),
       config_(config),
       patch_embed_(patch_embed_config(checked(config.vit)), params.child("patch_embed")),
       blocks_("blocks") {
@@ -517,11 +517,6 @@ RfDetrFiles with_groups(RfDetrFiles files, int64_t groups) {
   return files;
 }
 
-RfDetr load_rf_detr(const RfDetrFiles& files) {
-  weights::CheckpointParams params(files.checkpoint, files.key_map);
-  RfDetr model(files.config, ParamSource(params));
-  params.finish();
-  return model;
-}
+RfDetr load_rf_detr(const RfDetrFiles& files) { return load_configured<RfDetr>(files); }
 
 }  // namespace vitrail::models

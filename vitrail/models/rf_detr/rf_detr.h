@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "vitrail/models/configured_files.h"
+#include "vitrail/models/dense/vit_backbone.h"
 #include "vitrail/models/model_files.h"
 #include "vitrail/models/rf_detr/config.h"
 #include "vitrail/models/rf_detr/mask_head.h"
@@ -21,11 +22,11 @@ namespace vitrail::models {
 
 // A Vision Transformer whose patches are cut into windows, each with a class token if there is one.  In some blocks all
 // tokens attend to each other, in the others those of a window.  Parameters have timm's names.
-class RfDetrBackbone : public nn::Module {
+class RfDetrBackbone : public VitBackbone {
  public:
   RfDetrBackbone(const RfDetrBackboneConfig& config, const ParamSource& params);
   std::vector<Tensor> forward(const Tensor& images) const;  // [B, C, S, S] → maps [B, h, w, D]
-  std::string type() const override { return "VisionTransformer"; }
+  const VisionTransformerConfig& config() const override { return config_.vit; }
   void visit(nn::Visitor& visitor) override;
 
  private:

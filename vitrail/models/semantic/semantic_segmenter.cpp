@@ -7,8 +7,8 @@
 #include "vitrail/base/file_lookup_internal.h"
 #include "vitrail/base/read_file.h"
 #include "vitrail/models/config_formats_internal.h"
+#include "vitrail/models/configured_files_internal.h"
 #include "vitrail/ops/layout.h"
-#include "vitrail/weights/checkpoint_params_internal.h"
 
 namespace vitrail::models {
 namespace {
@@ -114,10 +114,7 @@ SemanticFiles open_semantic_segmenter(const ModelFiles& files) {
 }
 
 SemanticSegmenter load_semantic_segmenter(const SemanticFiles& files) {
-  weights::CheckpointParams params(files.checkpoint, files.key_map);
-  SemanticSegmenter model(files.config, ParamSource(params));
-  params.finish();
-  return model;
+  return load_configured<SemanticSegmenter>(files);
 }
 
 }  // namespace vitrail::models

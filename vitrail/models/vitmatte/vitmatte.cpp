@@ -7,6 +7,7 @@
 #include "vitrail/base/file_lookup_internal.h"
 #include "vitrail/base/read_file.h"
 #include "vitrail/models/config_formats_internal.h"
+#include "vitrail/models/configured_files_internal.h"
 #include "vitrail/models/dense/sigmoid_internal.h"
 #include "vitrail/nn/folded_batch_norm.h"
 #include "vitrail/nn/positional_encoding.h"
@@ -16,7 +17,6 @@
 #include "vitrail/ops/residual_add.h"
 #include "vitrail/ops/resize.h"
 #include "vitrail/ops/tokens.h"
-#include "vitrail/weights/checkpoint_params_internal.h"
 
 namespace vitrail::models {
 namespace {
@@ -196,11 +196,6 @@ VitMatteFiles open_vitmatte(const ModelFiles& files) {
   return {std::move(checkpoint), std::move(key_map), std::move(config), text, preprocessor.text};
 }
 
-VitMatte load_vitmatte(const VitMatteFiles& files) {
-  weights::CheckpointParams params(files.checkpoint, files.key_map);
-  VitMatte model(files.config, ParamSource(params));
-  params.finish();
-  return model;
-}
+VitMatte load_vitmatte(const VitMatteFiles& files) { return load_configured<VitMatte>(files); }
 
 }  // namespace vitrail::models

@@ -5,6 +5,7 @@
 #include "vitrail/base/file_lookup_internal.h"
 #include "vitrail/base/read_file.h"
 #include "vitrail/models/config_formats_internal.h"
+#include "vitrail/models/configured_files_internal.h"
 #include "vitrail/models/derived_config_internal.h"
 #include "vitrail/models/layer_configs_internal.h"
 #include "vitrail/nn/folded_batch_norm.h"
@@ -16,7 +17,6 @@
 #include "vitrail/ops/linear.h"
 #include "vitrail/ops/resize.h"
 #include "vitrail/ops/tokens.h"
-#include "vitrail/weights/checkpoint_params_internal.h"
 
 namespace vitrail::models {
 namespace {
@@ -101,7 +101,7 @@ class ExpertParams : public ParamProvider {
 }  // namespace
 
 VitPoseBackbone::VitPoseBackbone(const VitPoseConfig& config, const ParamSource& params)
-    : Module(params.path()),
+    : VitBackbone(params.path()),
       config_(checked(config.backbone)),
       patch_embed_(patch_embed_config(config_), params.child("patch_embed")),
       blocks_("blocks"),
@@ -202,12 +202,15 @@ void VitPose::visit(nn::Visitor& visitor) {
   visitor.child("head", static_cast<nn::Module&>(head_));
 }
 
+// In int8 files the backbone has native names.
 bool is_vitpose(const ModelFiles& files) {
   const weights::Checkpoint& first = files.first;
   if (has_vitpose_authors_names(first)) return true;
   const bool classic = first.has("head.deconv1.weight") && first.has("head.batchnorm1.weight");
-  return first.has("backbone.embeddings.position_embeddings") && first.has("backbone.layernorm.weight") &&
-         first.has("head.conv.weight") && (classic || !first.has("head.deconv1.weight"));
+  const bool backbone =
+      (first.has("backbone.embeddings.position_embeddings") && first.has("backbone.layernorm.weight")) ||
+      (first.has("backbone.pos_embed") && first.has("backbone.norm.weight"));
+  return backbone && first.has("head.conv.weight") && (classic || !first.has("head.deconv1.weight"));
 }
 
 VitPoseFiles open_vitpose(const ModelFiles& files, int64_t dataset) {
@@ -235,7 +238,7 @@ VitPoseFiles open_vitpose(const ModelFiles& files, int64_t dataset) {
 }
 
 VitPose load_vitpose(const VitPoseFiles& files) {
-  weights::CheckpointParams params(files.checkpoint, files.key_map);
+  weights::CheckpointParams params = params_of(files);
   ExpertParams with_expert(params, files.config.expert_features);
   VitPose model(files.config, ParamSource(with_expert));
   with_expert.finish();

@@ -3,6 +3,7 @@
 // ViTPose (Xu et al. 2022, "Simple Vision Transformer Baselines for Human Pose Estimation") and ViTPose++ (Xu et al.
 // 2023), whose MLPs have an expert for each data set of the training.
 #include "vitrail/models/configured_files.h"
+#include "vitrail/models/dense/vit_backbone.h"
 #include "vitrail/models/model_files.h"
 #include "vitrail/models/vitpose/config.h"
 #include "vitrail/nn/block.h"
@@ -13,11 +14,11 @@ namespace vitrail::models {
 
 // The patches' convolution has padding 2; there is no class token, whose position each patch has beside its own.
 // Parameters have timm's names.
-class VitPoseBackbone : public nn::Module {
+class VitPoseBackbone : public VitBackbone {
  public:
   VitPoseBackbone(const VitPoseConfig& config, const ParamSource& params);
   Tensor forward(const Tensor& images) const;  // [B, C, H, W] → the normalised map [B, h, w, D]
-  std::string type() const override { return "VisionTransformer"; }
+  const VisionTransformerConfig& config() const override { return config_; }
   void visit(nn::Visitor& visitor) override;
 
  private:

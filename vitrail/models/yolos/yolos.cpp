@@ -5,6 +5,7 @@
 #include "vitrail/base/file_lookup_internal.h"
 #include "vitrail/base/read_file.h"
 #include "vitrail/models/config_formats_internal.h"
+#include "vitrail/models/configured_files_internal.h"
 #include "vitrail/models/dense/sigmoid_internal.h"
 #include "vitrail/models/derived_config_internal.h"
 #include "vitrail/models/layer_configs_internal.h"
@@ -13,7 +14,6 @@
 #include "vitrail/ops/elementwise.h"
 #include "vitrail/ops/layout.h"
 #include "vitrail/ops/tokens.h"
-#include "vitrail/weights/checkpoint_params_internal.h"
 
 namespace vitrail::models {
 namespace {
@@ -29,7 +29,7 @@ constexpr const char* kYolosKeys = R"~({
 }  // namespace
 
 YolosBackbone::YolosBackbone(const YolosConfig& config, const ParamSource& params)
-    : Module(params.path()),
+    : VitBackbone(params.path()),
       config_(checked(config.backbone)),
       patch_embed_(patch_embed_config(config_), params.child("patch_embed")),
       blocks_("blocks"),
@@ -104,8 +104,11 @@ void Yolos::visit(nn::Visitor& visitor) {
   visitor.child("bbox_predictor", static_cast<nn::Module&>(bbox_predictor_));
 }
 
+// In int8 files the backbone has native names.
 bool is_yolos(const ModelFiles& files) {
-  return files.first.has("vit.embeddings.detection_tokens") && files.first.has("bbox_predictor.layers.2.weight");
+  const weights::Checkpoint& first = files.first;
+  const bool tokens = first.has("vit.embeddings.detection_tokens") || first.has("backbone.det_token");
+  return tokens && first.has("bbox_predictor.layers.2.weight");
 }
 
 YolosFiles open_yolos(const ModelFiles& files) {
@@ -120,11 +123,6 @@ YolosFiles open_yolos(const ModelFiles& files) {
   return {std::move(checkpoint), std::move(key_map), std::move(config), text, preprocessor.text};
 }
 
-Yolos load_yolos(const YolosFiles& files) {
-  weights::CheckpointParams params(files.checkpoint, files.key_map);
-  Yolos model(files.config, ParamSource(params));
-  params.finish();
-  return model;
-}
+Yolos load_yolos(const YolosFiles& files) { return load_configured<Yolos>(files); }
 
 }  // namespace vitrail::models

@@ -3,6 +3,7 @@
 // YOLOS (Fang et al. 2021, "You Only Look at One Sequence"): objects found by tokens that a Vision Transformer has
 // beside the patches.
 #include "vitrail/models/configured_files.h"
+#include "vitrail/models/dense/vit_backbone.h"
 #include "vitrail/models/model_files.h"
 #include "vitrail/models/yolos/config.h"
 #include "vitrail/nn/block.h"
@@ -12,11 +13,11 @@
 namespace vitrail::models {
 
 // The order of tokens is CLS, patches, detection.  Parameters have timm's names, and det_token, mid_pos_embed.
-class YolosBackbone : public nn::Module {
+class YolosBackbone : public VitBackbone {
  public:
   YolosBackbone(const YolosConfig& config, const ParamSource& params);
   Tensor forward(const Tensor& images) const;  // [B, C, H, W] → the normalised detection tokens [B, T, D]
-  std::string type() const override { return "VisionTransformer"; }
+  const VisionTransformerConfig& config() const override { return config_; }
   void visit(nn::Visitor& visitor) override;
 
  private:

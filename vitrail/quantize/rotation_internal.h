@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Rotation of the attention heads' values (Ashkboos et al. 2024, "QuaRot", section 4).
-#include "vitrail/models/vision_transformer.h"
+#include "vitrail/quantize/block_layers_internal.h"
 
 namespace vitrail::quantize {
 
@@ -11,6 +11,6 @@ namespace vitrail::quantize {
 // matrix; here it is a DCT-II with random signs, which exists for every head dimension.
 //
 // Changes the parameters attn.qkv and attn.proj.weight of every block, which must not be a mapped file's.
-void rotate_values(models::VisionTransformer& model);
+void rotate_values(const VitBlocks& blocks);
 
 }  // namespace vitrail::quantize
