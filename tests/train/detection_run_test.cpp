@@ -82,6 +82,21 @@ TEST(DetectionRun, ContinuesFromADetectorWithOtherClasses) {
   EXPECT_EQ(after.notes, (std::vector<std::string>{"classes: 1 of 2 have the rows of the same name"}));
 }
 
+TEST(DetectionRun, FineTunesAFolderOfTransformers) {
+  const fs::path boxes = make_boxes(4, 1), run = testing::scratch_folder() / "run",
+                 source = testing::fixture("rf_detr/windows/config.json").parent_path();
+  train_to(run, detection_recipe(
+                    boxes, {"model=null", "model.init=" + source.string(), "detect.size=0", "epochs=3", "ema=null"}));
+  const models::RfDetr before = models::load_rf_detr(models::open_rf_detr(models::ModelFiles(source))),
+                       after = models::load_rf_detr(models::open_rf_detr(models::ModelFiles(run / "model")));
+  EXPECT_EQ(after.config().labels, (std::vector<std::string>{"lamp", "hole"}));
+  EXPECT_EQ(after.config().side(), before.config().side());
+  // A step of training away from the source's weights, not new ones.
+  const std::string layer = "backbone.blocks.0.mlp.fc1.weight";
+  EXPECT_TRUE(testing::close(after.parameter(layer), before.parameter(layer), 0.01));
+  EXPECT_FALSE(testing::close(after.parameter(layer), before.parameter(layer), 0));
+}
+
 TEST(DetectionRun, AFrozenBackboneKeepsItsWeights) {
   const fs::path run = testing::scratch_folder() / "run";
   const Recipe recipe = detection_recipe(make_boxes(4, 1), {"detect.train_backbone=false", "ema=null"});

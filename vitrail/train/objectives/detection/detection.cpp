@@ -33,6 +33,7 @@ image::EvalTransform saved_transform(const models::RfDetrConfig& config) {
 image::EvalTransform crop_transform(const models::RfDetrConfig& config) {
   models::Preprocessing preprocessing = config.preprocessing;
   preprocessing.rule = models::ResizeRule::timm;
+  preprocessing.crop_pct = 1;
   return infer::transform_of(preprocessing, "data");
 }
 
