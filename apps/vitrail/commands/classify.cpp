@@ -38,7 +38,7 @@ int classify(const ClassifyCommandOptions& options, const GlobalOptions& global)
   bool any_logits = false;
   failures += run_images(source, model, {}, options.images.batch, global, [&](const Outcome& outcome) {
     if (!outcome.error.empty()) {
-      printer.print_failure(outcome.path(), outcome.error);
+      printer.print_failure(outcome, outcome.error);
       if (logits) logits->write_rows(nan_row.data(), 1);
       return;
     }
@@ -51,10 +51,10 @@ int classify(const ClassifyCommandOptions& options, const GlobalOptions& global)
       predictions = model.predictions(logits_row, options.predictions.top, outcome.path());
     } catch (const Error& error) {
       ++failures;
-      print_error(with_path(outcome.path(), error.what()));
-      return printer.print_failure(outcome.path(), error.what());
+      print_error(outcome.message(error.what()));
+      return printer.print_failure(outcome, error.what());
     }
-    printer.print(outcome.path(), predictions);
+    printer.print(outcome, predictions);
   });
   // Rows of NaN alone replace no old file.
   if (logits && failures > 0 && !any_logits && replaces_file(options.logits))
@@ -80,7 +80,10 @@ void add_classify(CLI::App& program, const GlobalOptions& global, Run& run) {
   command->add_option("--logits", options->logits, "FILE.npy: logits, float32 [n, classes]");
   add_force_to(*command, options->force);
   options->images.add_to(*command);
-  command->callback([options, &global, &run] {
+  options->images.frames.add_to(*command);
+  command->callback([options, command, &global, &run] {
+    options->images.frames.check(*command, options->images.inputs);
+    if (options->images.frames.given()) options->predictions.default_to_json(*command);
     std::vector<std::string> inputs = options->model.files();
     inputs.insert(inputs.end(), options->images.inputs.begin(), options->images.inputs.end());
     inputs.push_back(options->labels);

@@ -16,33 +16,38 @@ void PredictionOptions::add_to(CLI::App& command) {
   });
 }
 
+void PredictionOptions::default_to_json(const CLI::App& command) {
+  if (command.count("--format") == 0) format = "json";
+}
+
 PredictionPrinter::PredictionPrinter(Format format, std::string activation)
     : format_(format), activation_(std::move(activation)) {
   if (format_ == Format::csv) print_output("path,rank,index,label,probability,error\n");
 }
 
-void PredictionPrinter::print(const std::string& path, const std::vector<Prediction>& predictions) const {
+void PredictionPrinter::print(const Outcome& outcome, const std::vector<Prediction>& predictions) const {
   switch (format_) {
     case Format::text:
-      return print_text(path, predictions);
+      return print_text(outcome, predictions);
     case Format::json:
-      return print_object(path, predictions);
+      return print_json(outcome.numbered(pipeline::prediction_json(outcome.path(), activation_, predictions)));
     case Format::csv:
       break;
   }
   for (size_t rank = 0; rank < predictions.size(); ++rank) {
     const Prediction& p = predictions[rank];
-    print_output("{},{},{},{},{:.6g},\n", csv_field(path), rank + 1, p.index, csv_field(p.label), p.probability);
+    print_output("{},{},{},{},{:.6g},\n", csv_field(outcome.path()), rank + 1, p.index, csv_field(p.label),
+                 p.probability);
   }
 }
 
-void PredictionPrinter::print_failure(const std::string& path, const std::string& message) const {
-  if (format_ == Format::json) print_json(pipeline::failure_json(path, message));
-  if (format_ == Format::csv) print_output("{},,,,,{}\n", csv_field(path), csv_field(message));
+void PredictionPrinter::print_failure(const Outcome& outcome, const std::string& message) const {
+  if (format_ == Format::json) print_json(outcome.numbered(pipeline::failure_json(outcome.path(), message)));
+  if (format_ == Format::csv) print_output("{},,,,,{}\n", csv_field(outcome.path()), csv_field(message));
 }
 
-void PredictionPrinter::print_text(const std::string& path, const std::vector<Prediction>& predictions) const {
-  print_output("{}\n", escaped(path));
+void PredictionPrinter::print_text(const Outcome& outcome, const std::vector<Prediction>& predictions) const {
+  print_output("{}\n", escaped(outcome.title()));
   for (const Prediction& p : predictions) {
     if (activation_ == "none") {
       print_output("  {:10.6g}  {}\n", p.probability, escaped(p.label));
@@ -50,10 +55,6 @@ void PredictionPrinter::print_text(const std::string& path, const std::vector<Pr
       print_output("  {:5.1f} %  {}\n", 100 * p.probability, escaped(p.label));
     }
   }
-}
-
-void PredictionPrinter::print_object(const std::string& path, const std::vector<Prediction>& predictions) const {
-  print_json(pipeline::prediction_json(path, activation_, predictions));
 }
 
 }  // namespace vitrail::app

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/vitrail/input/image_stream.h"
 #include "apps/vitrail/output/output.h"
 #include "vitrail/pipeline/model.h"
 
@@ -14,7 +15,8 @@ struct PredictionOptions {
   int64_t top = 5;
   std::string format = "text";
 
-  void add_to(CLI::App& command);  // --top, --format
+  void add_to(CLI::App& command);                 // --top, --format
+  void default_to_json(const CLI::App& command);  // as frames have
 };
 
 // Prints the predictions for each image in the requested format.
@@ -23,12 +25,11 @@ class PredictionPrinter {
   // activation: "softmax", "sigmoid", or "none" for values as they are (models::activation_of()).
   PredictionPrinter(Format format, std::string activation);
 
-  void print(const std::string& path, const std::vector<Prediction>& predictions) const;
-  void print_failure(const std::string& path, const std::string& message) const;
+  void print(const Outcome& outcome, const std::vector<Prediction>& predictions) const;
+  void print_failure(const Outcome& outcome, const std::string& message) const;
 
  private:
-  void print_text(const std::string& path, const std::vector<Prediction>& predictions) const;
-  void print_object(const std::string& path, const std::vector<Prediction>& predictions) const;
+  void print_text(const Outcome& outcome, const std::vector<Prediction>& predictions) const;
 
   Format format_;
   std::string activation_;

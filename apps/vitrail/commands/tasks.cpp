@@ -62,7 +62,7 @@ std::vector<const tasks::Task*> rows_named(const std::string& name) {
 
 // "photo.jpg: score 0.735, anomalous, farthest 62 62": what a result has besides long lists and objects.  Objects in an
 // image are "cat 0.98, dog 0.85".
-std::string text_of(const std::string& json) {
+std::string text_of(const Outcome& outcome, const std::string& json) {
   const auto object = nlohmann::ordered_json::parse(json);
   constexpr size_t kMaxValues = 4;
   std::vector<std::string> parts;
@@ -80,7 +80,7 @@ std::string text_of(const std::string& json) {
             fmt::format("{} {:.2f}", escaped(each["label"].get<std::string>()), each["score"].get<double>()));
     }
   }
-  return escaped(object.at("path").get<std::string>()) + ": " + (parts.empty() ? "nothing" : join(parts));
+  return escaped(outcome.title()) + ": " + (parts.empty() ? "nothing" : join(parts));
 }
 
 class TaskRun {
@@ -114,7 +114,8 @@ class TaskRun {
   void refuse_options_of_other_rows();
   void make_request();
   void compute(tasks::Item& item) const;
-  std::string failure_of(const std::string& path, const std::string& error) const;
+  std::string line_of(const Outcome& outcome, const std::string& json) const;
+  std::string failure_of(const Outcome& outcome, const std::string& error) const;
   void print(const Outcome& outcome);
   void write_files(const tasks::Item& item);
   // The folder or the file of a kind; empty if it was not given.
@@ -182,6 +183,8 @@ void TaskRun::make_request() {
       throw;
     throw Error("--" + error.parts()->where, error.parts()->expected, error.parts()->got);
   }
+  if (source_.frames && request_->needs_all())
+    throw CLI::ValidationError("INPUT", "images: this result depends on all of them, and frames have no end");
   if (request_->texts() > 0) request_->prepare({});
 }
 
@@ -217,9 +220,14 @@ int TaskRun::run() {
   return failures_ == 0 ? 0 : 1;
 }
 
+// A line of the result's JSON.
+std::string TaskRun::line_of(const Outcome& outcome, const std::string& json) const {
+  return outcome.frame ? json_text(outcome.numbered(nlohmann::ordered_json::parse(json))) : json;
+}
+
 // As text, standard error alone has it.
-std::string TaskRun::failure_of(const std::string& path, const std::string& error) const {
-  return options_.format == "text" ? "" : request_->failure_json(path, error);
+std::string TaskRun::failure_of(const Outcome& outcome, const std::string& error) const {
+  return options_.format == "text" ? "" : line_of(outcome, request_->failure_json(outcome.path(), error));
 }
 
 void TaskRun::print(const Outcome& outcome) {
@@ -227,23 +235,23 @@ void TaskRun::print(const Outcome& outcome) {
   if (outcome.error.empty()) {
     try {
       line = request_->json(outcome.item);
-      if (options_.format == "text") line = text_of(line);
+      line = options_.format == "text" ? text_of(outcome, line) : line_of(outcome, line);
       write_files(outcome.item);
     } catch (const Error& error) {
       ++failures_;
-      print_error(with_path(outcome.path(), error.what()));
-      line = failure_of(outcome.path(), error.what());
+      print_error(outcome.message(error.what()));
+      line = failure_of(outcome, error.what());
     }
   } else {
-    line = failure_of(outcome.path(), outcome.error);
+    line = failure_of(outcome, outcome.error);
   }
   if (!line.empty()) write_output(line + "\n");
 }
 
 void TaskRun::write_files(const tasks::Item& item) {
-  images_read_.add(item.name);
+  if (!source_.frames) images_read_.add(item.name);
   for (const auto& [name, file] : files_) images_read_.add(file.path_of(item.name).string());
-  const std::string name = names_.name_of(item.name);
+  const std::string name = source_.frames ? item.name : names_.name_of(item.name);
   const auto file = [&](const std::string& option, const std::string& folder, const std::string& extension, Kind kind,
                         const std::string& start = {}) {
     const fs::path path = fs::path(folder) / (name + extension);
@@ -330,6 +338,7 @@ void add_task_options(CLI::App& command, const std::shared_ptr<TaskOptions>& opt
   }
   if (!has_option(command, "force")) add_force_to(command, options->force);
   options->images.add_to(command);
+  options->images.frames.add_to(command);
 }
 
 std::unique_ptr<tasks::LoadedModel> open_task_model(const TaskOptions& options, const GlobalOptions& global) {
@@ -374,6 +383,7 @@ CLI::App* add_task_command(CLI::App& program, const std::string& task, const Glo
   command->callback([options, command, &global, &run] {
     if (!command->get_subcommands().empty()) return;
     if (options->images.inputs.empty()) throw CLI::RequiredError("INPUT");
+    options->images.frames.check(*command, options->images.inputs);
     run = [options, &global] { return run_task(*options, open_task_model(*options, global), global); };
   });
   return command;

@@ -32,10 +32,9 @@ int zeroshot(const ZeroShotCommandOptions& options, const GlobalOptions& global)
   const infer::Request request = model.images().request_of({});
   const size_t failures =
       run_images(source, model.images(), request, options.images.batch, global, [&](const Outcome& outcome) {
-        if (!outcome.error.empty()) return printer.print_failure(outcome.path(), outcome.error);
+        if (!outcome.error.empty()) return printer.print_failure(outcome, outcome.error);
         const Tensor logits = model.logits(outcome.result().unsqueeze(0), texts);
-        printer.print(outcome.path(),
-                      pipeline::best_labels(model.probabilities(logits), labels, options.predictions.top));
+        printer.print(outcome, pipeline::best_labels(model.probabilities(logits), labels, options.predictions.top));
       });
   return failures == 0 ? 0 : 1;
 }
@@ -57,7 +56,10 @@ void add_zeroshot(CLI::App& program, const GlobalOptions& global, Run& run) {
   options->texts.add_to(*command);
   options->predictions.add_to(*command);
   options->images.add_to(*command);
-  command->callback([options, &global, &run] {
+  options->images.frames.add_to(*command);
+  command->callback([options, command, &global, &run] {
+    options->images.frames.check(*command, options->images.inputs);
+    if (options->images.frames.given()) options->predictions.default_to_json(*command);
     if (options->labels == "/dev/stdin" &&
         std::ranges::find(options->images.inputs, "-") != options->images.inputs.end())
       throw CLI::ValidationError("--labels", "standard input has the images");

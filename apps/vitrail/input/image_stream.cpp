@@ -23,6 +23,7 @@ namespace {
 struct ReadImage {
   tasks::Item item;
   Tensor input = {};  // for passes
+  std::optional<FrameNumber> frame = {};
 
   size_t bytes() const { return item.photo.pixels.size() + static_cast<size_t>(input.numel()) * sizeof(float); }
 };
@@ -41,15 +42,17 @@ class Batcher {
     if (!pending_.empty() && !(image.input.shape() == inputs_.front().shape())) flush();
     pending_bytes_ += image.bytes();
     inputs_.push_back(std::move(image.input));
-    pending_.push_back({.index = index, .item = std::move(image.item)});
+    pending_.push_back({.index = index, .item = std::move(image.item), .frame = image.frame});
     if (static_cast<int64_t>(inputs_.size()) == size_ || pending_bytes_ >= waiting_bytes()) flush();
   }
 
   // Delivers pending results first, so that the failure keeps its place in the order.
-  void fail(size_t index, const std::string& path, const std::string& message) {
+  void fail(size_t index, const std::string& path, const std::string& message,
+            const std::optional<FrameNumber>& frame = {}) {
     flush();
     check_mapped_files();  // the image may be part of an archive that was cut short
-    Outcome outcome{.index = index, .item = {.name = path}, .error = with_path(path, message), .ends_batch = true};
+    Outcome outcome{.index = index, .item = {.name = path}, .ends_batch = true, .frame = frame};
+    outcome.error = outcome.message(message);
     deliver(outcome);
     flush_output();
   }
@@ -64,7 +67,7 @@ class Batcher {
       check_mapped_files();
     } catch (const Error& error) {
       check_mapped_files();
-      for (Outcome& outcome : outcomes) outcome.error = with_path(outcome.path(), error.what());
+      for (Outcome& outcome : outcomes) outcome.error = outcome.message(error.what());
     }
     outcomes.back().ends_batch = true;
     for (Outcome& outcome : outcomes) deliver(outcome);
@@ -106,22 +109,62 @@ class Batcher {
   size_t failures_ = 0;
 };
 
-std::optional<ReadImage> read_image(const ImageSource& source, const ImageRun& run, size_t i) {
-  const std::optional<std::string> path = source.path(i);
-  if (!path) return std::nullopt;
-  const image::DecodeMemoryScope memory;
-  image::Image photo = source.read(i);
-  ReadImage image{.item = {.name = *path, .width = photo.width, .height = photo.height}};
+ReadImage prepared(const std::string& name, image::Image photo, const ImageRun& run) {
+  ReadImage image{.item = {.name = name, .width = photo.width, .height = photo.height}};
   if (!run.passes.empty()) image.input = run.input_of(photo);
   if (run.passes.empty() || run.keeps_photo) image.item.photo = std::move(photo);
   return image;
 }
 
+std::optional<ReadImage> read_image(const ImageSource& source, const ImageRun& run, size_t i) {
+  const std::optional<std::string> path = source.path(i);
+  if (!path) return std::nullopt;
+  const image::DecodeMemoryScope memory;
+  return prepared(*path, source.read(i), run);
+}
+
+size_t run_frames(FrameStream& frames, const ImageRun& run, const GlobalOptions& global,
+                  const std::function<void(Outcome&)>& on_outcome) {
+  Batcher batcher(run, 1, on_outcome);
+  Progress progress("frames", std::nullopt, global.quiet);
+  size_t i = 0;
+  for (std::optional<Frame> frame; (frame = frames.next()); ++i) {
+    const std::string name = str(frame->place.number);
+    std::optional<ReadImage> image;
+    std::string failure;
+    try {
+      const image::DecodeMemoryScope memory;
+      image = prepared(name, frames.image_of(*frame), run);
+      image->frame = frame->place;
+    } catch (const Error& error) {
+      failure = error.what();
+    }
+    image ? batcher.add(i, std::move(*image)) : batcher.fail(i, name, failure, frame->place);
+    progress.step();
+  }
+  if (i == 0) warn("no frames");
+  return batcher.failures();
+}
+
 }  // namespace
+
+std::string Outcome::message(const std::string& text) const {
+  return (frame ? "frame " : "") + with_path(path(), text);
+}
+
+nlohmann::ordered_json Outcome::numbered(nlohmann::ordered_json result) const {
+  if (!frame) return result;
+  nlohmann::ordered_json object{{"frame", frame->number}};
+  if (frame->dropped) object["dropped"] = *frame->dropped;
+  result.erase("path");
+  object.update(result);
+  return object;
+}
 
 size_t run_images(const ImageSource& source, const ImageRun& run, int64_t batch, const GlobalOptions& global,
                   const std::function<void(Outcome&)>& on_outcome) {
   constexpr std::chrono::milliseconds kPatience{20};
+  if (source.frames) return run_frames(*source.frames, run, global, on_outcome);
   if (run.passes.empty()) batch = 1;
   Batcher batcher(run, batch, on_outcome);
   Progress progress("images", source.count, global.quiet);
@@ -186,8 +229,9 @@ void StreamOptions::add_to(CLI::App& command) {
 }
 
 ImageSource image_source(const StreamOptions& options, image::ColorMode mode, const OnBytes& on_bytes) {
-  const auto list = std::make_shared<ImageInputs>(options.inputs);
   const image::DecodeOptions decode{.mode = mode, .apply_exif = options.exif};
+  if (options.frames.given()) return {.frames = std::make_shared<FrameStream>(options.frames, decode)};
+  const auto list = std::make_shared<ImageInputs>(options.inputs);
   return {.count = list->count(),
           .path =
               [list](size_t i) {

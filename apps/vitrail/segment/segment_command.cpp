@@ -221,7 +221,7 @@ struct SegmentCommand {
   CLI::Option* opacity = nullptr;
 
   void add_to(CLI::App& command);
-  void check();
+  void check(const CLI::App& command);
   int run(const GlobalOptions& global);
 };
 
@@ -253,11 +253,12 @@ void SegmentCommand::add_to(CLI::App& command) {
 }
 
 // What is wrong whatever the model is.
-void SegmentCommand::check() {
+void SegmentCommand::check(const CLI::App& command) {
   prompts.exif = task->images.exif;
   const CLI::Option *const prompt = first_given(of_prompts), *const other = first_given(of_task);
   if (prompt && other)
     throw CLI::ValidationError(other->get_name(), "expected no " + prompt->get_name() + " beside it");
+  task->images.frames.check(command, prompts.inputs);
   if (prompts.model.empty()) refuse_given(of_task, "another segmenter (-m)", "Segment Anything");
   if (prompt || prompts.model.empty()) prompts.check();
 }
@@ -292,8 +293,8 @@ void add_segment(CLI::App& program, const GlobalOptions& global, Run& run) {
       "         vitrail segment -m SEMANTIC_MODEL photo.jpg --render segments\n"
       "         vitrail segment -m CLIPSEG photo.jpg --text \"a cat\" --render masks");
   segment->add_to(*command);
-  command->callback([segment, &global, &run] {
-    segment->check();
+  command->callback([segment, command, &global, &run] {
+    segment->check(*command);
     run = [segment, &global] { return segment->run(global); };
   });
 }
