@@ -119,7 +119,7 @@ TEST(DeformableAttentionKernel, ThereIsNothingOutside) {
   for_each_isa([](Isa) {
     constexpr int64_t kDim = 4;
     Inputs in(kDim);
-    constexpr std::array kOutside{-1.0F, 2.0F, 1e30F, -1e30F, testing::kInfinity, std::nanf("")};
+    const std::array kOutside{-1.0F, 2.0F, 1e30F, -1e30F, testing::kInfinity, std::nanf("")};
     for (size_t i = 0; i < in.locations.size(); i += 2) in.locations[i] = kOutside[i / 2 % kOutside.size()];
     std::vector<float> out(static_cast<size_t>(kRows * kDim), 9), by_value(in.values.size(), 9),
         by_location(in.locations.size(), 9), by_weight(in.weights.size(), 9);
