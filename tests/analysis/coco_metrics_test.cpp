@@ -59,8 +59,8 @@ CocoMetrics evaluate(const json& reference, std::vector<int64_t> max_detections,
   CocoMetrics metrics(std::ssize(index_of), std::move(max_detections));
   const auto images = images_of(reference);
   for (auto image = images.rbegin(); image != images.rend(); ++image) {
-    const auto& truth = image->second.first;
-    const auto& results = image->second.second;
+    const auto& truth = image->second.truth;
+    const auto& results = image->second.results;
     std::vector<CocoTruth> truths;
     for (const json& each : truth) {
       truths.push_back(
