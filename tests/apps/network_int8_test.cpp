@@ -4,6 +4,7 @@
 
 #include "tests/apps/cli_fixture.h"
 #include "tests/apps/option_effects.h"
+#include "tests/support/golden.h"
 #include "vitrail/base/npy.h"
 #include "vitrail/tasks/loaded_model.h"
 #include "vitrail/weights/checkpoint.h"

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/errors.h"
+#include "tests/support/messages.h"
 #include "tests/support/paths.h"
 #include "vitrail/weights/safetensors.h"
 
