@@ -4,6 +4,7 @@
 #include <map>
 
 #include "tests/apps/option_effects.h"
+#include "vitrail/analysis/byte_tracker.h"
 #include "vitrail/image/decode.h"
 #include "vitrail/image/encode.h"
 
@@ -117,6 +118,50 @@ void check_drop_frames(const std::string& command) {
   const ProgramResult alone = run_program(task_command(command) + Arguments{noise_folder(), "--drop-frames"});
   EXPECT_EQ(alone.status, 2);
   EXPECT_TRUE(contains(alone.err, "--drop-frames: expected --frame-size or --mjpeg beside it")) << alone.err;
+}
+
+// The lines that --track makes of those without it, which have all objects above a score of 0.1.
+std::vector<json> tracked(std::vector<json> lines) {
+  constexpr float kThreshold = 0.5F;
+  analysis::ByteTracker tracker({.high_score = 0.5, .low_score = 0.1, .new_score = 0.6});
+  for (json& line : lines) {
+    std::vector<analysis::ScoredBox> boxes;
+    for (const json& each : line["detections"]) boxes.push_back({each["box"], each["score"], each["index"]});
+    const auto ids = tracker.update(boxes, line.value("dropped", 0) + 1);
+    json kept = json::array();
+    for (size_t i = 0; i < ids.size(); ++i) {
+      json object = line["detections"][i];
+      if (ids[i]) object["track"] = *ids[i];
+      if (ids[i] || object["score"] > kThreshold) kept.push_back(object);
+    }
+    line["detections"] = kept;
+  }
+  return lines;
+}
+
+void check_track_of_detect() {
+  std::string stream;
+  for (int64_t i = 0; i < 12; ++i) stream += raw_frame(i / 3);
+  const Arguments frames = task_command("detect") + Arguments{"-"} + kRawFrames;
+  const std::vector<json> all = tracked(lines_for(frames + Arguments{"--threshold", "0.1"}, stream));
+  EXPECT_EQ(lines_for(frames + Arguments{"--track"}, stream), all);
+  EXPECT_TRUE(std::ranges::any_of(all, [](const json& line) {
+    return std::ranges::any_of(line["detections"], [](const json& each) { return each["score"] < 0.5; });
+  })) << "no object of the second round";
+  EXPECT_EQ(all[1]["detections"][0]["track"], all[0]["detections"][0]["track"]);
+  // Images in files are frames too.
+  const fs::path folder = scratch_folder();
+  for (int64_t i = 0; i < 2; ++i) image::write_png(folder / (std::to_string(i) + ".png"), frame_image(0));
+  const std::vector<json> files = lines_for(task_command("detect") + Arguments{folder, "--track"}, "");
+  EXPECT_EQ(files[1]["detections"], all[1]["detections"]);
+  const ProgramResult text = run_program(frames + Arguments{"--track", "--format", "text"}, raw_frame(0));
+  EXPECT_TRUE(contains(text.out, " #1")) << text.out;
+}
+
+void check_track_of_pose() {
+  const std::vector<json> lines =
+      lines_for(task_command("pose") + Arguments{"-", "--track"} + kRawFrames, raw_frame(0) + raw_frame(1));
+  for (const json& line : lines) EXPECT_EQ(line["persons"][0]["track"], 1);
 }
 
 class FramesTest : public ::testing::Test {
@@ -284,6 +329,8 @@ OptionEffects frame_option_effects() {
     effects.push_back({command, "--mjpeg", [command] { check_mjpeg(command); }});
     effects.push_back({command, "--drop-frames", [command] { check_drop_frames(command); }});
   }
+  effects.push_back({"detect", "--track", check_track_of_detect});
+  effects.push_back({"pose", "--track", check_track_of_pose});
   return effects;
 }
 

@@ -11,6 +11,7 @@
 //   each image     request->passes(): forward passes of the model, in batches with the images of other requests;
 //                  without any, request->compute(item, encoding): the image alone, with what the model has encoded of
 //                  it
+//   each frame     request->track(item, …), of a video: identities of its objects, by the table's can_track
 //   once           request->finish(items): what depends on all images, such as a common PCA
 //   each result    request->json(item), request->array(item, i) as outputs() describes, request->render(item)
 #include <any>
@@ -21,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "vitrail/analysis/byte_tracker.h"
 #include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
 #include "vitrail/image/image.h"
@@ -75,6 +77,7 @@ struct FileKind {
 struct Setting {
   std::string model;                       // the model's name, for errors
   bool render = false;                     // render() is called
+  bool track = false;                      // track() is called
   std::vector<std::string> files = {};     // file() is called for these kinds
   int64_t max_pixels = INT64_MAX;          // the limit of an image among the options
   std::set<std::string> input_files = {};  // the options of Task::input_files that each image comes with
@@ -113,6 +116,10 @@ class Request {
   virtual bool is_long() const { return false; }      // compute() calls `progress` from time to time
   // encoding: LoadedModel::encode() of the image; null if the model gives none.  Throws Error.
   virtual void compute(Item& /*item*/, const ImageEncoding* /*encoding*/, const ProgressCallback& /*progress*/) const {}
+  // With can_track: gives the objects of a video's frame the identities that a tracker with the options of tracking()
+  // finds.  frames: as of ByteTracker::update().
+  virtual analysis::ByteTrackerOptions tracking() const { return {}; }
+  virtual void track(Item& /*item*/, analysis::ByteTracker& /*tracker*/, int64_t /*frames*/) const {}
   virtual bool needs_all() const { return false; }  // finish() uses the results of all images
   virtual void finish(const std::vector<Item*>& /*items*/) const {}
 
@@ -140,7 +147,7 @@ struct Task {
   void (*describe)(Fields& fields) = nullptr;
   std::vector<TaskFile> input_files = {};
   std::vector<std::string> name_lists = {};  // options of names, which the command also takes as a file of them
-  bool can_render = false;
+  bool can_render = false, can_track = false;
   std::vector<FileKind> files = {};
   bool model_options = true;  // the command has the options of a model's configuration and preprocessing
   bool (*fits)(const LoadedModel& model) = nullptr;

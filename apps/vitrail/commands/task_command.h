@@ -25,7 +25,7 @@ struct TaskOptions {
   // kind → folder, or the file of a joint kind; empty if it was not given
   std::map<std::string, std::string> files = {};
   std::string format = "json";  // the other one is "text"
-  bool force = false;
+  bool force = false, track = false;
 };
 
 // Adds the options that rows describe, and --arrays, --render, --force, --batch and --exif.  A command has some of them

@@ -61,7 +61,7 @@ std::vector<const tasks::Task*> rows_named(const std::string& name) {
 }
 
 // "photo.jpg: score 0.735, anomalous, farthest 62 62": what a result has besides long lists and objects.  Objects in an
-// image are "cat 0.98, dog 0.85".
+// image are "cat 0.98, dog 0.85", with their identities "cat 0.98 #1".
 std::string text_of(const Outcome& outcome, const std::string& json) {
   const auto object = nlohmann::ordered_json::parse(json);
   constexpr size_t kMaxValues = 4;
@@ -77,7 +77,8 @@ std::string text_of(const Outcome& outcome, const std::string& json) {
     for (const auto& each : value.is_array() ? value : nlohmann::ordered_json::array()) {
       if (each.is_object() && each.contains("label") && each.contains("score"))
         parts.push_back(
-            fmt::format("{} {:.2f}", escaped(each["label"].get<std::string>()), each["score"].get<double>()));
+            fmt::format("{} {:.2f}", escaped(each["label"].get<std::string>()), each["score"].get<double>()) +
+            (each.contains("track") ? fmt::format(" #{}", each["track"].get<int64_t>()) : ""));
     }
   }
   return escaped(outcome.title()) + ": " + (parts.empty() ? "nothing" : join(parts));
@@ -99,7 +100,10 @@ class TaskRun {
         for (const std::string& name : labels_of(text)) options.request.add(option, name);
       }
     }
+    if (options_.track && !task_.can_track)
+      throw CLI::ValidationError("--track", "does not apply to " + model_->family());
     make_request();
+    if (options_.track) tracker_.emplace(request_->tracking());
     if (!options_.arrays.empty() && request_->outputs().empty())
       throw CLI::ValidationError("--arrays", "does not apply to " + task_.name + ", which has no arrays");
     for (const tasks::FileKind& kind : task_.files) {
@@ -116,7 +120,8 @@ class TaskRun {
   void compute(tasks::Item& item) const;
   std::string line_of(const Outcome& outcome, const std::string& json) const;
   std::string failure_of(const Outcome& outcome, const std::string& error) const;
-  void print(const Outcome& outcome);
+  void track(Outcome& outcome);
+  void print(Outcome& outcome);
   void write_files(const tasks::Item& item);
   // The folder or the file of a kind; empty if it was not given.
   std::string path_of(const tasks::FileKind& kind) const {
@@ -132,7 +137,9 @@ class TaskRun {
   std::map<std::string, ItemFile> files_;
   std::map<std::string, JointFile> joint_files_;
   std::unique_ptr<tasks::Request> request_;
-  FileSet images_read_;  // no output replaces one of these
+  std::optional<analysis::ByteTracker> tracker_;
+  int64_t last_tracked_ = -1;  // the number of an image
+  FileSet images_read_;        // no output replaces one of these
   UniqueNames names_;
   size_t failures_ = 0;
 };
@@ -159,7 +166,7 @@ void TaskRun::refuse_options_of_other_rows() {
 void TaskRun::make_request() {
   refuse_options_of_other_rows();
   try {
-    tasks::Setting setting{.model = options_.model.path(), .render = !options_.render.empty()};
+    tasks::Setting setting{.model = options_.model.path(), .render = !options_.render.empty(), .track = options_.track};
     for (const auto& [kind, folder] : options_.files) {
       if (!folder.empty()) setting.files.push_back(kind);
     }
@@ -230,10 +237,17 @@ std::string TaskRun::failure_of(const Outcome& outcome, const std::string& error
   return options_.format == "text" ? "" : line_of(outcome, request_->failure_json(outcome.path(), error));
 }
 
-void TaskRun::print(const Outcome& outcome) {
+// Images are the frames of a video, in their order.
+void TaskRun::track(Outcome& outcome) {
+  const int64_t number = outcome.frame ? outcome.frame->number : static_cast<int64_t>(outcome.index);
+  request_->track(outcome.item, *tracker_, number - std::exchange(last_tracked_, number));
+}
+
+void TaskRun::print(Outcome& outcome) {
   std::string line;
   if (outcome.error.empty()) {
     try {
+      if (tracker_) track(outcome);
       line = request_->json(outcome.item);
       line = options_.format == "text" ? text_of(outcome, line) : line_of(outcome, line);
       write_files(outcome.item);
@@ -326,6 +340,9 @@ void add_task_options(CLI::App& command, const std::shared_ptr<TaskOptions>& opt
                      "Folder for NAME.npy of each image, or for NAME.OUTPUT.npy if the task has several outputs");
   if (std::ranges::any_of(rows, &tasks::Task::can_render))
     command.add_option("--render", options->render, "Folder for NAME.png of each image");
+  if (std::ranges::any_of(rows, &tasks::Task::can_track))
+    command.add_flag("--track", options->track,
+                     "Identities of objects from frame to frame (ByteTrack); the images are those of a video");
   for (const tasks::Task* row : rows) {
     for (const tasks::FileKind& kind : row->files) {
       if (!has_option(command, kind.name)) command.add_option("--" + kind.name, options->files[kind.name], kind.help);

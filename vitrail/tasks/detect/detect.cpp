@@ -23,7 +23,7 @@ void describe_detect(Fields& fields, DetectOptions& options) {
 class Detect : public DetectionRequest {
  public:
   Detect(const DetectionModel& model, RequestOptions& options, const Setting& setting)
-      : DetectionRequest(model, setting), model_(model) {
+      : DetectionRequest(model, setting, kThreshold), model_(model) {
     describe_detect(options, options_);
     classes_ = class_indices(options_.classes, model.class_names());
     open_segmenter(setting);
@@ -32,7 +32,7 @@ class Detect : public DetectionRequest {
  private:
   const DetectionOptions& options() const override { return options_; }
   Detections found(const Item& /*item*/, const ImageEncoding& encoding) const override {
-    Detections all = model_.detections(encoding, static_cast<float>(options_.threshold.value_or(kThreshold)));
+    Detections all = model_.detections(encoding, found_above());
     if (!classes_.empty()) std::erase_if(all, [&](const Detection& each) { return !classes_.contains(each.index); });
     return all;
   }
@@ -53,6 +53,7 @@ Task detect_task() {
           .help = "Find objects",
           .describe = describe_defaults<DetectOptions, describe_detect>,
           .can_render = true,
+          .can_track = true,
           .files = detection_file_kinds(),
           .model_options = false,
           .fits = is_model<DetectionModel>,

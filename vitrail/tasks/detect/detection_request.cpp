@@ -84,6 +84,22 @@ void DetectionRequest::add_prompted_masks(const image::Image& photo, Detections&
   }
 }
 
+analysis::ByteTrackerOptions DetectionRequest::tracking() const {
+  constexpr double kLowScore = 0.1, kNewMargin = 0.1;  // ByteTrack's
+  const double high = threshold();
+  return {.high_score = high, .low_score = std::min(kLowScore, high), .new_score = std::min(1.0, high + kNewMargin)};
+}
+
+// An object whose score is below the threshold is in the result if it continues a track.
+void DetectionRequest::track(Item& item, analysis::ByteTracker& tracker, int64_t frames) const {
+  auto& all = std::any_cast<Detections&>(item.value);
+  std::vector<analysis::ScoredBox> boxes;
+  for (const Detection& each : all) boxes.push_back({each.box, each.score, each.index});
+  const std::vector<std::optional<int64_t>> tracks = tracker.update(boxes, frames);
+  for (size_t i = 0; i < all.size(); ++i) all[i].track = tracks[i];
+  std::erase_if(all, [&](const Detection& each) { return !each.track && !(each.score > threshold()); });
+}
+
 // Adds the objects in tiles to those of the whole image, as SAHI does (Akyon et al. 2022).
 bool DetectionRequest::add_tiles(const Item& item, Detections& all, const ProgressCallback& progress) const {
   constexpr int64_t kMaxTiles = 1 << 12;

@@ -24,6 +24,8 @@ class DetectionRequest : public Request {
   bool keeps_photo() const override { return render_ || options().tile || segmenter_; }
   bool is_long() const override { return options().tile || segmenter_; }
   void compute(Item& item, const ImageEncoding* encoding, const ProgressCallback& progress) const override;
+  analysis::ByteTrackerOptions tracking() const override;
+  void track(Item& item, analysis::ByteTracker& tracker, int64_t frames) const override;
   std::string json(const Item& item) const override { return detections_json(item.name, of(item)); }
   std::vector<Output> outputs() const override { return {{"detections", {}}}; }
   Tensor array(const Item& item, size_t /*output*/) const override { return detections_array(of(item)); }
@@ -31,9 +33,14 @@ class DetectionRequest : public Request {
   std::vector<uint8_t> file(const Item& item, const std::string& kind) const override;
 
  protected:
-  DetectionRequest(const LoadedModel& model, const Setting& setting) : model_(model), render_(setting.render) {}
+  // threshold: that of the options by default.
+  DetectionRequest(const LoadedModel& model, const Setting& setting, double threshold)
+      : model_(model), render_(setting.render), track_(setting.track), threshold_(threshold) {}
   // Opens the model that the option "masks" names, once the options are read.
   void open_segmenter(const Setting& setting);
+
+  // The score above which objects are found: a tracker also needs what it is unsure of.
+  float found_above() const { return track_ ? static_cast<float>(tracking().low_score) : threshold(); }
 
  private:
   virtual const DetectionOptions& options() const = 0;
@@ -47,10 +54,13 @@ class DetectionRequest : public Request {
   bool add_tiles(const Item& item, Detections& all, const ProgressCallback& progress) const;
   // Sets the masks of Segment Anything, with the boxes as prompts.
   void add_prompted_masks(const image::Image& photo, Detections& all, const ProgressCallback& progress) const;
+  // Objects whose score is above it are in the result.
+  float threshold() const { return static_cast<float>(options().threshold.value_or(threshold_)); }
   static const Detections& of(const Item& item) { return std::any_cast<const Detections&>(item.value); }
 
   const LoadedModel& model_;
-  bool render_;
+  bool render_, track_;
+  double threshold_;
   std::shared_ptr<const SegmentModel> segmenter_;  // null: masks are the detector's, if it has them
 };
 

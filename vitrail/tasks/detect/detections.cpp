@@ -20,7 +20,8 @@ image::PixelColor readable_on(const image::PixelColor& background) {
 }
 
 std::string text_of(const Detection& detection) {
-  return str(detection.label, " ", std::lround(100 * detection.score), "%");
+  const std::string text = str(detection.label, " ", std::lround(100 * detection.score), "%");
+  return detection.track ? str(text, " #", *detection.track) : text;
 }
 
 void draw_mask(const sam::Rle& rle, const image::PixelColor& color, image::Image& image) {
@@ -97,6 +98,7 @@ std::string detections_json(const std::string& path, const Detections& detection
     nlohmann::ordered_json record{
         {"label", each.label}, {"index", each.index}, {"score", each.score}, {"box", each.box}};
     if (each.mask) record["rle"] = sam::rle_json(*each.mask);
+    if (each.track) record["track"] = *each.track;
     object["detections"].push_back(std::move(record));
   }
   return pipeline::json_line(object);

@@ -19,6 +19,7 @@ struct Detection {
   std::array<float, 4> box{};      // left, top, right, bottom in pixels of the image
   int64_t query = 0;               // that found it, of models with queries
   std::optional<sam::Rle> mask{};  // instance segmentation
+  std::optional<int64_t> track{};  // the object's identity in a video
 };
 
 using Detections = std::vector<Detection>;  // the best one first
@@ -32,7 +33,8 @@ enum class Overlap : uint8_t { of_union, of_smaller };
 // `threshold`.
 void suppress(Detections& detections, double threshold, Overlap overlap = Overlap::of_union);
 
-// {"path", "detections": [{"label", "index", "score", "box"}]} in one line, with "rle" for masks
+// {"path", "detections": [{"label", "index", "score", "box"}]} in one line, with "rle" for masks and "track" for
+// identities
 std::string detections_json(const std::string& path, const Detections& detections);
 
 // [objects, 6]: box, score, index

@@ -44,7 +44,7 @@ std::array<float, 4> box_of(const sam::Box& box) {
 class OpenDetect : public DetectionRequest {
  public:
   OpenDetect(const OpenDetectionModel& model, RequestOptions& options, const Setting& setting)
-      : DetectionRequest(model, setting),
+      : DetectionRequest(model, setting, kOpenThreshold),
         model_(model),
         max_pixels_(setting.max_pixels),
         by_example_(setting.input_files.contains("like")) {
@@ -55,7 +55,6 @@ class OpenDetect : public DetectionRequest {
       throw Error("labels", "what to find, such as \"cat,remote control\", or an example of it (like)", "none");
     if (by_example_ && !options_.templates.empty()) throw Error("template", "labels beside it", "an example");
     if (by_example_ && options_.per_label) throw Error("per-label", "labels beside it", "an example");
-    threshold_ = static_cast<float>(options_.threshold.value_or(kOpenThreshold));
     if (by_example_ && !options_.nms) options_.nms = kExampleNms;
     open_segmenter(setting);
     if (options_.like_box.empty()) return;
@@ -92,7 +91,7 @@ class OpenDetect : public DetectionRequest {
       const float* const of_box = scored.scores.data<float>() + box * labels;
       const int64_t best = std::max_element(of_box, of_box + labels) - of_box;
       for (int64_t label = 0; label < labels; ++label) {
-        if (of_box[label] > threshold_ && (options_.per_label || label == best))
+        if (of_box[label] > found_above() && (options_.per_label || label == best))
           all.push_back(detection_of(scored, box, label, options_.labels[static_cast<size_t>(label)]));
       }
     }
@@ -110,7 +109,7 @@ class OpenDetect : public DetectionRequest {
     if (!by_example_ || all.empty()) return all;
     const float best = all.front().score + 1e-6F;
     for (Detection& each : all) each.score = std::clamp((each.score - best * 0.1F) / (best * 0.9F), 0.0F, 1.0F);
-    std::erase_if(all, [&](const Detection& each) { return each.score <= threshold_; });
+    std::erase_if(all, [&](const Detection& each) { return each.score <= found_above(); });
     return all;
   }
 
@@ -148,7 +147,6 @@ class OpenDetect : public DetectionRequest {
   int64_t max_pixels_;
   bool by_example_;
   OpenDetectOptions options_;
-  float threshold_ = 0;
   std::optional<sam::Box> like_box_;
   Tensor queries_;  // [labels, D]
   mutable std::mutex mutex_;
@@ -166,6 +164,7 @@ Task open_detect_task() {
           .input_files = {{"like", "Models of labels: an image of what to find, instead of labels"}},
           .name_lists = {"labels"},
           .can_render = true,
+          .can_track = true,
           .files = detection_file_kinds(),
           .model_options = false,
           .fits = is_model<OpenDetectionModel>,

@@ -83,6 +83,19 @@ class PoseRequest : public Request {
     item.value = std::move(poses);
   }
 
+  void track(Item& item, analysis::ByteTracker& tracker, int64_t frames) const override {
+    auto& poses = std::any_cast<std::vector<Pose>&>(item.value);
+    std::vector<analysis::ScoredBox> boxes;
+    for (const Pose& pose : poses) {
+      const auto& [left, top, width, height] = pose.box.box;
+      boxes.push_back({{static_cast<float>(left), static_cast<float>(top), static_cast<float>(left + width),
+                        static_cast<float>(top + height)},
+                       static_cast<float>(pose.box.score)});
+    }
+    const std::vector<std::optional<int64_t>> tracks = tracker.update(boxes, frames);
+    for (size_t i = 0; i < poses.size(); ++i) poses[i].track = tracks[i];
+  }
+
   std::string json(const Item& item) const override { return poses_json(item.name, model_->skeleton(), of(item)); }
   std::vector<Output> outputs() const override { return {{"keypoints", {}}}; }
   Tensor array(const Item& item, size_t /*output*/) const override { return poses_array(model_->skeleton(), of(item)); }
@@ -149,6 +162,7 @@ Task pose_task() {
           .describe = describe_defaults<PoseOptions, describe_pose>,
           .input_files = {{kBoxes, "Boxes of the persons, COCO's JSON of annotations or results (default: the image)"}},
           .can_render = true,
+          .can_track = true,
           .model_options = false,
           .fits = is_model<PoseModel>,
           .request = [](const LoadedModel& model, RequestOptions& options,

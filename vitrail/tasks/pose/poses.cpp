@@ -42,6 +42,7 @@ std::string poses_json(const std::string& path, const Skeleton& skeleton, const 
                                  {"score", static_cast<float>(pose.score())},
                                  {"box", {left, top, left + width, top + height}},
                                  {"keypoints", keypoints}});
+    if (pose.track) object["persons"].back()["track"] = *pose.track;
   }
   return pipeline::json_line(object);
 }

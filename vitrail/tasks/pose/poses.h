@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The poses of the persons in an image.
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@ namespace vitrail::tasks {
 struct Pose {
   PersonBox box;
   std::vector<Keypoint> keypoints;
+  std::optional<int64_t> track = {};  // the person's identity in a video
 
   double score() const;  // that of the box times the mean of the key points' scores
 };
@@ -24,7 +26,7 @@ struct Skeleton {
 };
 
 // {"path", "names", "persons": [{"label", "score", "box": [x0, y0, x1, y1], "keypoints": [[x, y, score], …]}]} in one
-// line
+// line, with "track" for identities
 std::string poses_json(const std::string& path, const Skeleton& skeleton, const std::vector<Pose>& poses);
 
 // [persons, K, 3]: x, y, score
