@@ -19,7 +19,7 @@ constexpr std::optional<int64_t> kNoTrack;
 TEST(ByteTracker, GivesTheIdentitiesOfTheReference) {
   const testing::Golden golden = testing::read_golden(testing::fixture("analysis/byte_tracker.safetensors"));
   size_t compared = 0;
-  for (const std::string scene : {"few", "crowd", "labels", "fast", "still"}) {
+  for (const std::string scene : {"few", "crowd", "labels", "fast", "still", "rough", "growing"}) {
     const auto of = [&](const char* name) { return golden[scene + name].data<int32_t>(); };
     const float* box = golden[scene + ".boxes"].data<float>();
     const int32_t *label = of(".labels"), *wanted = of(".ids");
@@ -34,7 +34,7 @@ TEST(ByteTracker, GivesTheIdentitiesOfTheReference) {
       }
     }
   }
-  EXPECT_EQ(compared, 1582U);
+  EXPECT_EQ(compared, 2239U);
 }
 
 ScoredBox box_at(float left, float score = 0.9F, int64_t label = 0) { return {{left, 0, left + 20, 40}, score, label}; }

@@ -141,7 +141,7 @@ class Tracker:
         return [ids[i] if ids.get(i) in alive else 0 for i in range(len(boxes))]
 
 
-def drawn(random, frames, objects, kinds, speed):
+def drawn(random, frames, objects, kinds, speed, jitter, growth):
     """Boxes, scores and labels of each frame."""
     movers = []
     for _ in range(objects):
@@ -152,6 +152,7 @@ def drawn(random, frames, objects, kinds, speed):
                 "centre": random.uniform(80, 560, 2),
                 "velocity": random.normal(0, speed, 2),
                 "size": random.uniform([30, 50], [70, 140]),
+                "growth": 1 + random.normal(0, growth),
                 "label": int(random.integers(0, kinds)),
                 "span": (first, int(random.integers(frames // 2, frames + 10))),
                 "hidden": (hidden, hidden + int(random.integers(3, 45))),
@@ -163,6 +164,7 @@ def drawn(random, frames, objects, kinds, speed):
         for depth, mover in enumerate(movers):
             mover["velocity"] += random.normal(0, speed / 12, 2)
             mover["centre"] = mover["centre"] + mover["velocity"]
+            mover["size"] = numpy.clip(mover["size"] * mover["growth"], 12, 300)
             box = numpy.concatenate([mover["centre"] - mover["size"] / 2, mover["centre"] + mover["size"] / 2])
             mover["box"] = box
             if not mover["span"][0] <= frame < mover["span"][1]:
@@ -170,9 +172,9 @@ def drawn(random, frames, objects, kinds, speed):
             if mover["hidden"][0] <= frame < mover["hidden"][1] or random.random() < 0.03:
                 continue
             cover = max((iou(box, other["box"]) for other in movers[:depth]), default=0)
-            score = random.uniform(0.62, 0.98) - 1.2 * cover - (0.3 if random.random() < 0.1 else 0)
+            score = random.uniform(0.62, 0.98) - 1.2 * cover - (0.3 if random.random() < 0.1 + jitter / 50 else 0)
             if score > 0.02:
-                found.append((box + random.normal(0, 1.5, 4), score, mover["label"]))
+                found.append((box + random.normal(0, jitter, 4), score, mover["label"]))
         for _ in range(random.poisson(0.3)):
             corner = random.uniform(0, 500, 2)
             box = numpy.concatenate([corner, corner + random.uniform(30, 120, 2)])
@@ -184,11 +186,19 @@ def drawn(random, frames, objects, kinds, speed):
 
 def main():
     tensors = {}
-    scenes = {"few": (4, 1, 3), "crowd": (14, 1, 4), "labels": (10, 3, 4), "fast": (6, 1, 14), "still": (8, 2, 0.5)}
-    for seed, (name, (objects, kinds, speed)) in enumerate(scenes.items()):
+    scenes = {
+        "few": (4, 1, 3, 1.5, 0),
+        "crowd": (14, 1, 4, 1.5, 0),
+        "labels": (10, 3, 4, 1.5, 0),
+        "fast": (6, 1, 14, 3, 0.01),
+        "still": (8, 2, 0.5, 1.5, 0),
+        "rough": (9, 1, 5, 8, 0),
+        "growing": (8, 1, 3, 3, 0.03),
+    }
+    for seed, (name, scene) in enumerate(scenes.items()):
         tracker, rows, labels, counts, steps, ids = Tracker(), [], [], [], [], []
         random = numpy.random.default_rng(seed)
-        for frame, found in enumerate(drawn(random, 90, objects, kinds, speed)):
+        for frame, found in enumerate(drawn(random, 90, *scene)):
             if name == "few" and frame % 3 == 1:
                 continue  # a dropped frame
             boxes = numpy.array([f[0] for f in found], numpy.float32).reshape(-1, 4)
