@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // eval of object detectors, and of results in COCO's format against pycocotools' values.
 #include <fstream>
+#include <functional>
 #include <map>
 
 #include "tests/apps/cli_fixture.h"
@@ -94,6 +95,150 @@ TEST(EvalOfDetectors, ClassesAreThoseOfTheSet) {
   EXPECT_TRUE(contains(refusal({"eval", "-m", evaluated_detector(), noise_folder()}), "YOLO's data.yaml"));
 }
 
+// A folder with the images val/1.png and val/2.png.
+fs::path numbered_images() {
+  const fs::path set = scratch_folder();
+  fs::create_directories(set / "val");
+  fs::create_directories(set / "annotations");
+  fs::copy_file(noise_folder() / "a.png", set / "val/1.png");
+  fs::copy_file(noise_folder() / "b.png", set / "val/2.png");
+  return set;
+}
+
+json read_json(const fs::path& file) { return json::parse(std::ifstream(file)); }
+
+// COCO's annotations of both images: results with truths of their own, every second one changed.
+json truth_of(const json& results, const std::function<void(json&)>& change) {
+  json annotations = json::array();
+  for (json each : results) {
+    each["id"] = annotations.size() + 1;
+    each.erase("score");
+    if (annotations.size() % 2 == 1) change(each);
+    annotations.push_back(each);
+  }
+  const json images{{{"id", 1}, {"file_name", "1.png"}, {"width", 40}, {"height", 33}},
+                    {{"id", 2}, {"file_name", "2.png"}, {"width", 34}, {"height", 51}}};
+  return {{"images", images}, {"annotations", annotations}};
+}
+
+// What eval gives of a model is what it gives of the model's results in a file.
+json same_of_results(const Arguments& model, const fs::path& set, const fs::path& results) {
+  const auto report = [&](const Arguments& of) {
+    return json::parse(run(Arguments{"eval", set, "--format", "json"} + of).out);
+  };
+  const json of_model = report(model);
+  EXPECT_EQ(of_model, report({"--detections", results}));
+  return of_model;
+}
+
+TEST(EvalOfDetectors, MasksAreComparedAsThoseOfAFile) {
+  const fs::path model = fixture("rf_detr/masks/config.json").parent_path(), set = numbered_images();
+  const fs::path results = set / "results.json", truth = set / "annotations/instances_val.json";
+  run({"detect", "-m", model, set / "val", "--coco", results, "--threshold", "0.55"});
+  json annotations = truth_of(read_json(results), [](json& each) {
+    each["bbox"][2] = each["bbox"][2].get<double>() * 0.77;
+    each["segmentation"] = json::array({{0, 0, 30, 0, 30, 30, 0, 30}});
+  });
+  for (json& each : annotations["annotations"]) each["area"] = 500;
+  for (int i = 0; i < 5; ++i)
+    annotations["categories"].push_back(
+        {{"id", i}, {"name", read_json(model / "config.json")["id2label"][std::to_string(i)]}});
+  std::ofstream(truth) << annotations;
+  run({"detect", "-m", model, set / "val", "--coco", results, "--threshold", "0"});
+  const json report = same_of_results({"-m", model}, set, results);
+  EXPECT_GT(report["masks"]["ap"], 0.01);
+  EXPECT_LT(report["masks"]["ap"], report["boxes"]["ap50"]) << "some masks are others";
+
+  for (json& each : annotations["annotations"]) each.erase("segmentation");
+  std::ofstream(truth) << annotations;
+  const json boxes = json::parse(run({"eval", "-m", model, set, "--format", "json"}).out);
+  EXPECT_FALSE(boxes.contains("masks")) << "the set has none";
+  EXPECT_EQ(boxes["boxes"], report["boxes"]);
+}
+
+fs::path pose_estimator() { return fixture("vitpose/simple/config.json").parent_path(); }
+
+// The detector with a class that has the name person.
+fs::path detector_of_persons() {
+  const fs::path folder = scratch_folder();
+  fs::copy(evaluated_detector(), folder);
+  json config = read_json(folder / "config.json");
+  config["id2label"]["3"] = "person";
+  std::ofstream(folder / "config.json") << config;
+  return folder;
+}
+
+// A set of persons whose key points are those that the model finds in some boxes; every second one is moved.
+fs::path set_of_poses() {
+  const fs::path set = numbered_images(), results = set / "results.json", boxes = set / "boxes.json";
+  const json given{{{"image_id", 1}, {"bbox", {2, 2, 20, 25}}},
+                   {{"image_id", 1}, {"bbox", {10, 5, 20, 20}}},
+                   {{"image_id", 2}, {"bbox", {1, 1, 25, 25}}},
+                   {{"image_id", 2}, {"bbox", {5, 5, 15, 25}}}};
+  json found = json::array();
+  for (const json& box : given) {  // one by one: results have no boxes
+    std::ofstream(boxes) << json::array({box});
+    run({"pose", "-m", pose_estimator(), set / "val", "--boxes", boxes, "--coco", results});
+    found.push_back(read_json(results).at(0));
+    found.back()["bbox"] = box["bbox"];
+    found.back()["category_id"] = 3;
+    found.back()["area"] = 500;
+    for (size_t i = 2; i < 15; i += 3) found.back()["keypoints"][i] = 2;
+  }
+  json truth = truth_of(found, [](json& each) { each["keypoints"][0] = each["keypoints"][0].get<double>() + 9; });
+  truth["categories"] = {{{"id", 3}, {"name", "person"}, {"keypoints", {"a", "b", "c", "d", "e"}}}};
+  std::ofstream(set / "annotations/person_keypoints_val.json") << truth;
+  return set;
+}
+
+TEST(EvalOfPoses, KeyPointsAreComparedAsThoseOfAFile) {
+  const fs::path set = set_of_poses(), results = set / "results.json";
+  const fs::path truth = set / "annotations/person_keypoints_val.json";
+  run({"pose", "-m", pose_estimator(), set / "val", "--boxes", truth, "--coco", results});
+  const json report = same_of_results({"-m", pose_estimator()}, set, results);
+  EXPECT_EQ(report["objects"], 4);
+  EXPECT_GT(report["keypoints"]["ap"], 0.2);
+  EXPECT_LT(report["keypoints"]["ap"], 0.999) << "two persons have a key point elsewhere";
+
+  json more = read_json(truth);
+  for (const char* key : {"crowd", "unlabelled"}) {
+    json person = more["annotations"][0];
+    person["id"] = more["annotations"].size() + 1;
+    person["bbox"] = {0, 0, 30, 30};
+    person["iscrowd"] = key == std::string("crowd") ? 1 : 0;
+    if (person["iscrowd"] == 0) person["keypoints"] = json(15, 0);
+    more["annotations"].push_back(person);
+  }
+  std::ofstream(truth) << more;
+  EXPECT_EQ(json::parse(run({"eval", "-m", pose_estimator(), set, "--format", "json"}).out)["keypoints"],
+            report["keypoints"])
+      << "neither is a person whose key points are wanted";
+}
+
+void check_detector_of_eval() {
+  const fs::path set = set_of_poses(), results = set / "results.json", detector = detector_of_persons();
+  run({"pose", "-m", pose_estimator(), set / "val", "--detector", detector, "--coco", results});
+  ASSERT_FALSE(read_json(results).empty());
+  const json report = same_of_results({"-m", pose_estimator(), "--detector", detector}, set, results);
+  EXPECT_NE(report["keypoints"],
+            json::parse(run({"eval", "-m", pose_estimator(), set, "--format", "json"}).out)["keypoints"]);
+  const Arguments command{"eval", "-m", pose_estimator(), set};
+  const std::string other = refusal(command + Arguments{"--detector", pose_estimator()});
+  EXPECT_TRUE(contains(other, "--detector: expected an object detector (RF-DETR, LW-DETR, YOLOS), got ViTPose"))
+      << other;
+  const ProgramResult classifier = run_program({"eval", "-m", small_model(), set, "--detector", detector});
+  EXPECT_TRUE(contains(classifier.err, "--detector: belongs to a pose estimator")) << classifier.err;
+  const ProgramResult page = run_program(command + Arguments{"--report", set / "report.html"});
+  EXPECT_TRUE(contains(page.err, "--report: is of boxes")) << page.err;
+  const fs::path truth = set / "annotations/person_keypoints_val.json";
+  json fewer = read_json(truth);
+  for (json& each : fewer["annotations"]) each["keypoints"] = {1, 1, 2, 5, 5, 2};
+  fewer["categories"][0]["keypoints"] = {"a", "b"};
+  std::ofstream(truth) << fewer;
+  const std::string count = refusal(command);
+  EXPECT_TRUE(contains(count, "expected objects with the 5 key points of the model, got 2")) << count;
+}
+
 // The truth and the results of a kind, as files.
 std::pair<fs::path, fs::path> result_files(const json& reference, const char* prefix) {
   const fs::path folder = scratch_folder(), set = folder / "set";
@@ -167,6 +312,8 @@ void check_detections_of_eval() {
 
 }  // namespace
 
-OptionEffects box_eval_option_effects() { return {{"eval", "--detections", check_detections_of_eval}}; }
+OptionEffects box_eval_option_effects() {
+  return {{"eval", "--detections", check_detections_of_eval}, {"eval", "--detector", check_detector_of_eval}};
+}
 
 }  // namespace vitrail::testing

@@ -126,6 +126,16 @@ void check_pose_render() {
   EXPECT_NE(image::read_image(folder / "a.png").pixels, image::read_image(noise_folder() / "a.png").pixels);
 }
 
+void check_pose_coco() {
+  const fs::path file = scratch_folder() / "results.json";
+  const std::vector<json> found = detected_persons({"--coco", file});
+  const json results = json::parse(content_of(file)), best = found.at(0)["persons"].at(0);
+  ASSERT_EQ(results.size(), found.at(0)["persons"].size() + found.at(1)["persons"].size());
+  EXPECT_EQ(results.at(0)["image_id"], "a");
+  EXPECT_EQ(results.at(0)["score"], best["score"]);
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(results.at(0)["keypoints"].at(6 + i), best["keypoints"].at(2).at(i));
+}
+
 void check_pose_exif() {
   const fs::path turned = fixture("image/decode/exif_6.png");
   const auto found = [&](const Arguments& more) {
@@ -166,8 +176,9 @@ OptionEffects pose_option_effects() {
       {"pose", "--threshold", check_pose_threshold}, {"pose", "--flip-test", check_pose_flip_test},
       {"pose", "--dataset", check_pose_dataset},     {"pose", "--keypoint-threshold", check_pose_keypoint_threshold},
       {"pose", "--arrays", check_pose_arrays},       {"pose", "--render", check_pose_render},
-      {"pose", "--exif", check_pose_exif},           {"pose", "--batch", check_pose_batch},
-      {"pose", "--format", check_pose_format},       {"pose", "--force", check_pose_force}};
+      {"pose", "--coco", check_pose_coco},           {"pose", "--exif", check_pose_exif},
+      {"pose", "--batch", check_pose_batch},         {"pose", "--format", check_pose_format},
+      {"pose", "--force", check_pose_force}};
 }
 
 }  // namespace vitrail::testing

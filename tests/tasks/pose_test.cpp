@@ -399,6 +399,7 @@ TEST(Pose, ResultsAreThePersonsInTheBoxes) {
   const json found = posed({}, read_text_file(testing::fixture("vitpose/boxes.json")));
   EXPECT_EQ(found["path"], "photos/0.png");
   EXPECT_EQ(found["names"], (json{"Nose", "L_Eye", "R_Eye", "left ear", "right ear"}));
+  EXPECT_EQ(found["limbs"], (json{{0, 1}, {0, 2}, {1, 3}, {2, 4}}));
   ASSERT_EQ(found["persons"].size(), 3U);
   double last = 1e9;
   for (const json& person : found["persons"]) {
@@ -434,6 +435,16 @@ TEST(Pose, OptionsChangeResults) {
   EXPECT_ERROR(error_of([] { posed({{"dataset", "1"}}); }), "dataset", "1");
   const fs::path folder = changed_pose("config.json", [](json& c) { c["id2label"]["1"] = c["id2label"]["3"] = "x"; });
   EXPECT_ERROR(error_of([&] { PoseModel(folder, {}).check_flip_test(); }), "flip-test", "one without");
+}
+
+TEST(Pose, FilesHaveTheResultsOfCoco) {
+  const Pose pose{.box = {.score = 0.5, .category = 7}, .keypoints = {{1.5, -2, 0.25F}, {3, 4, 0.75F}}};
+  EXPECT_EQ(coco_poses("x/000139.jpg", {pose, {.box = {}, .keypoints = {{0, 0, 1}}}}),
+            R"({"image_id":139,"category_id":7,"keypoints":[1.5,-2.0,0.25,3.0,4.0,0.75],"score":0.25})"
+            ",\n"
+            R"({"image_id":139,"category_id":1,"keypoints":[0.0,0.0,1.0],"score":1.0})");
+  EXPECT_EQ(coco_poses("x.jpg", {}), "");
+  EXPECT_EQ(PersonBoxes(R"([{"bbox": [1, 2, 3, 4], "category_id": 9}])").of("x.png")[0].category, 9);
 }
 
 TEST(Pose, ArraysHaveARowForEachKeypoint) {

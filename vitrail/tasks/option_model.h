@@ -12,13 +12,20 @@ namespace vitrail::tasks {
 std::shared_ptr<const LoadedModel> open_option_model(const std::string& option, const std::string& path,
                                                      const OpenOptions& options = {});
 
-// The model that an option names.  needed: as Task::model, for the error about a model of another family.
+// The model of an option as one of a class.  needed: as Task::model, for the error about a model of another family.
+template <class Model>
+std::shared_ptr<const Model> fitting_model(const std::shared_ptr<const LoadedModel>& model, const std::string& option,
+                                           const char* needed) {
+  if (auto fitting = std::dynamic_pointer_cast<const Model>(model)) return fitting;
+  throw Error(option, needed, model->family());
+}
+
+// The model that an option of a request names.
 template <class Model>
 std::shared_ptr<const Model> option_model(const Setting& setting, const std::string& option, const std::string& name,
                                           const char* needed) {
   const auto model = setting.open ? setting.open(option, name) : open_option_model(option, name);
-  if (auto fitting = std::dynamic_pointer_cast<const Model>(model)) return fitting;
-  throw Error(option, needed, model->family());
+  return fitting_model<Model>(model, option, needed);
 }
 
 }  // namespace vitrail::tasks

@@ -258,7 +258,8 @@ void add_eval(CLI::App& program, const GlobalOptions& global, Run& run) {
           "Folder or .zip of class folders, CSV file (file,class_index), or CIFAR or MNIST files; for Segment "
           "Anything a COCO file (.json) or a folder of images and masks; for a semantic segmenter a folder with "
           "images and labels; for a bank a set with defects; for a depth estimator a folder with images and depth; for "
-          "an object detector boxes in COCO's, YOLO's or Pascal VOC's form, or a CSV file")
+          "an object detector boxes in COCO's, YOLO's or Pascal VOC's form, or a CSV file; for a pose estimator key "
+          "points in COCO's or YOLO's form")
       ->required();
   options->model.add_to(*command);
   options->model.add_merging_to(*command);
@@ -277,6 +278,10 @@ void add_eval(CLI::App& program, const GlobalOptions& global, Run& run) {
       ->add_option("--detections", options->detections,
                    "FILE.json: objects found, in COCO's results format, instead of those of a model")
       ->excludes(command->get_option("--model"));
+  command
+      ->add_option("--detector", options->detector,
+                   "Pose estimator: object detector that finds the persons (default: their boxes in the set)")
+      ->excludes(command->get_option("--detections"));
   add_force_to(*command, options->force);
   add_field_options(*command, [options](Fields& f) {
     f.boolean({"reduce_labels", "Label maps: 0 stands for no class, and class i for i - 1, as in ADE20K's files"},
@@ -301,6 +306,8 @@ void add_eval(CLI::App& program, const GlobalOptions& global, Run& run) {
     run = [options, &global] {
       if (!options->detections.empty()) return evaluate_results(*options, global);
       const NamedModel model{options->model.path(), models::ModelFiles(options->model.path())};
+      if (!options->detector.empty() && tasks::family_of(*model.files).name != "pose")
+        throw CLI::ValidationError("--detector", "belongs to a pose estimator");
       return family_of(model).evaluate(model, *options, global);
     };
   });

@@ -2,6 +2,8 @@
 #include "apps/vitrail/eval/detection_evaluation.h"
 
 #include <algorithm>
+#include <functional>
+#include <map>
 
 #include "apps/vitrail/eval/object_evaluation.h"
 #include "apps/vitrail/eval/object_results.h"
@@ -12,6 +14,8 @@
 #include "vitrail/base/text.h"
 #include "vitrail/data/datasets/unicode_names_internal.h"
 #include "vitrail/image/decode.h"
+#include "vitrail/tasks/option_model.h"
+#include "vitrail/tasks/pose/person_detector.h"
 
 namespace vitrail::app {
 namespace {
@@ -71,6 +75,73 @@ void refuse_other_options(const EvalCommandOptions& options, const char* what_it
   refuse_label_map_options(options);
 }
 
+// Whether all objects have masks to compare.
+bool has_outlines(const data::ObjectSet& set) {
+  return std::ranges::all_of(set.images, [](const data::LabelledImage& image) {
+    return std::ranges::none_of(image.objects, [](const auto& object) { return object.outline.empty(); });
+  });
+}
+
+// Those of an object; 0: none has any.
+int64_t keypoint_count(const data::ObjectSet& set) {
+  for (const data::LabelledImage& image : set.images) {
+    for (const data::LabelledObject& object : image.objects) {
+      if (!object.keypoints.empty()) return std::ssize(object.keypoints);
+    }
+  }
+  return 0;
+}
+
+// The class of the set that persons are: the one of this name, or the only one.
+int64_t person_class(const data::ObjectSet& set) {
+  const std::string person = tasks::PersonBox().label;
+  const auto named = std::ranges::find(set.class_names, person, data::comparison_key);
+  if (named != set.class_names.end()) return named - set.class_names.begin();
+  if (set.class_names.size() == 1) return 0;
+  constexpr size_t kListed = 5;
+  throw Error(set.where, "the class person", join_first(kListed, set.class_names));
+}
+
+// The boxes of the objects with key points, whose `category` is the class of the set.
+std::vector<tasks::PersonBox> true_persons(const data::ObjectSet& set, size_t image, const image::Image& photo) {
+  std::vector<tasks::PersonBox> boxes;
+  for (const data::LabelledObject& object : objects_of(set, image, photo.width, photo.height)) {
+    const auto& [left, top, right, bottom] = object.box;
+    const bool has_points =
+        std::ranges::any_of(object.keypoints, [](const data::KeyPoint& point) { return point.visibility > 0; });
+    if (!object.crowd && has_points && left < right && top < bottom)
+      boxes.push_back({.box = {left, top, right - left, bottom - top}, .category = object.index});
+  }
+  return boxes;
+}
+
+// Compares what a model finds in each image of a set with the objects there.
+int evaluate_model(const data::ObjectSet& set, ObjectKinds kinds, const EvalCommandOptions& options,
+                   const GlobalOptions& global,
+                   const std::function<std::vector<FoundObject>(size_t image, const image::Image& photo)>& find) {
+  if (!options.report.empty()) const AtomicFile writable(options.report);  // throws before the images are read
+  if (!global.quiet) print_note("vitrail: evaluating " + data::summary(set, options.dataset));
+  const image::DecodeOptions decoding{.mode = image::ColorMode::rgb, .apply_exif = options.images.exif};
+  const ImageSource source{.count = set.images.size(),
+                           .path = [&](size_t i) -> std::optional<std::string> {
+                             if (i >= set.images.size()) return std::nullopt;
+                             return set.images[i].path;
+                           },
+                           .read = [&](size_t i) { return image::read_image(set.images[i].path, decoding); }};
+  std::map<std::string, size_t> positions;
+  for (size_t i = 0; i < set.images.size(); ++i) positions.emplace(set.images[i].path, i);
+  const ImageRun run{.compute = [&](tasks::Item& item) { item.value = find(positions.at(item.name), item.photo); }};
+  ObjectEvaluation evaluation(set, kinds);
+  const size_t failures = run_images(source, run, 1, global, [&](Outcome& outcome) {
+    if (!outcome.error.empty()) return;
+    evaluation.add(outcome.index, outcome.item.width, outcome.item.height,
+                   std::any_cast<const std::vector<FoundObject>&>(outcome.item.value));
+  });
+  if (evaluation.images() == 0) throw Error(options.dataset, "images that can be read", "none");
+  show_results(evaluation, set, options, global, failures);
+  return failures == 0 ? 0 : 1;
+}
+
 }  // namespace
 
 int evaluate_detector(const tasks::DetectionModel& model, const NamedModel& named, const EvalCommandOptions& options,
@@ -79,31 +150,51 @@ int evaluate_detector(const tasks::DetectionModel& model, const NamedModel& name
   refuse_model_options(options.model, "an object detector");
   const data::ObjectSet set = open_set(options, false, false);
   const std::vector<int64_t> classes = classes_of_set(model.class_names(), set, named.name);
-  if (!options.report.empty()) const AtomicFile writable(options.report);  // throws before the images are read
-  if (!global.quiet) print_note("vitrail: evaluating " + data::summary(set, options.dataset));
-  const image::DecodeOptions decoding{.mode = model.color_mode(), .apply_exif = options.images.exif};
-  const ImageSource source{.count = set.images.size(),
-                           .path = [&](size_t i) -> std::optional<std::string> {
-                             if (i >= set.images.size()) return std::nullopt;
-                             return set.images[i].path;
-                           },
-                           .read = [&](size_t i) { return image::read_image(set.images[i].path, decoding); }};
-  const ImageRun run{.compute = [&](tasks::Item& item) {
-    item.value = model.detections(*model.encode(item.photo), 0);  // all: the curves need those with low scores too
-  }};
-  ObjectEvaluation evaluation(set, {.boxes = true});
-  const size_t failures = run_images(source, run, 1, global, [&](Outcome& outcome) {
-    if (!outcome.error.empty()) return;
+  const bool masks = model.gives_masks() && has_outlines(set);
+  return evaluate_model(
+      set, {.boxes = true, .masks = masks}, options, global, [&](size_t /*image*/, const image::Image& photo) {
+        const auto encoding = model.encode(photo);
+        // All objects: the curves need those with low scores too.
+        tasks::Detections detections = model.detections(*encoding, 0);
+        std::erase_if(detections, [&](const auto& each) { return classes.at(static_cast<size_t>(each.index)) < 0; });
+        if (masks) model.add_masks(*encoding, detections);
+        std::vector<FoundObject> found;
+        for (tasks::Detection& each : detections) {
+          found.push_back({.category = classes.at(static_cast<size_t>(each.index)),
+                           .score = each.score,
+                           .box = {each.box[0], each.box[1], each.box[2], each.box[3]},
+                           .mask = std::move(each.mask)});
+        }
+        return found;
+      });
+}
+
+int evaluate_poses(const tasks::PoseModel& model, const EvalCommandOptions& options, const GlobalOptions& global) {
+  refuse_other_options(options, "finds key points");
+  refuse_model_options(options.model, "a pose estimator");
+  if (!options.report.empty()) throw CLI::ValidationError("--report", "is of boxes; the model finds key points");
+  const data::ObjectSet set = open_set(options, false, true);
+  const auto points = std::ssize(model.skeleton().keypoints), true_points = keypoint_count(set);
+  if (points != true_points)
+    throw Error(set.where, str("objects with the ", points, " key points of the model"), str(true_points));
+  std::optional<tasks::PersonDetector> detector;
+  if (!options.detector.empty()) {
+    const char* const option = "--detector";
+    detector.emplace(tasks::fitting_model<tasks::DetectionModel>(
+        tasks::open_option_model(option, options.detector, {.model = session_options_of({}, global)}), option,
+        tasks::kDetectors));
+  }
+  const int64_t person = detector ? person_class(set) : 0;
+  return evaluate_model(set, {.keypoints = true}, options, global, [&](size_t image, const image::Image& photo) {
     std::vector<FoundObject> found;
-    for (const tasks::Detection& each : std::any_cast<const tasks::Detections&>(outcome.item.value)) {
-      const int64_t category = classes.at(static_cast<size_t>(each.index));
-      if (category >= 0) found.push_back({category, each.score, {each.box[0], each.box[1], each.box[2], each.box[3]}});
+    for (const tasks::PersonBox& box : detector ? detector->boxes(photo) : true_persons(set, image, photo)) {
+      const tasks::Pose pose = model.pose(photo, box, false);
+      found.push_back({.category = detector ? person : box.category,
+                       .score = static_cast<float>(pose.score()),
+                       .keypoints = tasks::coco_keypoints(pose)});
     }
-    evaluation.add(outcome.index, outcome.item.width, outcome.item.height, found);
+    return found;
   });
-  if (evaluation.images() == 0) throw Error(options.dataset, "images that can be read", "none");
-  show_results(evaluation, set, options, global, failures);
-  return failures == 0 ? 0 : 1;
 }
 
 int evaluate_results(const EvalCommandOptions& options, const GlobalOptions& global) {

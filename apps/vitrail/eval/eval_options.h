@@ -16,7 +16,7 @@ struct NamedModel;
 struct EvalCommandOptions {
   ModelOptions model;
   ZeroShotOptions texts;
-  std::string dataset, split, logits, labels, predictions, report, detections, format = "table";
+  std::string dataset, split, logits, labels, predictions, report, detections, detector, format = "table";
   StreamOptions images{};
   bool zeroshot = false, force = false;
   LabelledSets sets{};

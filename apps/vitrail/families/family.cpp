@@ -60,8 +60,11 @@ int evaluate_network(const NamedModel& model, const EvalCommandOptions& options,
   const auto loaded = tasks::open_model(*model.files, {.model = session_options_of({}, global)});
   if (tasks::is_model<tasks::DetectionModel>(*loaded))
     return evaluate_detector(tasks::as_model<tasks::DetectionModel>(*loaded), model, options, global);
+  if (tasks::is_model<tasks::PoseModel>(*loaded))
+    return evaluate_poses(tasks::as_model<tasks::PoseModel>(*loaded), options, global);
   throw Error(model.name,
-              "a model that can be evaluated: " + join(kFamilies, ", ", &ModelFamily::name) + ", or an object detector",
+              "a model that can be evaluated: " + join(kFamilies, ", ", &ModelFamily::name) +
+                  ", an object detector, or a pose estimator",
               "a model that runs by its task");
 }
 

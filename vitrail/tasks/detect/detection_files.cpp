@@ -2,32 +2,20 @@
 #include "vitrail/tasks/detect/detection_files.h"
 
 #include <algorithm>
-#include <charconv>
-#include <filesystem>
 
 #include "vitrail/base/csv.h"
 #include "vitrail/base/text.h"
 #include "vitrail/pipeline/prediction_json_internal.h"
 #include "vitrail/sam/segment_masks_internal.h"
+#include "vitrail/tasks/detect/coco_results_internal.h"
 
 namespace vitrail::tasks {
 namespace {
 
-constexpr const char* kCocoSeparator = ",\n";
-
-nlohmann::ordered_json image_id_of(const std::string& path) {
-  std::string stem = std::filesystem::path(path).stem().string();
-  int64_t number = 0;
-  const char* const end = stem.data() + stem.size();
-  const bool digits = !stem.empty() && stem.find_first_not_of("0123456789") == std::string::npos;
-  if (digits && std::from_chars(stem.data(), end, number).ec == std::errc()) return number;
-  return stem;
-}
-
 std::string coco_results(const std::string& path, const Detections& detections) {
-  const nlohmann::ordered_json id = image_id_of(path);
+  const nlohmann::ordered_json id = coco_image_id(path);
   return join(detections, kCocoSeparator, [&](const Detection& each) {
-    const auto& box = each.box;
+    const std::array<double, 4> box{each.box[0], each.box[1], each.box[2], each.box[3]};  // differences are exact
     nlohmann::ordered_json record{{"image_id", id},
                                   {"category_id", each.index},
                                   {"bbox", {box[0], box[1], box[2] - box[0], box[3] - box[1]}},
@@ -60,14 +48,7 @@ std::string csv_rows(const std::string& path, const Detections& detections) {
 
 std::vector<FileKind> detection_file_kinds() {
   const std::string header = "image,label,index,score,x1,y1,x2,y2\n";
-  return {{.name = "coco",
-           .help = "File for COCO's list of results of all images",
-           .start = "[\n",
-           .extension = "json",
-           .media_type = "application/json",
-           .joint = true,
-           .separator = kCocoSeparator,
-           .end = "\n]\n"},
+  return {coco_results_kind(),
           {.name = "yolo",
            .help = "Folder for NAME.txt of each image, a line with class, box and score for each object, as of YOLO",
            .start = {},

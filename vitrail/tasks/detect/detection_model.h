@@ -16,6 +16,7 @@ class DetectionModel : public LoadedModel {
  public:
   // The objects of what encode() gave whose score is above `threshold`, the best one first.
   virtual Detections detections(const ImageEncoding& encoding, float threshold) const = 0;
+  virtual bool gives_masks() const { return false; }
   // Sets the masks of objects of detections(), if the model has them.
   virtual void add_masks(const ImageEncoding& /*encoding*/, Detections& /*detections*/) const {}
 

@@ -82,7 +82,7 @@ Detections RfDetrModel::detections(const ImageEncoding& encoding, float threshol
 }
 
 void RfDetrModel::add_masks(const ImageEncoding& encoding, Detections& detections) const {
-  if (!net().config().masks) return;
+  if (!gives_masks()) return;
   for (Detection& each : detections) each.mask = mask_of(static_cast<const QueryEncoding&>(encoding), each.query);
 }
 

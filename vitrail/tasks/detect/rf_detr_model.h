@@ -24,6 +24,7 @@ class RfDetrModel : public NetworkModel<DetectionModel, models::RfDetr, models::
   // The scores are those of classes, each by itself: a query may give several objects.  The best ones, as many as of
   // transformers' post_process_object_detection.
   Detections detections(const ImageEncoding& encoding, float threshold) const override;
+  bool gives_masks() const override { return net().config().masks.has_value(); }
   void add_masks(const ImageEncoding& encoding, Detections& detections) const override;
 
  protected:

@@ -85,6 +85,12 @@ bool is_same_file(const fs::path& a, const fs::path& b) {
 
 }  // namespace
 
+bool overlaps(const PersonBox& box, const image::ImageView& photo) {
+  const auto& [left, top, width, height] = box.box;
+  return left < static_cast<double>(photo.width()) && top < static_cast<double>(photo.height()) && left + width > 0 &&
+         top + height > 0;
+}
+
 PersonBoxes::PersonBoxes(std::string_view text) {
   const json document = parsed_boxes(text);
   if (!document.is_object() && !document.is_array())
@@ -105,6 +111,8 @@ PersonBoxes::PersonBoxes(std::string_view text) {
   required_at(results, "annotations", "a list of objects");
   for (const json& object : objects_at(results, "annotations")) {
     Entry entry;
+    if (object.contains("category_id") && object["category_id"].is_number_integer())
+      entry.box.category = object["category_id"];
     if (!labels.empty() && object.contains("category_id")) {
       const auto label = labels.find(id_text(object["category_id"]));
       if (label == labels.end())

@@ -6,13 +6,19 @@
 #include <string_view>
 #include <vector>
 
+#include "vitrail/image/image_view.h"
+
 namespace vitrail::tasks {
 
 struct PersonBox {
   std::array<double, 4> box{};  // left, top, width, height in pixels of the image, as COCO's "bbox"
   double score = 1;
   std::string label = "person";
+  int64_t category = 1;  // its number where the box comes from; 1: COCO's of persons
 };
+
+// Whether a box has pixels of the image.
+bool overlaps(const PersonBox& box, const image::ImageView& photo);
 
 // The boxes of any number of images.
 class PersonBoxes {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <mutex>
 
-#include "vitrail/base/text.h"
-#include "vitrail/tasks/detect/detection_model.h"
+#include "vitrail/tasks/detect/coco_results_internal.h"
 #include "vitrail/tasks/option_model.h"
+#include "vitrail/tasks/pose/person_detector.h"
 #include "vitrail/tasks/pose/pose_model.h"
 #include "vitrail/tasks/table_internal.h"
 
@@ -13,8 +13,6 @@ namespace vitrail::tasks {
 namespace {
 
 constexpr const char* kBoxes = "boxes";
-constexpr const char* kPerson = "person";
-constexpr double kDetectorThreshold = 0.5;
 
 struct PoseOptions {
   std::string detector;
@@ -42,21 +40,6 @@ void describe_pose(Fields& fields, PoseOptions& options) {
                 options.keypoint_threshold, {.min = 0});
 }
 
-// The indices of the classes of persons of a detector.
-std::set<int64_t> person_classes(const std::vector<std::string>& given, const std::vector<std::string>& names) {
-  if (!given.empty()) return class_indices(given, names);
-  if (std::ranges::find(names, kPerson) != names.end()) return class_indices({kPerson}, names);
-  constexpr size_t kShown = 10;
-  throw Error("classes", "those of persons, of the detector's " + join_first(kShown, names), "none of the name person");
-}
-
-// Boxes {left, top, width, height} with a pixel in the image.
-bool overlaps(const std::array<double, 4>& box, const image::Image& photo) {
-  const auto& [left, top, width, height] = box;
-  return left < static_cast<double>(photo.width) && top < static_cast<double>(photo.height) && left + width > 0 &&
-         top + height > 0;
-}
-
 class PoseRequest : public Request {
  public:
   PoseRequest(const PoseModel& model, RequestOptions& options, const Setting& setting)
@@ -70,8 +53,8 @@ class PoseRequest : public Request {
       return;
     }
     if (with_boxes_) throw Error("detector", "no boxes beside it", "both");
-    detector_ = option_model<DetectionModel>(setting, "detector", options_.detector, kDetectors);
-    classes_ = person_classes(options_.classes, detector_->class_names());
+    detector_.emplace(option_model<DetectionModel>(setting, "detector", options_.detector, kDetectors),
+                      options_.classes, options_.threshold.value_or(PersonDetector::kThreshold));
   }
 
   bool keeps_photo() const override { return true; }
@@ -102,33 +85,25 @@ class PoseRequest : public Request {
   image::Image render(const Item& item) const override {
     return poses_overlay(item.photo, model_->skeleton(), of(item), options_.keypoint_threshold);
   }
+  std::vector<uint8_t> file(const Item& item, const std::string& /*kind*/) const override {
+    const std::string text = coco_poses(item.name, of(item));
+    return {text.begin(), text.end()};
+  }
 
  private:
   static const std::vector<Pose>& of(const Item& item) { return std::any_cast<const std::vector<Pose>&>(item.value); }
 
   // Without boxes the image is one person.
   std::vector<PersonBox> boxes_of(const Item& item) const {
-    if (detector_) return detected_boxes(item.photo);
+    if (detector_) return detector_->boxes(item.photo);
     if (!with_boxes_)
       return {{.box = {0, 0, static_cast<double>(item.photo.width), static_cast<double>(item.photo.height)}}};
     std::vector<PersonBox> boxes = boxes_in(item.input_files.at(kBoxes))->of(item.name);
     for (const PersonBox& each : boxes) {
+      if (overlaps(each, item.photo)) continue;
       const auto& [left, top, width, height] = each.box;
-      if (overlaps(each.box, item.photo)) continue;
       throw Error(kBoxes, str("boxes that overlap the image of ", item.photo.width, "×", item.photo.height),
                   str("[", left, ", ", top, ", ", width, ", ", height, "]"));
-    }
-    return boxes;
-  }
-
-  std::vector<PersonBox> detected_boxes(const image::Image& photo) const {
-    const auto threshold = static_cast<float>(options_.threshold.value_or(kDetectorThreshold));
-    std::vector<PersonBox> boxes;
-    for (const Detection& each : detector_->detections(*detector_->encode(photo), threshold)) {
-      const double left = each.box[0], top = each.box[1], right = each.box[2], bottom = each.box[3];
-      const PersonBox person{.box = {left, top, right - left, bottom - top}, .score = each.score, .label = each.label};
-      const bool has_area = person.box[2] > 0 && person.box[3] > 0;
-      if (classes_.contains(each.index) && has_area && overlaps(person.box, photo)) boxes.push_back(person);
     }
     return boxes;
   }
@@ -146,8 +121,7 @@ class PoseRequest : public Request {
   const PoseModel* model_;
   bool with_boxes_;
   PoseOptions options_;
-  std::shared_ptr<const DetectionModel> detector_;  // null: boxes of a file, or the image
-  std::set<int64_t> classes_;                       // those of persons
+  std::optional<PersonDetector> detector_;  // unset: boxes of a file, or the image
   mutable std::mutex mutex_;
   mutable std::shared_ptr<const std::string> content_;
   mutable std::shared_ptr<const PersonBoxes> boxes_;  // those of content_
@@ -163,6 +137,7 @@ Task pose_task() {
           .input_files = {{kBoxes, "Boxes of the persons, COCO's JSON of annotations or results (default: the image)"}},
           .can_render = true,
           .can_track = true,
+          .files = {coco_results_kind()},
           .model_options = false,
           .fits = is_model<PoseModel>,
           .request = [](const LoadedModel& model, RequestOptions& options,

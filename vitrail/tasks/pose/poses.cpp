@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "vitrail/base/text.h"
 #include "vitrail/image/draw.h"
 #include "vitrail/models/vitpose/config.h"
 #include "vitrail/pipeline/prediction_json_internal.h"
+#include "vitrail/tasks/detect/coco_results_internal.h"
 
 namespace vitrail::tasks {
 namespace {
@@ -31,8 +33,28 @@ double Pose::score() const {
   return keypoints.empty() ? 0 : box.score * sum / static_cast<double>(keypoints.size());
 }
 
+std::vector<double> coco_keypoints(const Pose& pose) {
+  std::vector<double> values;
+  for (const auto& [x, y, score] : pose.keypoints) {
+    for (const double value : {x, y, static_cast<double>(score)})
+      values.push_back(static_cast<double>(static_cast<float>(value)));
+  }
+  return values;
+}
+
+std::string coco_poses(const std::string& path, const std::vector<Pose>& poses) {
+  const nlohmann::ordered_json id = coco_image_id(path);
+  return join(poses, kCocoSeparator, [&](const Pose& pose) {
+    return pipeline::json_line({{"image_id", id},
+                                {"category_id", pose.box.category},
+                                {"keypoints", coco_keypoints(pose)},
+                                {"score", static_cast<float>(pose.score())}});
+  });
+}
+
 std::string poses_json(const std::string& path, const Skeleton& skeleton, const std::vector<Pose>& poses) {
-  nlohmann::ordered_json object{{"path", path}, {"names", skeleton.keypoints}, {"persons", nlohmann::json::array()}};
+  nlohmann::ordered_json object{
+      {"path", path}, {"names", skeleton.keypoints}, {"limbs", skeleton.limbs}, {"persons", nlohmann::json::array()}};
   for (const Pose& pose : poses) {
     nlohmann::ordered_json keypoints = nlohmann::ordered_json::array();
     for (const auto& [x, y, score] : pose.keypoints)

@@ -25,8 +25,14 @@ struct Skeleton {
   std::vector<std::array<int64_t, 2>> limbs = {};  // the key points at both ends
 };
 
-// {"path", "names", "persons": [{"label", "score", "box": [x0, y0, x1, y1], "keypoints": [[x, y, score], …]}]} in one
-// line, with "track" for identities
+// x, y and score of each key point in f32, as COCO's "keypoints"
+std::vector<double> coco_keypoints(const Pose& pose);
+
+// COCO's results of an image, with the separator between them.
+std::string coco_poses(const std::string& path, const std::vector<Pose>& poses);
+
+// {"path", "names", "limbs": [[from, to], …], "persons": [{"label", "score", "box": [x0, y0, x1, y1], "keypoints": [[x,
+// y, score], …]}]} in one line, with "track" for identities
 std::string poses_json(const std::string& path, const Skeleton& skeleton, const std::vector<Pose>& poses);
 
 // [persons, K, 3]: x, y, score
