@@ -5,6 +5,7 @@
 page_check.py PROGRAM REPOSITORY [FOLDER for screenshots]
 """
 
+import base64
 import io
 import re
 
@@ -142,6 +143,62 @@ class Views(page_testing.PageTest):
         self.curl().not_to_contain_text("labels=cat&")
         self.shot("objects-of-labels")
         self.assertEqual(self.problems, [])
+
+    def test_objects_have_masks_above_a_score(self):
+        self.page.select_option("#model", "instances")
+        self.choose(1)
+        self.legend().to_contain_text("object")
+        threshold, masks = self.page.get_by_label("Minimum score"), self.page.get_by_label("Masks are those of")
+        threshold.fill("1")
+        self.legend().to_have_text("0 objects")
+        image_alone = self.canvas()
+        threshold.fill("0.05")
+        self.legend().not_to_have_text("0 objects")
+        own = self.changed_pixels(image_alone)
+        masks.select_option("sam")
+        self.curl().to_contain_text("masks=sam")
+        self.wait_until(lambda: self.changed_pixels(image_alone) != own)
+        self.shot("masks")
+        asked = len(self.requests)
+        threshold.fill("1")
+        self.wait_until(lambda: self.canvas() == image_alone)
+        self.assertEqual(len(self.requests), asked)
+        self.page.select_option("#model", "yolos")
+        threshold.fill("0.05")
+        self.legend().not_to_have_text("0 objects")
+        boxes = self.changed_pixels(image_alone)
+        self.page.get_by_label("Masks are those of").select_option("sam")
+        self.wait_until(lambda: self.changed_pixels(image_alone) > boxes)
+        self.assertEqual(self.problems, [])
+
+    def changed_pixels(self, before):
+        """How many pixels of the image differ from what the canvas showed."""
+        now, then = (Image.open(io.BytesIO(base64.b64decode(url.split(",")[1]))) for url in (self.canvas(), before))
+        return int((numpy.asarray(now) != numpy.asarray(then)).any(-1).sum())
+
+    def test_persons_have_limbs_above_a_score(self):
+        self.page.select_option("#model", "pose")
+        self.choose(1, 2)
+        self.legend().to_have_text(re.compile(r"^5 key points of 1 person$"))
+        threshold = self.page.get_by_label("Minimum score of a key point")
+        drawn, asked = self.canvas(), len(self.requests)
+        threshold.fill("1")
+        self.legend().to_have_text("0 key points of 1 person")
+        self.wait_until(lambda: self.canvas() != drawn)
+        box_alone = self.canvas()
+        threshold.fill("0.55")
+        self.legend().to_contain_text(re.compile("^[1-4] key points"))
+        self.wait_until(lambda: self.canvas() not in (drawn, box_alone))
+        self.assertEqual(len(self.requests), asked)  # the slider filters what is known
+        threshold.fill("0")
+        self.shot("poses")
+        self.page.get_by_label("Persons are those of").select_option("yolos")
+        expect(self.page.locator("#status.bad")).to_contain_text("expected a name or an index")
+        self.page.get_by_label("Class of the detector").fill("traffic light")
+        self.page.get_by_label("Class of the detector").press("Enter")
+        self.curl().to_contain_text("detector=yolos&classes=traffic+light")
+        self.legend().to_contain_text(re.compile("of [2-9] persons"))
+        self.shot("poses-of-a-detector")
 
     def test_objects_are_cut_out(self):
         self.page.select_option("#model", "matte")

@@ -2,6 +2,7 @@
 """The server's page in Chromium, for the checks of the page."""
 
 import io
+import json
 import pathlib
 import shutil
 import sys
@@ -48,6 +49,7 @@ class PageTest(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
         chromium = shutil.which("chromium") or sys.exit("page_check: chromium is not installed: run scripts/setup")
         models = ["-m", small_model(REPOSITORY), "-m", f"clip={MODELS / 'hf_clip'}"]
         models += ["-m", f"sam={REPOSITORY / 'tests/fixtures/sam/padded_windows/model.pth'}"]
@@ -56,6 +58,7 @@ class PageTest(unittest.TestCase):
         models += ["-m", f"matte={REPOSITORY / 'tests/fixtures/vitmatte/windows'}"]
         models += ["-m", f"yolos={REPOSITORY / 'tests/fixtures/yolos/mid'}"]
         models += ["-m", f"owl={REPOSITORY / 'tests/fixtures/owl/v2'}"]
+        models += ["-m", f"instances={REPOSITORY / 'tests/fixtures/rf_detr/masks'}", "-m", f"pose={cls.pose()}"]
         models += ["-m", f"semantic={REPOSITORY / 'tests/fixtures/semantic/linear'}"]
         cls.server = Server(PROGRAM, *models)
         cls.url = cls.server.url
@@ -66,12 +69,26 @@ class PageTest(unittest.TestCase):
     @classmethod
     def bank(cls):
         """A bank of anomaly detection, from five images."""
-        cls.folder = tempfile.TemporaryDirectory()
         folder = pathlib.Path(cls.folder.name)
         for seed in range(5):
             (folder / f"{seed}.png").write_bytes(image(seed)["buffer"])
         run(PROGRAM, "anomaly", "fit", folder, "-m", MODELS / "timm_token", "-o", folder / "bank", "--quiet")
         return folder / "bank"
+
+    @classmethod
+    def pose(cls):
+        """A pose estimator whose scores are below 1."""
+        folder = pathlib.Path(cls.folder.name) / "pose"
+        shutil.copytree(REPOSITORY / "tests/fixtures/vitpose/simple", folder)
+        data = bytearray((folder / "model.safetensors").read_bytes())
+        length = int.from_bytes(data[:8], "little")
+        header = json.loads(data[8 : 8 + length])
+        for name in ("head.conv.weight", "head.conv.bias"):
+            begin, end = header[name]["data_offsets"]
+            values = numpy.frombuffer(data, numpy.float16, (end - begin) // 2, 8 + length + begin)
+            values *= numpy.float16(0.2)
+        (folder / "model.safetensors").write_bytes(data)
+        return folder
 
     @classmethod
     def tearDownClass(cls):

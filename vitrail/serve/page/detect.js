@@ -1,8 +1,9 @@
-// The view of objects: boxes with their labels over the image.
+// The view of objects: boxes with their labels, and masks, over the image.
 import {Chips} from "./chips.js";
 import {colorOf, unitOf} from "./draw.js";
-import {element, percent, slider} from "./elements.js";
+import {element, field, percent, slider} from "./elements.js";
 import {cards, pairs} from "./gallery.js";
+import {drawLayer, layerOf} from "./masks.js";
 import {Results} from "./results.js";
 
 const kLowest = 0.05;  // the score of the objects that the server is asked for; the slider filters them
@@ -10,9 +11,11 @@ const kLowest = 0.05;  // the score of the objects that the server is asked for;
 const readableOn = ([r, g, b]) => (0.299 * r + 0.587 * g + 0.114 * b > 140 ? "black" : "white");
 const cssOf = (index) => `rgb(${colorOf(index).join(" ")})`;
 
-// Draws the boxes, the best one last, and each label where no better one is: above its box, inside it or below it.
+// Draws the masks, then the boxes, the best one last, and each label where no better one is: above its box, inside it or below it.
 function drawObjects(context, objects, {width, height}) {
   const unit = unitOf(context), size = 14 * unit, tall = size * 1.4, taken = [];
+  const masked = objects.filter(({rle}) => rle).toReversed();
+  if (masked.length) drawLayer(context, layerOf(masked.map(({rle}) => rle), (i) => colorOf(masked[i].index)));
   context.save();
   context.font = `600 ${size}px system-ui, sans-serif`;
   context.textBaseline = "middle";
@@ -58,12 +61,17 @@ export const objects = {
     this.threshold = slider("Minimum score",
       {min: kLowest, max: 1, step: 0.01, value: this.named ? 0.5 : 0.1, shown: percent}, state.show);
     this.nms = slider("Maximum overlap", {max: 1, step: 0.05, value: 1, shown: percent}, state.show);
-    return [...(this.named ? [] : [this.chips.field(state.show)]), this.threshold.field, this.nms.field];
+    const segmenters = state.models.filter(({segments}) => segments);
+    this.masks = element("select", {}, element("option", {value: ""}, "the detector, if it has them"),
+      ...segmenters.map(({id}) => element("option", {value: id}, id)));
+    return [...(this.named ? [] : [this.chips.field(state.show)]), this.threshold.field, this.nms.field,
+      ...(segmenters.length ? [field("Masks are those of", this.masks, state.show)] : [])];
   },
   async show(state, signal) {
     const {labels} = this.chips, nms = this.nms.input.value;
     if (!this.named && !labels.length) throw new Error("Add a label.");
-    const params = {...(this.named ? {} : {labels}), threshold: kLowest, nms: nms !== "1" && nms};
+    const params = {...(this.named ? {} : {labels}), threshold: kLowest, nms: nms !== "1" && nms,
+      masks: this.masks.value};
     const all = pairs(state, state.images, await this.results.of(state, state.images, params, signal));
     const shown = ({detections}) => detections.filter(({score}) => score >= Number(this.threshold.input.value));
     const paint = (context, result, size) => { if (!result.error) drawObjects(context, shown(result), size); };

@@ -12,14 +12,15 @@ import {decode, newImage, read} from "./images.js";
 import {information} from "./information.js";
 import {anomalies, depth, segments} from "./maps.js";
 import {matte} from "./matte.js";
+import {poses} from "./pose.js";
 import {showSamples} from "./samples.js";
 import {segmentation} from "./segment.js";
 import {Stage} from "./stage.js";
 import {texts} from "./texts.js";
 
 // A view has a name, tells whether it suits a model, gives its options and shows something of the images.
-const views = [segmentation, segments, depth, matte, objects, anomalies, classify, texts, attention, components, patches,
-  compare, information];
+const views = [segmentation, segments, depth, matte, objects, poses, anomalies, classify, texts, attention, components,
+  patches, compare, information];
 
 const byId = (id) => document.getElementById(id);
 const state = {models: [], model: null, view: null, images: [], current: null, exif: true, result: byId("result"),

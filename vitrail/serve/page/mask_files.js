@@ -20,7 +20,7 @@ export function downloads(state, masks) {
   const kinds = {
     "Mask": ["mask.png", () => png(width, height, (context) => {
       context.fillRect(0, 0, width, height);
-      context.drawImage(layerOf(all, [255, 255, 255]), 0, 0);
+      context.drawImage(layerOf(all, () => [255, 255, 255]), 0, 0);
     })],
     "Cut-out": ["cut-out.png", () => png(width, height, async (context) => {
       await photograph(context);

@@ -18,13 +18,13 @@ function runsOf(counts) {
   return runs;
 }
 
-// Masks {size: [height, width], counts} as an image, each in its own colour or all in one; later ones are above earlier
+// Masks {size: [height, width], counts} as an image, each in the colour of its index; later ones are above earlier
 // ones.
-export function layerOf(masks, one = null) {
+export function layerOf(masks, color = colorOf) {
   const [height, width] = masks[0].size;
   const layer = new OffscreenCanvas(width, height), pixels = new ImageData(width, height);
   masks.forEach((mask, i) => {
-    const [r, g, b] = one ?? colorOf(i);
+    const [r, g, b] = color(i);
     let at = 0, inside = false;
     for (const run of runsOf(mask.counts)) {
       for (const end = at + run; at < end; ++at) {
