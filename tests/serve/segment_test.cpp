@@ -312,7 +312,8 @@ TEST(ServeSegment, ASemanticSegmenterHasItsOwnOptionsAndResults) {
   EXPECT_EQ(labels.width, sam().image.width);
   EXPECT_EQ(post("model=ade&point=1,2").status, 400);
   EXPECT_EQ(post("model=sam&point=1,2&legend").status, 400);
-  for (const json& model : json::parse(server.get("/v1/models").body)["data"]) {
+  const json models = json::parse(server.get("/v1/models").body);
+  for (const json& model : models["data"]) {
     EXPECT_EQ(model["tasks"] == json{"segment"}, model["id"] == "ade" || model["id"] == "sam") << model;
   }
 }
