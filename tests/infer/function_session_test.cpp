@@ -410,55 +410,43 @@ TEST(FunctionSession, ErrorsListTheNamesOfInputs) {
   EXPECT_EQ(message({}), "session: expected 1 to 8 inputs, got 0");
 }
 
+// The output of a session of an MLP with drawn weights.
+Tensor mlp_output(const FunctionOptions& options) {
+  RandomParams random(3);
+  nn::Mlp layer({.in_features = 48, .hidden_features = 64}, ParamSource(random));
+  const FunctionSession session(
+      layer,
+      [&layer](const NamedTensors& in) -> NamedTensors {
+        return {{"y", layer.forward(in[0].tensor)}};
+      },
+      options);
+  return session.run({{"x", Tensor::randn({5, 48}, 1)}})[0].tensor;
+}
+
 // Each excluded layer keeps its precision, in int8 sessions alone.
 TEST(FunctionSession, ExcludedLayersHaveTheirOwnPrecision) {
-  const auto make = [] {
-    RandomParams random(3);
-    return nn::Mlp({.in_features = 48, .hidden_features = 64}, ParamSource(random));
-  };
-  const Tensor x = Tensor::randn({5, 48}, 1);
-  const auto run = [&](const FunctionOptions& options) {
-    nn::Mlp layer = make();
-    const FunctionSession session(
-        layer,
-        [&layer](const NamedTensors& in) -> NamedTensors {
-          return {{"y", layer.forward(in[0].tensor)}};
-        },
-        options);
-    return session.run({{"x", x}})[0].tensor;
-  };
-  const Tensor exact = run({});
-  const Tensor int8 = run({.precision = Precision::int8});
+  const Tensor exact = mlp_output({});
+  const Tensor int8 = mlp_output({.precision = Precision::int8});
   EXPECT_FALSE(testing::close(int8, exact, 1e-6));
   const Tensor one =
-      run({.precision = Precision::int8, .excluded_layers = {"fc1"}, .excluded_precision = Precision::fp32});
+      mlp_output({.precision = Precision::int8, .excluded_layers = {"fc1"}, .excluded_precision = Precision::fp32});
   EXPECT_FALSE(testing::close(one, exact, 1e-6));
   EXPECT_FALSE(testing::close(one, int8, 1e-6));
   EXPECT_TRUE(testing::close(
-      run({.precision = Precision::int8, .excluded_layers = {"fc1", "fc2"}, .excluded_precision = Precision::fp32}),
+      mlp_output(
+          {.precision = Precision::int8, .excluded_layers = {"fc1", "fc2"}, .excluded_precision = Precision::fp32}),
       exact, 0));
-  EXPECT_TRUE(testing::close(run({.excluded_layers = {"fc1"}, .excluded_precision = Precision::int8}), exact, 0));
+  EXPECT_TRUE(
+      testing::close(mlp_output({.excluded_layers = {"fc1"}, .excluded_precision = Precision::int8}), exact, 0));
 }
 
 // In a session of another precision, the layers that are named are int8: the result is that of an int8 session where
 // all others are excluded.
 TEST(FunctionSession, Int8LayersAreThoseThatAreNamed) {
-  const Tensor x = Tensor::randn({5, 48}, 1);
-  const auto run = [&x](const FunctionOptions& options) {
-    RandomParams random(3);
-    nn::Mlp layer({.in_features = 48, .hidden_features = 64}, ParamSource(random));
-    const FunctionSession session(
-        layer,
-        [&layer](const NamedTensors& in) -> NamedTensors {
-          return {{"y", layer.forward(in[0].tensor)}};
-        },
-        options);
-    return session.run({{"x", x}})[0].tensor;
-  };
   const Tensor want =
-      run({.precision = Precision::int8, .excluded_layers = {"fc2"}, .excluded_precision = Precision::fp32});
-  EXPECT_TRUE(testing::close(run({.int8_layers = {"fc1"}}), want, 0));
-  EXPECT_FALSE(testing::close(run({}), want, 1e-6));
+      mlp_output({.precision = Precision::int8, .excluded_layers = {"fc2"}, .excluded_precision = Precision::fp32});
+  EXPECT_TRUE(testing::close(mlp_output({.int8_layers = {"fc1"}}), want, 0));
+  EXPECT_FALSE(testing::close(mlp_output({}), want, 1e-6));
 }
 
 TEST(FunctionSession, RetainAllLetsOtherSessionsPackTheModule) {

@@ -104,16 +104,16 @@ ByteTracker::Indices ByteTracker::associate(const Indices& tracks, const Indices
     }
   }
   const std::vector<int64_t> box_of_track = linear_assignment(costs, std::ssize(tracks), std::ssize(boxes));
-  Indices rest = boxes;
+  Indices unmatched = boxes;
   for (size_t i = 0; i < tracks.size(); ++i) {
     if (box_of_track[i] < 0) continue;
     const auto j = static_cast<size_t>(box_of_track[i]);
     if (costs[i * boxes.size() + j] > max_cost) continue;
     tracks_[tracks[i]].box = boxes[j];
     correct(tracks_[tracks[i]], boxes_[boxes[j]]);
-    std::erase(rest, boxes[j]);
+    std::erase(unmatched, boxes[j]);
   }
-  return rest;
+  return unmatched;
 }
 
 std::array<double, 4> ByteTracker::box_of(const Track& track) {
