@@ -4,6 +4,7 @@
 
 #include "tests/support/golden.h"
 #include "tests/support/operations.h"
+#include "vitrail/base/error.h"
 #include "vitrail/infer/function_session.h"
 #include "vitrail/nn/linear.h"
 
