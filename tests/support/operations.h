@@ -5,19 +5,24 @@
 
 #include "vitrail/ops/activation.h"
 #include "vitrail/ops/attention.h"
+#include "vitrail/ops/batch_norm.h"
 #include "vitrail/ops/convolution.h"
 #include "vitrail/ops/deformable_attention.h"
 #include "vitrail/ops/elementwise.h"
 #include "vitrail/ops/embedding.h"
+#include "vitrail/ops/l2_normalize.h"
 #include "vitrail/ops/layer_norm.h"
 #include "vitrail/ops/linear.h"
+#include "vitrail/ops/mean_squared_error.h"
 #include "vitrail/ops/patchify.h"
 #include "vitrail/ops/relative_attention.h"
 #include "vitrail/ops/residual_add.h"
 #include "vitrail/ops/resize.h"
 #include "vitrail/ops/rms_norm.h"
 #include "vitrail/ops/rotary.h"
+#include "vitrail/ops/sigreg.h"
 #include "vitrail/ops/softmax.h"
+#include "vitrail/ops/sort.h"
 #include "vitrail/ops/token_merging.h"
 #include "vitrail/ops/tokens.h"
 #include "vitrail/ops/window.h"
@@ -67,6 +72,15 @@ inline const std::vector<OperationCase>& operation_cases() {
        .shapes = {{2, 3, 5}},
        .run = [](In in) { return ops::rms_norm(in[0], {}, 0.5); },
        .keeps_token_order = true},
+      {.name = "batch_norm",
+       .shapes = {{4, 3}, {3}, {3}},
+       .run = [](In in) { return ops::batch_norm(in[0], in[1], in[2], 0.5); },
+       .exported = false},
+      {.name = "l2_normalize",
+       .shapes = {{2, 3, 4}},
+       .run = [](In in) { return ops::l2_normalize(in[0]); },
+       .keeps_token_order = true,
+       .exported = false},
       {.name = "residual_add",
        .shapes = {{2, 3, 4}, {4}},
        .run = [](In in) { return ops::residual_add(in[0], in[0], in[1]); },
@@ -134,6 +148,18 @@ inline const std::vector<OperationCase>& operation_cases() {
        .shapes = {{2, 4, 3}},
        .run = [](In in) { return ops::matmul(in[0], in[0].transpose(1, 2)); },
        .flops = 2 * 2 * 4 * 4 * 3},
+      {.name = "sort_columns",
+       .shapes = {{2, 3, 4}},
+       .run = [](In in) { return ops::sort_columns(in[0]); },
+       .exported = false},
+      {.name = "mean_squared_error",
+       .shapes = {{2, 3, 4}},
+       .run = [](In in) { return ops::mean_squared_error(in[0], ops::mul(in[0], in[0])); },
+       .exported = false},
+      {.name = "sigreg",
+       .shapes = {{2, 3, 4}, {4, 5}},
+       .run = [](In in) { return ops::sigreg(in[0], in[1]); },
+       .exported = false},
       {.name = "softmax", .shapes = {{2, 3, 7}}, .run = [](In in) { return ops::softmax(in[0]); }},
       {.name = "resize_bilinear",
        .shapes = {{2, 3, 4, 5}},

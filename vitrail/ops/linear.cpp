@@ -154,10 +154,12 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
                              out[0].data + i * m * n);
                       }
                     },
-                .gradient = [last](const Tensors& in, const Tensors&) -> Backward {
-                  return [a = in[0], b = in[1], last](const Tensor& grad) {
+                .gradient = [last, for_a = autograd::requires_grad(a), for_b = autograd::requires_grad(b)](
+                                const Tensors& in, const Tensors&) -> Backward {
+                  return [a = in[0], b = in[1], last, for_a, for_b](const Tensor& grad) {
                     const Tensor g = prepared(grad, a.dtype());
-                    return Tensors{matmul(g, b.transpose(last - 1, last)), matmul(a.transpose(last - 1, last), g)};
+                    return Tensors{for_a ? matmul(g, b.transpose(last - 1, last)) : Tensor(),
+                                   for_b ? matmul(a.transpose(last - 1, last), g) : Tensor()};
                   };
                 },
                 .flops = 2.0 * static_cast<double>(count * m * n) * static_cast<double>(k),

@@ -7,15 +7,22 @@
 #include "vitrail/base/parallel.h"
 
 namespace vitrail::kernels {
+namespace {
 
-double normalize_row(float* row, int64_t width) {
+template <class T>
+double normalize(T* row, int64_t width) {
   double squares = 0;
-  for (int64_t i = 0; i < width; ++i) squares += static_cast<double>(row[i]) * row[i];
+  for (int64_t i = 0; i < width; ++i) squares += static_cast<double>(row[i]) * static_cast<double>(row[i]);
   const double norm = std::sqrt(squares);
-  const auto scale = static_cast<float>(1 / std::max(norm, 1e-12));
+  const auto scale = static_cast<T>(1 / std::max(norm, kMinNorm));
   for (int64_t i = 0; i < width; ++i) row[i] *= scale;
   return norm;
 }
+
+}  // namespace
+
+double normalize_row(float* row, int64_t width) { return normalize(row, width); }
+double normalize_row(double* row, int64_t width) { return normalize(row, width); }
 
 void normalize_rows(float* rows, int64_t count, int64_t width) {
   parallel_for(0, count, 64, [=](int64_t first, int64_t last) {
