@@ -14,8 +14,11 @@
 #include "vitrail/data/augment/random_erasing_internal.h"
 #include "vitrail/data/augment/random_resized_crop_internal.h"
 #include "vitrail/image/affine_internal.h"
+#include "vitrail/image/color_internal.h"
 #include "vitrail/image/crop_internal.h"
 #include "vitrail/image/enhance_internal.h"
+#include "vitrail/image/gaussian_blur_internal.h"
+#include "vitrail/image/point_operations_internal.h"
 
 namespace vitrail::data {
 namespace {
@@ -146,6 +149,37 @@ TEST(AugmentStreams, ColoursAreJitteredInEveryOrder) {
     }
     EXPECT_EQ(orders.size(), 24u);
   }
+}
+
+// Grey, blur and solarisation follow in this order, each with a key of its own.
+TEST(AugmentStreams, GreyBlurAndSolarisationFollowTheJitter) {
+  const Image source = noise_image(kStreamWidth, kStreamHeight);
+  AugmentOptions options;
+  options.color_jitter = ColorJitter{.brightness = 0.5};
+  AugmentOptions jittered = options;
+  options.grayscale = 0.4;
+  options.blur = RandomBlur{.probability = 0.6, .radius = {0.3, 1.7}};
+  options.solarize = RandomSolarize{.probability = 0.5, .threshold = 90};
+  const Augmentation augmentation(options, wide_transform()), without(jittered, wide_transform());
+  int count = 0, grey = 0, blurred = 0, solarized = 0;
+  for_each_key([&](const AugmentKey& key) {
+    const uint64_t epoch = random_key("augment", key.seed, static_cast<uint64_t>(key.epoch));
+    const uint64_t sample = random_key("sample", epoch, static_cast<uint64_t>(key.sample));
+    const auto stream = [&](const char* name) {
+      return RandomStream(random_key(name, sample), static_cast<uint64_t>(key.repeat));
+    };
+    RandomStream of_grey = stream("grayscale"), of_blur = stream("blur"), of_solarize = stream("solarize");
+    Image want = without.augmented_image(source, key);
+    if (of_grey.uniform() < 0.4) {
+      ++grey;
+      want = to_mode(to_mode(want, image::ColorMode::grey), image::ColorMode::rgb);
+    }
+    if (of_blur.uniform() < 0.6) ++blurred, gaussian_blur(want, 0.3 + 1.4 * of_blur.uniform());
+    if (of_solarize.uniform() < 0.5) ++solarized, image::solarize(want, 90);
+    EXPECT_EQ(augmentation.augmented_image(source, key).pixels, want.pixels);
+    ++count;
+  });
+  for (const int applied : {grey, blurred, solarized}) EXPECT_TRUE(applied > 5 && applied < count - 5) << applied;
 }
 
 TEST(AugmentStreams, ErasingFollowsTheNormalisation) {

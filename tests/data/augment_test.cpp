@@ -28,6 +28,9 @@ AugmentOptions all_transforms() {
   options.affine = RandomAffine{.degrees = 10, .shift = {0.1, 0.1}, .scale = {0.9, 1.1}};
   options.policy = "rand-m9-mstd0.5-inc1";
   options.color_jitter = ColorJitter{.brightness = 0.4, .contrast = 0.4, .saturation = 0.4, .hue = 0.1};
+  options.grayscale = 0.5;
+  options.blur.emplace();
+  options.solarize.emplace();
   options.erasing.probability = 1;
   return options;
 }

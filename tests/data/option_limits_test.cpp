@@ -26,6 +26,8 @@ TEST(AugmentChecks, NameTheOptionItsRangeAndTheValue) {
   const auto padding = [](int64_t value) { return [=](AugmentOptions& o) { o.padded_crop = PaddedCrop{value}; }; };
   const auto affine = [](const RandomAffine& value) { return [=](AugmentOptions& o) { o.affine = value; }; };
   const auto jitter = [](const ColorJitter& value) { return [=](AugmentOptions& o) { o.color_jitter = value; }; };
+  const auto blur = [](const RandomBlur& value) { return [=](AugmentOptions& o) { o.blur = value; }; };
+  const auto solarize = [](const RandomSolarize& value) { return [=](AugmentOptions& o) { o.solarize = value; }; };
   const auto erasing = [](const RandomErasing& value) { return [=](AugmentOptions& o) { o.erasing = value; }; };
   const std::pair<Change, const char*> refused[] = {
       {crop({.scale = {0, 1}}), "random_resized_crop.scale: …, got [0, 1]"},
@@ -53,6 +55,15 @@ TEST(AugmentChecks, NameTheOptionItsRangeAndTheValue) {
       {jitter({.hue = -0.1}), "color_jitter.hue: …, got -0.1"},
       {jitter({.hue = 0.51}), "color_jitter.hue: …, got 0.51"},
       {jitter({.probability = 1.5}), "color_jitter.probability: …, got 1.5"},
+      {[](auto& o) { o.grayscale = -0.1; }, "grayscale: …, got -0.1"},
+      {[](auto& o) { o.grayscale = 1.1; }, "grayscale: …, got 1.1"},
+      {blur({.probability = 1.5}), "blur.probability: …, got 1.5"},
+      {blur({.radius = {-0.5, 1}}), "blur.radius: …, got [-0.5, 1]"},
+      {blur({.radius = {2, 1}}), "blur.radius: …, got [2, 1]"},
+      {blur({.radius = {2, 101}}), "blur.radius: …, got [2, 101]"},
+      {solarize({.probability = -1}), "solarize.probability: …, got -1"},
+      {solarize({.threshold = -1}), "solarize.threshold: …, got -1"},
+      {solarize({.threshold = 257}), "solarize.threshold: …, got 257"},
       {erasing({.probability = -1}), "erasing.probability: …, got -1"},
       {erasing({.area = {0, 1}}), "erasing.area: …, got [0, 1]"},
       {erasing({.area = {0.1, 1.1}}), "erasing.area: …, got [0.1, 1.1]"},
@@ -92,6 +103,11 @@ TEST(AugmentChecks, NameTheOptionItsRangeAndTheValue) {
       affine({.interpolation = Filter::bicubic}),
       [](auto& o) { o.policy_share = 0; },
       jitter({.brightness = 100, .contrast = 100, .saturation = 100, .hue = 0.5, .probability = 0}),
+      [](auto& o) { o.grayscale = 1; },
+      blur({.probability = 0, .radius = {0, 0}}),
+      blur({.probability = 1, .radius = {100, 100}}),
+      solarize({.probability = 0, .threshold = 0}),
+      solarize({.probability = 1, .threshold = 256}),
       erasing({.probability = 1, .area = {1, 1}, .ratio = {1e6, 1e6}, .count = {1000, 1000}}),
       [](auto& o) {
         o.views = 0, o.fill = {0, 255, 3};

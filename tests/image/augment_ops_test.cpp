@@ -9,6 +9,7 @@
 #include "vitrail/image/affine_internal.h"
 #include "vitrail/image/crop_internal.h"
 #include "vitrail/image/enhance_internal.h"
+#include "vitrail/image/gaussian_blur_internal.h"
 #include "vitrail/image/point_operations_internal.h"
 
 namespace vitrail::image {
@@ -35,6 +36,7 @@ Operation operation_named(const std::string& name) {
       {"color", in_place([](Image& i, const Arguments& a) { adjust_color(i, a[0]); })},
       {"sharpness", in_place([](Image& i, const Arguments& a) { adjust_sharpness(i, a[0]); })},
       {"hue", in_place([](Image& i, const Arguments& a) { adjust_hue(i, a[0]); })},
+      {"blur", in_place([](Image& i, const Arguments& a) { gaussian_blur(i, a[0]); })},
       {"autocontrast", in_place([](Image& i, const Arguments&) { autocontrast(i); })},
       {"equalize", in_place([](Image& i, const Arguments&) { equalize(i); })},
       {"invert", in_place([](Image& i, const Arguments&) { invert(i); })},

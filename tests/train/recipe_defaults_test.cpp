@@ -32,7 +32,7 @@ const char* const kOtherDefaults = R"(
   "schedule": {"name": "cosine", "final_lr": 0.0, "warmup_epochs": 0.0, "warmup_lr": 0.0, "warmup_prefix": true,
                "decay_epochs": 30.0, "decay_factor": 0.1},
   "augment": {"random_resized_crop": null, "padded_crop": null, "flip": "none", "affine": null, "policy": "",
-              "policy_share": 1.0, "color_jitter": null,
+              "policy_share": 1.0, "color_jitter": null, "grayscale": 0.0, "blur": null, "solarize": null,
               "erasing": {"probability": 0.0, "mode": "pixel", "area": [0.02, 0.3333333333333333],
                           "ratio": [0.3, 3.3333333333333335], "count": [1.0, 1.0]},
               "fill": [], "repeats": 1, "plain_epochs": 0.0, "mixup": 0.0, "cutmix": 0.0, "mix_probability": 1.0,

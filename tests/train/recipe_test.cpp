@@ -226,10 +226,10 @@ void expect_documented(const std::string& recipe, const std::string& page) {
 
 TEST(Recipe, EveryFieldIsDocumented) {
   const fs::path root = testing::fixture("../..");
-  Recipe recipe =
-      parse_recipe(kMinimal, "r.json",
-                   {"ema=0.9", "augment.random_resized_crop={}", "augment.affine={}", "augment.color_jitter={}",
-                    "loss.distillation={\"teacher\": \"t\"}", "token_drop={}", "model.mimetic={}"});
+  Recipe recipe = parse_recipe(
+      kMinimal, "r.json",
+      {"ema=0.9", "augment.random_resized_crop={}", "augment.affine={}", "augment.color_jitter={}", "augment.blur={}",
+       "augment.solarize={}", "loss.distillation={\"teacher\": \"t\"}", "token_drop={}", "model.mimetic={}"});
   recipe.augment.padded_crop.emplace();
   const std::string pages = read_text(root / "docs/training.md") + read_text(root / "docs/augmentation.md");
   expect_documented(write_recipe(recipe), pages);

@@ -485,7 +485,8 @@ TEST(Teacher, SharesViewsWhateverTheLaterAugmentation) {
   };
   std::ptrdiff_t files = files_with({});
   EXPECT_EQ(files, 1);
-  for (const char* setting : {"augment.affine.degrees=5", "augment.color_jitter.hue=0.25",
+  for (const char* setting : {"augment.affine.degrees=5", "augment.color_jitter.hue=0.25", "augment.grayscale=0.2",
+                              "augment.blur.probability=0.5", "augment.solarize.probability=0.2",
                               "augment.erasing.probability=0.5", "augment.policy=trivialaugment"}) {
     EXPECT_EQ(files_with({setting, "loss.distillation.view_epochs=2"}), files) << setting;
     EXPECT_EQ(files_with({setting}), ++files) << setting;

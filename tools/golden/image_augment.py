@@ -14,7 +14,7 @@ import zlib
 import numpy as np
 import PIL
 import torchvision
-from PIL import Image, ImageEnhance, ImageOps
+from PIL import Image, ImageEnhance, ImageFilter, ImageOps
 from torchvision.transforms import functional as F
 
 FOLDER = pathlib.Path("tests/fixtures/image")
@@ -79,6 +79,8 @@ def cases(image, channels):
     for name, enhancer in enhancers.items():
         for factor in FACTORS:
             yield name, [factor], enhancer(image).enhance(factor)
+    for radius in (0.0, 0.03, 0.1, 0.4, 0.75, 1.0, 1.4142, 2.0, 3.7, 9.5, 40.0):
+        yield "blur", [radius], image.filter(ImageFilter.GaussianBlur(radius))
     yield "autocontrast", [], ImageOps.autocontrast(image)
     yield "equalize", [], ImageOps.equalize(image)
     yield "invert", [], ImageOps.invert(image)

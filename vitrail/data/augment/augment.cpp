@@ -14,7 +14,9 @@
 #include "vitrail/data/augment/random_resized_crop_internal.h"
 #include "vitrail/image/crop_internal.h"
 #include "vitrail/image/enhance_internal.h"
+#include "vitrail/image/gaussian_blur_internal.h"
 #include "vitrail/image/normalize_internal.h"
+#include "vitrail/image/point_operations_internal.h"
 #include "vitrail/image/resize_internal.h"
 
 namespace vitrail::data {
@@ -26,11 +28,19 @@ using image::Image;
 // Each transform has a random stream of its own, so that switching one on or off leaves the draws of the others alone.
 enum class Draw : uint64_t { crop, flip, affine, policy, jitter, erasing, count };
 
-RandomStream stream_for(Draw draw, const AugmentKey& key) {
+uint64_t sample_key(const AugmentKey& key) {
   const uint64_t epoch = random_key("augment", key.seed, static_cast<uint64_t>(key.epoch));
+  return random_key("sample", epoch, static_cast<uint64_t>(key.sample));
+}
+
+RandomStream stream_for(Draw draw, const AugmentKey& key) {
   const uint64_t first_stream = static_cast<uint64_t>(key.repeat) * static_cast<uint64_t>(Draw::count);
-  return RandomStream(random_key("sample", epoch, static_cast<uint64_t>(key.sample)),
-                      first_stream + static_cast<uint64_t>(draw));
+  return RandomStream(sample_key(key), first_stream + static_cast<uint64_t>(draw));
+}
+
+// The stream of a transform that is not in Draw: one more there would change the streams of all repeats.
+RandomStream stream_for(const char* transform, const AugmentKey& key) {
+  return RandomStream(random_key(transform, sample_key(key)), static_cast<uint64_t>(key.repeat));
 }
 
 Fill fill_from(const std::vector<int>& values) {
@@ -63,6 +73,21 @@ void jitter(const ColorJitter& options, RandomStream& random, Image& image) {
     if (operation == 1 && options.contrast > 0) adjust_contrast(image, contrast);
     if (operation == 2 && options.saturation > 0) adjust_color(image, saturation);
     if (operation == 3 && options.hue > 0) adjust_hue(image, hue);
+  }
+}
+
+void change_colors(const AugmentOptions& options, const AugmentKey& key, Image& image) {
+  const auto applies = [](double probability, RandomStream& random) {
+    return probability > 0 && random.uniform() < probability;
+  };
+  RandomStream grey = stream_for("grayscale", key), blur = stream_for("blur", key),
+               solarize = stream_for("solarize", key);
+  if (applies(options.grayscale, grey)) adjust_color(image, 0);
+  if (options.blur && applies(options.blur->probability, blur)) {
+    gaussian_blur(image, random_uniform(blur, options.blur->radius[0], options.blur->radius[1]));
+  }
+  if (options.solarize && applies(options.solarize->probability, solarize)) {
+    image::solarize(image, static_cast<double>(options.solarize->threshold));
   }
 }
 
@@ -157,6 +182,7 @@ Image Augmentation::Steps::augmented_image(const Image& source, const AugmentKey
     RandomStream random = stream_for(Draw::jitter, key);
     jitter(*options.color_jitter, random, result);
   }
+  change_colors(options, key, result);
   return result;
 }
 

@@ -4,7 +4,7 @@
 //
 // The order of the transforms is that of timm's transforms_imagenet_train:
 //   crop (random-resized, padded, or that of the evaluation transform) → flip → affine → policy → colour jitter →
-//   normalise → erasing.
+//   grey → blur → solarise → normalise → erasing.
 // Up to the normalisation an image has 8 bits per channel, and every transform gives Pillow's pixel values.
 #include <array>
 #include <cstdint>
@@ -49,6 +49,19 @@ struct ColorJitter {
   double probability = 1;
 };
 
+// Pillow's GaussianBlur with a standard deviation that is uniform in `radius`, in pixels of the model's input (Chen et
+// al. 2020, "A simple framework for contrastive learning").
+struct RandomBlur {
+  double probability = 0.5;
+  std::array<double, 2> radius{0.1, 2.0};  // 0 to 100
+};
+
+// Pillow's solarize: values of at least `threshold` are inverted (Grill et al. 2020, "Bootstrap your own latent").
+struct RandomSolarize {
+  double probability = 0.2;
+  int64_t threshold = 128;  // 0 to 256
+};
+
 // Random Erasing (Zhong et al. 2017) as in timm: rectangles of the normalised image are overwritten.
 struct RandomErasing {
   // timm's const (0), rand (one N(0, 1) draw per channel) and pixel (N(0, 1) per value).
@@ -80,11 +93,15 @@ struct AugmentOptions {
   // Empty: the reference's default (timm: bilinear or bicubic, torchvision: nearest).
   std::vector<image::Filter> policy_interpolation{};
   std::optional<ColorJitter> color_jitter{};
+  double grayscale = 0;  // the fraction of images that lose their colours, by Pillow's luma
+  std::optional<RandomBlur> blur{};
+  std::optional<RandomSolarize> solarize{};
   RandomErasing erasing{};
   // Pixel value, 0 to 255, of the areas that a policy, an affine map or padding uncovers: one per channel, or one for
   // all.  Empty: the mean for timm's policies (as in timm), otherwise 0.
   std::vector<int> fill{};
-  // First epoch (from 0) without affine, policy, colour jitter and erasing; crop and flip stay.  Negative: never.
+  // First epoch (from 0) without affine, policy, colour jitter, grey, blur, solarise and erasing; crop and flip stay.
+  // Negative: never.
   int64_t off_epoch = -1;
   // Number of distinct views of an image: epoch e uses the draws of epoch e mod views, so that the teacher's cached
   // logits of a view can be reused.  0: each epoch has its own draws.
@@ -93,7 +110,7 @@ struct AugmentOptions {
   // With a limit the views have crop and flip only (as after off_epoch), so they do not depend on the other options.
   int64_t view_epochs = -1;
 
-  // Whether affine, policy, colour jitter and erasing are applied in this epoch.
+  // Whether the transforms behind the flip are applied in this epoch.
   bool strong(int64_t epoch) const {
     if (views > 0 && epoch < view_epochs) return false;
     return off_epoch < 0 || epoch < off_epoch;

@@ -54,6 +54,17 @@ void check_policy_and_color(const AugmentOptions& options) {
     require_augment(jitter->hue >= 0 && jitter->hue <= 0.5, "color_jitter.hue", "0 to 0.5", str(jitter->hue));
     require_augment(is_fraction(jitter->probability), "color_jitter.probability", "0 to 1", str(jitter->probability));
   }
+  require_augment(is_fraction(options.grayscale), "grayscale", "0 to 1", str(options.grayscale));
+  if (const auto& blur = options.blur) {
+    require_augment(is_fraction(blur->probability), "blur.probability", "0 to 1", str(blur->probability));
+    require_augment(blur->radius[0] >= 0 && blur->radius[0] <= blur->radius[1] && blur->radius[1] <= 100, "blur.radius",
+                    "0 ≤ low ≤ high ≤ 100", text(blur->radius));
+  }
+  if (const auto& solarize = options.solarize) {
+    require_augment(is_fraction(solarize->probability), "solarize.probability", "0 to 1", str(solarize->probability));
+    require_augment(solarize->threshold >= 0 && solarize->threshold <= 256, "solarize.threshold", "0 to 256",
+                    str(solarize->threshold));
+  }
 }
 
 void check_erasing(const RandomErasing& erasing) {

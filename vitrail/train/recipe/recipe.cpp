@@ -141,6 +141,16 @@ void describe_jitter(Fields& fields, data::ColorJitter& jitter) {
   fields.number("probability", jitter.probability, kFraction);
 }
 
+void describe_blur(Fields& fields, data::RandomBlur& blur) {
+  fields.number("probability", blur.probability, kFraction);
+  fields.pair("radius", blur.radius, {0, 100});
+}
+
+void describe_solarize(Fields& fields, data::RandomSolarize& solarize) {
+  fields.number("probability", solarize.probability, kFraction);
+  fields.integer("threshold", solarize.threshold, 0, 256);
+}
+
 void describe_erasing(Fields& fields, data::RandomErasing& erasing) {
   using Mode = data::RandomErasing::Mode;
   fields.number("probability", erasing.probability, kFraction);
@@ -162,6 +172,9 @@ void describe_augment(Fields& fields, Recipe& recipe) {
   fields.text("policy", augment.policy);
   fields.number("policy_share", augment.policy_share, kFraction);
   fields.object("color_jitter", augment.color_jitter, describe_jitter);
+  fields.number("grayscale", augment.grayscale, kFraction);
+  fields.object("blur", augment.blur, describe_blur);
+  fields.object("solarize", augment.solarize, describe_solarize);
   fields.object("erasing", [&](Fields& inner) { describe_erasing(inner, augment.erasing); });
   std::vector<double> fill(augment.fill.begin(), augment.fill.end());
   fields.numbers("fill", fill, {0, 255});

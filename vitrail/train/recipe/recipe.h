@@ -147,7 +147,7 @@ struct Recipe {
   data::MixupOptions mix{};
   std::optional<TokenDropRecipe> token_drop{};
   int64_t repeats = 1;        // repeated augmentation (data::LoaderOptions::repeats)
-  double plain_epochs = 0;    // number of last epochs without affine, policy, colour jitter and erasing
+  double plain_epochs = 0;    // number of last epochs with crop and flip only (AugmentOptions::off_epoch)
   double unmixed_epochs = 0;  // number of last epochs without mixup and cutmix
   LossRecipe loss{};
   std::any section{};  // settings of the objective alone: ObjectiveRow::describe

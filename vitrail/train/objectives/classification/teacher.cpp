@@ -86,6 +86,9 @@ std::string describe_views(const Recipe& recipe) {
     views.augment.affine.reset();
     views.augment.policy.clear();
     views.augment.color_jitter.reset();
+    views.augment.grayscale = 0;
+    views.augment.blur.reset();
+    views.augment.solarize.reset();
     views.augment.erasing = {};
   }
   if (views.augment.policy.empty()) {

@@ -27,9 +27,9 @@ using Require = std::function<void(bool, const std::string&)>;
 // Settings of the classification trainer that boxes have no use for.
 void check_unused_by_boxes(const Recipe& recipe, const Require& require) {
   const data::AugmentOptions& augment = recipe.augment;
-  const bool joint = !augment.padded_crop && !augment.affine && augment.policy.empty() &&
-                     augment.erasing.probability == 0 && recipe.repeats == 1 && recipe.plain_epochs == 0 &&
-                     !recipe.mix.any();
+  const bool joint = !augment.padded_crop && !augment.affine && augment.policy.empty() && augment.grayscale == 0 &&
+                     !augment.blur && !augment.solarize && augment.erasing.probability == 0 && recipe.repeats == 1 &&
+                     recipe.plain_epochs == 0 && !recipe.mix.any();
   require(joint,
           "augment: expected only random_resized_crop, flip and color_jitter for the objective \"detect\", got others");
   require(augment.flip != data::Flip::alternate, "augment.flip: expected \"none\" or \"random\", got \"alternate\"");

@@ -34,8 +34,9 @@ void describe_segment(Fields& fields, SegmentRecipe& segment) {
 void check_unused(const Recipe& recipe, const std::function<void(bool, const std::string&)>& require) {
   const data::AugmentOptions& augment = recipe.augment;
   const bool only_flip = !augment.random_resized_crop && !augment.padded_crop && !augment.affine &&
-                         augment.policy.empty() && !augment.color_jitter && augment.erasing.probability == 0 &&
-                         recipe.repeats == 1 && recipe.plain_epochs == 0 && !recipe.mix.any();
+                         augment.policy.empty() && !augment.color_jitter && augment.grayscale == 0 && !augment.blur &&
+                         !augment.solarize && augment.erasing.probability == 0 && recipe.repeats == 1 &&
+                         recipe.plain_epochs == 0 && !recipe.mix.any();
   require(only_flip, "augment: expected only \"flip\" for the objective \"segment\", got others");
   require(augment.flip != data::Flip::alternate, "augment.flip: expected \"none\" or \"random\", got \"alternate\"");
   require(!recipe.token_drop, "token_drop: expected null for the objective \"segment\", got an object");

@@ -26,9 +26,9 @@ using Require = std::function<void(bool, const std::string&)>;
 // Settings of the classification trainer that maps have no use for.
 void check_unused_by_maps(const Recipe& recipe, const Require& require) {
   const data::AugmentOptions& augment = recipe.augment;
-  const bool joint = !augment.padded_crop && !augment.affine && augment.policy.empty() &&
-                     augment.erasing.probability == 0 && recipe.repeats == 1 && recipe.plain_epochs == 0 &&
-                     !recipe.mix.any();
+  const bool joint = !augment.padded_crop && !augment.affine && augment.policy.empty() && augment.grayscale == 0 &&
+                     !augment.blur && !augment.solarize && augment.erasing.probability == 0 && recipe.repeats == 1 &&
+                     recipe.plain_epochs == 0 && !recipe.mix.any();
   require(joint,
           "augment: expected only random_resized_crop, flip and color_jitter for the objective \"semantic\", got "
           "others");
