@@ -386,6 +386,71 @@ TEST(VisionTransformer, PatchDropoutKeepsTheFirstOfTheDrawnOrder) {
   EXPECT_EQ(traced_by(model).at("patch_drop").size(1), 8);
 }
 
+TEST(VisionTransformer, EncodesAllPatchesAsTheWholeImage) {
+  VitConfig config = small_vit();
+  config.reg_tokens = 1;
+  VisionTransformer model = model_of(config);
+  const PatchIndices all(2, {0, 1, 2, 3, 4, 5});
+  EXPECT_TRUE(close(model.encode(images(), all), model.forward_features(images()), 0));
+  model.merge_tokens(1);
+  EXPECT_EQ(model.encode(images(), all).shape(), (Shape{2, 2 + 6, 8})) << "no token is merged";
+}
+
+// Patch dropout keeps the patches of the drawn orders, here and with rotary tables.
+TEST(VisionTransformer, EncodesChosenPatchesAsPatchDropoutThatKeepsThem) {
+  for (const bool rotary : {false, true}) {
+    VitConfig config = small_vit();
+    config.reg_tokens = 1;
+    config.use_rot_pos_emb = rotary;
+    config.patch_drop_rate = 0.5;
+    VisionTransformer model = model_of(config);
+    model.train();
+    const nn::RandomScope scope(3, 5);
+    PatchIndices kept = nn::random_orders("patch_drop", 2, 6);
+    for (auto& order : kept) order.resize(3);
+    const Tensor dropped = model.forward_features(images());
+    EXPECT_TRUE(close(model.encode(images(), kept), dropped, 0)) << rotary;
+    model.eval();
+    EXPECT_TRUE(close(model.encode(images(), kept), dropped, 0)) << rotary;
+    std::swap(kept[0][0], kept[0][1]);
+    EXPECT_FALSE(close(model.encode(images(), kept), dropped, 1e-3)) << "the order is that of the indices";
+  }
+}
+
+TEST(VisionTransformer, EncodingReadsNoOtherPatches) {
+  const VisionTransformer model = model_of(small_vit());
+  const PatchIndices kept{{0, 4}, {5, 2}};
+  const Tensor before = model.encode(images(), kept);
+  const auto with_patch = [&](int64_t patch) {  // in the first image
+    Tensor changed = images().clone();
+    const int64_t y = patch / 3 * 4, x = patch % 3 * 4;
+    changed.narrow(0, 0, 1).narrow(2, y, 4).narrow(3, x, 4).copy_(Tensor::randn({1, 3, 4, 4}, 1, DType::f64));
+    return model.encode(changed, kept);
+  };
+  for (const int64_t patch : {1, 2, 3, 5}) EXPECT_TRUE(close(with_patch(patch), before, 0)) << patch;
+  for (const int64_t patch : {0, 4}) {
+    const Tensor after = with_patch(patch);
+    EXPECT_FALSE(close(after.select(0, 0), before.select(0, 0), 1e-3)) << patch;
+    EXPECT_TRUE(close(after.select(0, 1), before.select(0, 1), 0)) << patch;
+  }
+}
+
+TEST(VisionTransformer, RefusesPatchesThatAreNotOfTheImages) {
+  VitConfig config = small_vit();
+  const VisionTransformer model = model_of(config);
+  const auto problem = [&](const PatchIndices& kept) { return error_of([&] { model.encode(images(), kept); }); };
+  EXPECT_EQ(problem({{0}}), "kept patches: expected those of 2 images, got those of 1");
+  EXPECT_EQ(problem({{0, 1}, {0}}), "kept patches: expected the same number of each image, got 2 and 1");
+  EXPECT_EQ(problem({{0}, {6}}), "kept patches: expected indices from 0 to 5, got 6");
+  EXPECT_EQ(problem({{0}, {-1}}), "kept patches: expected indices from 0 to 5, got -1");
+  config.use_rel_pos_bias = true;
+  const VisionTransformer relative = model_of(config);
+  EXPECT_EQ(error_of([&] {
+              relative.encode(images(), {{0}, {1}});
+            }),
+            "encode: expected a model without a relative position bias, which is for all patches, got one");
+}
+
 TEST(VisionTransformer, RefusesPatchDropoutAndMergingWherePatchesHavePlaces) {
   VitConfig config = small_vit();
   const auto problem = [&](const std::function<void(VisionTransformer&)>& action) {

@@ -9,6 +9,10 @@ std::array<int64_t, 2> own_grid(const VisionTransformerConfig& config) {
   return {config.img_size[0] / config.patch_size[0], config.img_size[1] / config.patch_size[1]};
 }
 
+int64_t prefix_of(const VisionTransformerConfig& config) {
+  return (config.class_token ? 1 : 0) + (config.dist_token ? 1 : 0) + config.reg_tokens;
+}
+
 nn::PatchEmbedConfig patch_embed_config(const VisionTransformerConfig& config) {
   nn::PatchEmbedConfig patch{.img_size = config.img_size,
                              .patch_size = config.patch_size,

@@ -17,17 +17,26 @@
 namespace vitrail::models {
 namespace {
 
-int64_t prefix_of(const VisionTransformerConfig& config) {
-  return (config.class_token ? 1 : 0) + (config.dist_token ? 1 : 0) + config.reg_tokens;
-}
-
 // table [1, H, patches, d] → the rows of each sample's patches [B, H, K, d].
-Tensor rows_of_patches(const Tensor& table, const std::vector<std::vector<int64_t>>& kept) {
+Tensor rows_of_patches(const Tensor& table, const PatchIndices& kept) {
   const int64_t heads = table.size(1), patches = table.size(2), dim = table.size(3),
                 batch = static_cast<int64_t>(kept.size());
   const Tensor rows = ops::contiguous(table.permute({0, 2, 1, 3})).view({1, patches, heads * dim});
   const Tensor gathered = ops::gather_tokens(rows.expand({batch, patches, heads * dim}), kept);
   return gathered.view({batch, gathered.size(1), heads, dim}).permute({0, 2, 1, 3});
+}
+
+void check_kept(const PatchIndices& kept, int64_t images, int64_t patches) {
+  if (std::ssize(kept) != images)
+    throw Error("kept patches", str("those of ", images, " images"), str("those of ", kept.size()));
+  for (const std::vector<int64_t>& indices : kept) {
+    if (indices.size() != kept.front().size())
+      throw Error("kept patches", "the same number of each image", str(kept.front().size(), " and ", indices.size()));
+    for (const int64_t patch : indices) {
+      if (patch < 0 || patch >= patches)
+        throw Error("kept patches", str("indices from 0 to ", patches - 1), str(patch));
+    }
+  }
 }
 
 // The number of prefix tokens that have a position embedding.
@@ -126,7 +135,7 @@ Tensor VisionTransformer::with_positions(const Tensor& patches, std::array<int64
   return ops::cat({prefix_tokens.expand({patches.size(0), prefix_tokens.size(1), prefix_tokens.size(2)}), tokens}, 1);
 }
 
-VisionTransformer::Embedded VisionTransformer::embed(const Tensor& images) const {
+VisionTransformer::Embedded VisionTransformer::embed(const Tensor& images, const PatchIndices* kept) const {
   const Tensor patches = patch_embed_.forward(images).to(images.dtype());  // the residual stream stays f32
   const std::array<int64_t, 2> grid = patch_embed_.grid_of(images.size(2), images.size(3));
   Embedded result{pos_drop_.forward(with_positions(patches, grid)), grid, {}, {}};
@@ -135,7 +144,11 @@ VisionTransformer::Embedded VisionTransformer::embed(const Tensor& images) const
   if (rel_pos_bias_ && !training()) result.bias = rel_pos_bias_->forward(grid);
   nn::trace(*this, "embedded", x);
   ops::annotate_tokens(x, {.class_token = config_.class_token, .head_tokens = num_head_tokens()});
-  if (patch_drop_rate_ > 0 && training()) drop_patches(result);
+  if (kept) {
+    keep_patches(result, *kept);
+  } else if (patch_drop_rate_ > 0 && training()) {
+    keep_patches(result, draw_kept_patches(result));
+  }
   nn::trace(*this, "patch_drop", x);
   x = forward_or_pass(norm_pre_, "norm_pre", x);
   return result;
@@ -147,20 +160,26 @@ nn::AttentionOptions VisionTransformer::Embedded::options_of(int64_t block) cons
   return options;
 }
 
-// Patch dropout (Li et al. 2023, "Scaling language-image pre-training via masking"): keeps a random subset of the
-// patches, the same number in each sample, and in random order as timm.  Rotary tables keep the rows of these patches.
-void VisionTransformer::drop_patches(Embedded& embedded) const {
-  Tensor& tokens = embedded.tokens;
-  const int64_t prefix = num_prefix_tokens(), patches = tokens.size(1) - prefix;
+// Patch dropout (Li et al. 2023, "Scaling language-image pre-training via masking"): a random subset of the patches,
+// the same number in each sample, and in random order as timm.
+PatchIndices VisionTransformer::draw_kept_patches(const Embedded& embedded) const {
+  const int64_t batch = embedded.tokens.size(0), patches = embedded.tokens.size(1) - num_prefix_tokens();
   const auto count = std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(patches) * (1 - patch_drop_rate_)));
-  std::vector<std::vector<int64_t>> kept = nn::random_orders("patch_drop", tokens.size(0), patches);
+  PatchIndices kept = nn::random_orders("patch_drop", batch, patches);
   for (std::vector<int64_t>& order : kept) order.resize(static_cast<size_t>(count));
+  return kept;
+}
+
+// Keeps the prefix tokens and these patches.  Rotary tables keep the rows of the patches.
+void VisionTransformer::keep_patches(Embedded& embedded, const PatchIndices& kept) const {
+  check_kept(kept, embedded.tokens.size(0), embedded.tokens.size(1) - num_prefix_tokens());
   for (Tensor& table : embedded.rotary) table = rows_of_patches(table, kept);
-  for (std::vector<int64_t>& order : kept) {
-    for (int64_t& token : order) token += prefix;
-    for (int64_t i = prefix; i-- > 0;) order.insert(order.begin(), i);
+  PatchIndices indices(kept.size());
+  for (size_t b = 0; b < kept.size(); ++b) {
+    for (int64_t i = 0; i < num_prefix_tokens(); ++i) indices[b].push_back(i);
+    for (const int64_t patch : kept[b]) indices[b].push_back(num_prefix_tokens() + patch);
   }
-  tokens = ops::gather_tokens(tokens, kept);
+  embedded.tokens = ops::gather_tokens(embedded.tokens, indices);
 }
 
 Tensor VisionTransformer::forward_features(const Tensor& images, Tensor* shares) const {
@@ -187,10 +206,13 @@ Tensor VisionTransformer::run_block(const nn::Block& block, const Tensor& x,
   return recomputes_blocks() ? nn::checkpointed(forward, x) : forward(x);
 }
 
+void VisionTransformer::require_patches_without_bias(const char* where) const {
+  if (config_.use_rel_pos_bias || rel_pos_bias_)
+    throw Error(where, "a model without a relative position bias, which is for all patches", "one");
+}
+
 void VisionTransformer::drop_patches_in_training(double rate) {
-  if (rate > 0 && (config_.use_rel_pos_bias || rel_pos_bias_)) {
-    throw Error("patch dropout", "a model without a relative position bias, which is for all patches", "one");
-  }
+  if (rate > 0) require_patches_without_bias("patch dropout");
   patch_drop_rate_ = nn::checked_probability(rate, "patch dropout");
 }
 
@@ -253,6 +275,14 @@ std::vector<Tensor> VisionTransformer::intermediates(const Tensor& images, const
     }
   }
   return results;
+}
+
+Tensor VisionTransformer::encode(const Tensor& images, const PatchIndices& kept) const {
+  require_patches_without_bias("encode");
+  const Embedded embedded = embed(images, &kept);
+  Tensor x = embedded.tokens;
+  for (int64_t i = 0; i < config_.depth; ++i) x = run_block(blocks_[i], x, embedded.options_of(i));
+  return forward_or_pass(norm_, "norm", nn::traced(blocks_, x));
 }
 
 // The tokens that the heads read.  Without patch pooling these are few, so the last block computes little more than

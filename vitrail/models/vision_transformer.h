@@ -11,6 +11,9 @@
 
 namespace vitrail::models {
 
+// The indices of chosen patches of each sample of a batch, row-major in the grid: [B][K].
+using PatchIndices = std::vector<std::vector<int64_t>>;
+
 // Images [B, C, H, W] → logits [B, num_classes]; with global_pool "" of each token, [B, N, num_classes].  Parameter
 // names are timm's: cls_token, dist_token, reg_token, pos_embed, patch_embed.*, rope.freqs, norm_pre.*, blocks.N.*,
 // norm.*, attn_pool.*, fc_norm.*, pre_logits.fc.*, head.*, head_dist.*. The order of tokens is CLS, distillation,
@@ -52,6 +55,12 @@ class VisionTransformer : public nn::Module {
   // forward_intermediates.
   std::vector<Tensor> intermediates(const Tensor& images, const std::vector<int64_t>& layers, bool final_norm) const;
 
+  // The encoder on chosen patches, as in masked autoencoders (He et al. 2022, section 3): [B, prefix + K, D] after the
+  // final norm, the patches in the order of `kept`.  Each patch has the position of its place in the image.  Patch
+  // dropout and token merging do not apply.  Throws Error unless `kept` has the same number of patches for each image,
+  // all inside the grid, and for a model with a relative position bias, which is for all patches.
+  Tensor encode(const Tensor& images, const PatchIndices& kept) const;
+
   // The attention weights of every block, or of block `only` (negative indices count from the end), [B, H, N, N] each.
   std::vector<Tensor> attention_maps(const Tensor& images, std::optional<int64_t> only = std::nullopt) const;
 
@@ -89,14 +98,16 @@ class VisionTransformer : public nn::Module {
     Tensor bias;
     nn::AttentionOptions options_of(int64_t block) const;
   };
-  Embedded embed(const Tensor& images) const;
+  Embedded embed(const Tensor& images, const PatchIndices* kept = nullptr) const;  // null: all patches
   Tensor run_blocks(const Tensor& images, int64_t last, int64_t num_tokens, Tensor* shares) const;
   Tensor forward_or_pass(const std::optional<nn::LayerNorm>& layer, const char* name, const Tensor& x) const;
   Tensor head_input(const Tensor& images, Tensor* shares) const;
   int64_t block_index(int64_t layer) const;
   Tensor with_positions(const Tensor& patches, std::array<int64_t, 2> grid) const;
   Tensor positions_for(std::array<int64_t, 2> grid) const;
-  void drop_patches(Embedded& embedded) const;
+  PatchIndices draw_kept_patches(const Embedded& embedded) const;
+  void keep_patches(Embedded& embedded, const PatchIndices& kept) const;
+  void require_patches_without_bias(const char* where) const;
   Tensor run_block(const nn::Block& block, const Tensor& x, const nn::AttentionOptions& options) const;
   bool recomputes_blocks() const { return checkpoint_blocks_ && training(); }
   Tensor head_features(const Tensor& tokens, const Tensor& shares) const;
