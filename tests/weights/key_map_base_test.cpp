@@ -35,7 +35,14 @@ TEST(KeyMap, TheRulesOfABaseMayBeBehindAPrefix) {
   EXPECT_FALSE(map.match("mask_token").dropped()) << "without the prefix";
   EXPECT_EQ(map.match("blocks.4.mlp.w3.weight").rule, nullptr);
   EXPECT_EQ(map.match("head.bias").native, "own.bias");
-  for (const char* wrong : {R"("net")", R"(["net"])", R"(["net", 1])"})
+  const KeyMap both = KeyMap::parse(map_of(R"([["net\\.", "backbone."], ["head\\.own_", "decoder."]])"), "map.json");
+  EXPECT_EQ(both.match("net.blocks.4.mlp.w3.weight").native, "backbone.blocks.4.mlp.fc2.weight");
+  EXPECT_EQ(both.match("head.own_blocks.4.mlp.w3.weight").native, "own.own_blocks.4.mlp.w3.weight") << "its own first";
+  const KeyMap second = KeyMap::parse(map_of(R"([["net\\.", "backbone."], ["own_", "decoder."]])"), "map.json");
+  EXPECT_EQ(second.match("own_blocks.4.mlp.w3.weight").native, "decoder.blocks.4.mlp.fc2.weight");
+  EXPECT_EQ(second.match("own_cls_token").native, "decoder.cls_token");
+  for (const char* wrong :
+       {R"("net")", R"(["net"])", R"(["net", 1])", R"([["a", "b"], ["c"]])", R"([["a", "b"], "c"])"})
     EXPECT_NE(map_error(map_of(wrong)).find("\"base_prefix\" as [\"old\", \"new\"]"), std::string::npos) << wrong;
 }
 

@@ -43,8 +43,13 @@ std::vector<KeyRule> behind_prefix(std::vector<KeyRule> rules, const KeyPrefix& 
 
 // Adds what a map has from its base: rules behind its own, and model_args unless it has some.
 void inherit(const ParsedKeyMap& base, ParsedKeyMap& map) {
-  std::ranges::copy(behind_prefix(base.rules, map.base_prefix), std::back_inserter(map.rules));
-  std::ranges::copy(behind_prefix(base.modules, map.base_prefix), std::back_inserter(map.modules));
+  const auto append = [&](const std::vector<KeyRule>& from, std::vector<KeyRule>& to) {
+    if (map.base_prefixes.empty()) std::ranges::copy(from, std::back_inserter(to));
+    for (const KeyPrefix& prefix : map.base_prefixes)
+      std::ranges::copy(behind_prefix(from, prefix), std::back_inserter(to));
+  };
+  append(base.rules, map.rules);
+  append(base.modules, map.modules);
   if (map.model_args.empty()) map.model_args = base.model_args;
 }
 

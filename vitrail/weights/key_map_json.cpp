@@ -171,11 +171,17 @@ std::vector<std::vector<std::string>> read_detect(const json& map, const std::st
   return detect;
 }
 
-KeyPrefix read_prefix(const json& pair, const std::string& where) {
-  const auto text = [](const json& value) { return value.is_string(); };
-  if (!pair.is_array() || pair.size() != 2 || !std::ranges::all_of(pair, text))
-    throw Error(where, "\"base_prefix\" as [\"old\", \"new\"]", pair.dump().substr(0, 80));
-  return {pair[0].get<std::string>(), pair[1].get<std::string>()};
+// ["old", "new"], or a list of such pairs.
+std::vector<KeyPrefix> read_prefixes(const json& value, const std::string& where) {
+  const auto is_text = [](const json& part) { return part.is_string(); };
+  const bool several = value.is_array() && !value.empty() && value[0].is_array();
+  std::vector<KeyPrefix> prefixes;
+  for (const json& pair : several ? value : json::array({value})) {
+    if (!pair.is_array() || pair.size() != 2 || !std::ranges::all_of(pair, is_text))
+      throw Error(where, "\"base_prefix\" as [\"old\", \"new\"], or a list of such", value.dump().substr(0, 80));
+    prefixes.push_back({pair[0].get<std::string>(), pair[1].get<std::string>()});
+  }
+  return prefixes;
 }
 
 }  // namespace
@@ -186,7 +192,7 @@ ParsedKeyMap parse_key_map(const std::string& text, const std::string& where, bo
   ParsedKeyMap result;
   result.name = text_of(map, "name", where);
   if (map.contains("base")) result.base = text_of(map, "base", where);
-  if (map.contains("base_prefix")) result.base_prefix = read_prefix(map["base_prefix"], where);
+  if (map.contains("base_prefix")) result.base_prefixes = read_prefixes(map["base_prefix"], where);
   if (map.contains("about")) result.about = text_of(map, "about", where);
   if (map.contains("model_args")) result.model_args = map["model_args"].dump();
   result.detect = read_detect(map, where);

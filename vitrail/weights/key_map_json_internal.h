@@ -15,7 +15,7 @@ struct KeyPrefix {
 
 struct ParsedKeyMap {
   std::string name, base, about, model_args;
-  KeyPrefix base_prefix;
+  std::vector<KeyPrefix> base_prefixes;          // the rules of the base are repeated for each; none: as they are
   std::vector<std::vector<std::string>> detect;  // one of each list must be present
   std::vector<KeyRule> rules, modules;
 };
