@@ -24,6 +24,7 @@
 #include "vitrail/models/semantic/semantic_segmenter.h"
 #include "vitrail/models/text_tower.h"
 #include "vitrail/models/unsupported_families_internal.h"
+#include "vitrail/models/with_file_internal.h"
 #include "vitrail/weights/checkpoint_params_internal.h"
 #include "vitrail/weights/hub_layout.h"
 #include "vitrail/weights/model_choice_internal.h"
@@ -187,18 +188,6 @@ weights::KeyMap choose_key_map(weights::Checkpoint& checkpoint, const ModelConfi
   const fs::path folder = fs::path(options.config.value_or(files.config.string())).parent_path();
   const fs::path path = options.key_map ? fs::path(choice) : folder / choice;  // an absolute choice stays
   return weights::KeyMap::parse(options.key_map ? read_text_file(path) : read_regular_text_file(path), path.string());
-}
-
-// The result of a function, whose errors get the file in front: a layer does not know where its configuration is from.
-template <class Function>
-auto with_file(const std::string& file, const Function& function) {
-  try {
-    return function();
-  } catch (const Error& error) {
-    if (std::string_view(error.what()).starts_with(file)) throw;
-    if (const Error::Parts* parts = error.parts()) throw Error(file + ": " + parts->where, parts->expected, parts->got);
-    throw Error(file + ": " + error.what());
-  }
 }
 
 void check_image_side(int64_t side, int64_t patch, const std::string& where) {

@@ -7,6 +7,7 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/models/depth/config.h"
+#include "vitrail/models/tensor_extents_internal.h"
 
 namespace vitrail::models {
 namespace {
@@ -42,16 +43,9 @@ Release release_of(const std::string& path) {
   return {has("depth_anything_v2_"), !metric ? 0.0 : has("hypersim") ? 20.0 : 80.0};
 }
 
-// An extent of a tensor; 0 without one.
-int64_t extent(const weights::Checkpoint& checkpoint, const std::string& name, int axis) {
-  if (!checkpoint.has(name)) return 0;
-  const Shape& shape = checkpoint.info(name).shape;
-  return axis < shape.rank() ? shape[axis] : 0;
-}
-
 // Positions have the offset 0, as in transformers; the authors' code has 0.1.
 VisionTransformerConfig backbone_of(const weights::Checkpoint& checkpoint) {
-  const auto of = [&](const std::string& name, int axis) { return extent(checkpoint, "pretrained." + name, axis); };
+  const auto of = [&](const std::string& name, int axis) { return extent_of(checkpoint, "pretrained." + name, axis); };
   constexpr int64_t kHeadDim = 64;
   VisionTransformerConfig vit;
   vit.patch_size = {14, 14};
@@ -86,9 +80,9 @@ DepthConfig depth_config_of_file(const weights::Checkpoint& checkpoint, const st
   DptNeckConfig& neck = config.neck;
   neck.dim = config.backbone.embed_dim;
   for (size_t i = 0; i < neck.hidden_dims.size(); ++i)
-    neck.hidden_dims[i] = extent(checkpoint, str("depth_head.scratch.layer", i + 1, "_rn.weight"), 1);
-  neck.fusion_dim = extent(checkpoint, "depth_head.scratch.layer1_rn.weight", 0);
-  config.head_dim = extent(checkpoint, "depth_head.scratch.output_conv2.0.weight", 0);
+    neck.hidden_dims[i] = extent_of(checkpoint, str("depth_head.scratch.layer", i + 1, "_rn.weight"), 1);
+  neck.fusion_dim = extent_of(checkpoint, "depth_head.scratch.layer1_rn.weight", 0);
+  config.head_dim = extent_of(checkpoint, "depth_head.scratch.output_conv2.0.weight", 0);
   config.metric = release.max_depth > 0;
   if (config.metric) config.max_depth = release.max_depth;
   config.resize = {.size = {518, 518}, .keep_aspect_ratio = true, .multiple = 14};

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "vitrail/base/error.h"
+#include "vitrail/models/tensor_extents_internal.h"
 #include "vitrail/models/vitpose/coco_person_internal.h"
 #include "vitrail/models/vitpose/config.h"
 
@@ -11,13 +12,6 @@ namespace {
 
 constexpr std::array<int64_t, 2> kCrop{256, 192};
 constexpr int64_t kPatch = 16;
-
-// An extent of a tensor; 0 without one.
-int64_t extent_of(const weights::Checkpoint& checkpoint, const std::string& name, int axis) {
-  if (!checkpoint.has(name)) return 0;
-  const Shape& shape = checkpoint.info(name).shape;
-  return axis < shape.rank() ? shape[axis] : 0;
-}
 
 // The heads of ViTPose-S, B, L and H; 0: another width.
 int64_t heads_of(int64_t dim) { return dim == 384 || dim == 768 ? 12 : dim == 1024 || dim == 1280 ? 16 : 0; }
