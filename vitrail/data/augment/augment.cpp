@@ -30,7 +30,8 @@ enum class Draw : uint64_t { crop, flip, affine, policy, jitter, erasing, count 
 
 uint64_t sample_key(const AugmentKey& key) {
   const uint64_t epoch = random_key("augment", key.seed, static_cast<uint64_t>(key.epoch));
-  return random_key("sample", epoch, static_cast<uint64_t>(key.sample));
+  const uint64_t sample = random_key("sample", epoch, static_cast<uint64_t>(key.sample));
+  return key.view == 0 ? sample : random_key("view", sample, static_cast<uint64_t>(key.view));
 }
 
 RandomStream stream_for(Draw draw, const AugmentKey& key) {
@@ -160,7 +161,7 @@ bool Augmentation::Steps::flips(const AugmentKey& key) const {
     return random_coin(random);
   }
   RandomStream random(random_key("flip", key.seed, static_cast<uint64_t>(key.sample)));
-  return random_coin(random) != ((key.epoch + key.repeat) % 2 != 0);
+  return random_coin(random) != ((key.epoch + key.repeat + key.view) % 2 != 0);
 }
 
 Image Augmentation::Steps::augmented_image(const Image& source, const AugmentKey& key, bool strong) const {

@@ -134,6 +134,7 @@ struct AugmentKey {
   int64_t epoch = 0;
   int64_t sample = 0;  // index in the dataset
   int64_t repeat = 0;  // index of the copy under repeated augmentation
+  int64_t view = 0;    // index of the view, of several of an image in a batch
 };
 
 // The transforms, checked and prepared.  const and thread-safe.

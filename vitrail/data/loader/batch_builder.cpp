@@ -19,6 +19,19 @@ namespace {
 constexpr int64_t kPairsPerChunk = 4;      // small: several threads share a batch; large enough to make locking cheap
 constexpr int kMaxReplacementDraws = 100;  // after so many unreadable samples the dataset counts as unreadable
 
+// Keeps the rows `kept`, in increasing order, of each of `blocks` equal parts of a contiguous tensor.
+void keep_rows(Tensor& rows, int64_t blocks, const std::vector<int64_t>& kept) {
+  if (!rows.defined() || rows.numel() == 0) return;
+  const int64_t per_block = rows.size(0) / blocks, count = static_cast<int64_t>(kept.size());
+  const size_t bytes = static_cast<size_t>(rows.numel() / rows.size(0)) * size_of(rows.dtype());
+  std::byte* const data = rows.raw();
+  for (int64_t row = 0; row < blocks * count; ++row) {
+    const int64_t from = row / count * per_block + kept[row % count];
+    std::memmove(data + static_cast<size_t>(row) * bytes, data + static_cast<size_t>(from) * bytes, bytes);
+  }
+  rows = rows.narrow(0, 0, blocks * count);
+}
+
 }  // namespace
 
 struct BatchBuilder::Source {
@@ -41,6 +54,13 @@ BatchBuilder::BatchBuilder(std::shared_ptr<const Dataset> dataset, LoaderOptions
     for (auto& [label, members] : classes) classes_.push_back(std::move(members));
   }
   if (options_.augment) augmentation_.emplace(*options_.augment, options_.transform);
+  int64_t view = 0;
+  for (const ViewGroup& group : options_.views) {
+    image::EvalTransform transform = options_.transform;
+    transform.size = group.size;
+    views_.push_back({view, group.count, group.size, Augmentation(group.augment, transform)});
+    view += group.count;
+  }
   // A Hugging Face processor may keep the aspect ratio.  Then every image must give the size that a square one gives.
   size_ = output_size(options_.transform, 64, 64);
 }
@@ -59,7 +79,11 @@ std::shared_ptr<UnfinishedBatch> BatchBuilder::begin(int64_t epoch, int64_t step
   unfinished->epoch = epoch, unfinished->step = step;
   unfinished->slice = rank_slice(total, options_.rank, options_.ranks);
   const int64_t b = unfinished->slice.size();
-  unfinished->batch.images = Tensor::empty({b, options_.channels, size_[0], size_[1]});
+  if (views_.empty()) unfinished->batch.images = Tensor::empty({b, options_.channels, size_[0], size_[1]});
+  for (const Views& group : views_) {
+    const Shape shape{group.count * b, options_.channels, group.size[0], group.size[1]};
+    unfinished->batch.views.push_back(Tensor::empty(shape));
+  }
   unfinished->batch.labels = Tensor::empty({b}, DType::i64);
   if (options_.augment && !options_.mix.active(epoch)) unfinished->batch.view = options_.augment->view_of(epoch);
   if (options_.mix.active(epoch)) unfinished->batch.targets = Tensor::empty({b, options_.mix.classes});
@@ -120,20 +144,31 @@ void BatchBuilder::build_image(UnfinishedBatch& batch, int64_t i, int64_t chunk,
   }
   batch.batch.samples[i] = sample;
   set_labels(batch.batch, i, sample);
+  // A replacement gets other draws than the same sample at its own position.
+  int64_t repeat = sample == requested ? position % options_.repeats : options_.repeats;
+  if (options_.balance) repeat = position;  // an epoch may have a sample several times
+  const AugmentKey key{options_.seed, batch.epoch, sample, repeat};
+  if (!views_.empty()) return write_views(batch.batch, i, image, key);
   float* out = batch.batch.images.data<float>() + i * options_.channels * size_[0] * size_[1];
-  if (augmentation_) {
-    // A replacement gets other draws than the same sample at its own position.
-    int64_t repeat = sample == requested ? position % options_.repeats : options_.repeats;
-    if (options_.balance) repeat = position;  // an epoch may have a sample several times
-    augmentation_->apply_into(image, {options_.seed, batch.epoch, sample, repeat}, out);
-    return;
-  }
+  if (augmentation_) return augmentation_->apply_into(image, key, out);
   const std::array<int64_t, 2> size = output_size(options_.transform, image.width, image.height);
   if (size != size_) {
     throw Error("loader.transform", str("images that all become ", size_[1], "×", size_[0]),
                 str(size[1], "×", size[0], " for ", dataset_->path(sample)));
   }
   apply_into(image, options_.transform, out);
+}
+
+void BatchBuilder::write_views(Batch& batch, int64_t i, const image::Image& image, AugmentKey key) const {
+  const auto images = static_cast<int64_t>(batch.samples.size());
+  for (size_t group = 0; group < views_.size(); ++group) {
+    const auto& [first, count, size, augmentation] = views_[group];
+    const int64_t elements = options_.channels * size[0] * size[1];
+    for (int64_t v = 0; v < count; ++v) {
+      key.view = first + v;
+      augmentation.apply_into(image, key, batch.views[group].data<float>() + (v * images + i) * elements);
+    }
+  }
 }
 
 void BatchBuilder::set_labels(Batch& batch, int64_t i, int64_t sample) const {
@@ -202,29 +237,17 @@ Batch BatchBuilder::finish(UnfinishedBatch& unfinished) const {
   for (const std::vector<int64_t>& skipped : unfinished.skipped) {
     batch.skipped.insert(batch.skipped.end(), skipped.begin(), skipped.end());
   }
-  const int64_t image_size = options_.channels * size_[0] * size_[1];
-  int64_t kept = 0;
+  std::vector<int64_t> kept;
   for (int64_t i = 0; i < unfinished.slice.size(); ++i) {
-    if (unfinished.omitted[i] != 0) continue;
-    if (kept != i) {
-      float* images = batch.images.data<float>();
-      std::memcpy(images + kept * image_size, images + i * image_size, static_cast<size_t>(image_size) * sizeof(float));
-      batch.labels.data<int64_t>()[kept] = batch.labels.data<int64_t>()[i];
-      if (batch.targets.defined()) {
-        float* targets = batch.targets.data<float>();
-        std::copy_n(targets + i * options_.classes, options_.classes, targets + kept * options_.classes);
-      }
-      batch.samples[kept] = batch.samples[i];
-      batch.positions[kept] = batch.positions[i];
-    }
-    ++kept;
+    if (unfinished.omitted[i] == 0) kept.push_back(i);
   }
-  if (kept == unfinished.slice.size()) return batch;
-  batch.images = batch.images.narrow(0, 0, kept);
-  batch.labels = batch.labels.narrow(0, 0, kept);
-  if (batch.targets.defined()) batch.targets = batch.targets.narrow(0, 0, kept);
-  batch.samples.resize(static_cast<size_t>(kept));
-  batch.positions.resize(static_cast<size_t>(kept));
+  if (std::ssize(kept) == unfinished.slice.size()) return batch;
+  for (Tensor* rows : {&batch.images, &batch.labels, &batch.targets}) keep_rows(*rows, 1, kept);
+  for (size_t group = 0; group < views_.size(); ++group) keep_rows(batch.views[group], views_[group].count, kept);
+  for (std::vector<int64_t>* values : {&batch.samples, &batch.positions}) {
+    for (size_t i = 0; i < kept.size(); ++i) (*values)[i] = (*values)[kept[i]];
+    values->resize(kept.size());
+  }
   return batch;
 }
 

@@ -40,10 +40,16 @@ class BatchBuilder {
 
  private:
   struct Source;  // a decoded image, kept for the next copy under repeated augmentation
+  struct Views {
+    int64_t first, count;         // numbers of the views
+    std::array<int64_t, 2> size;  // height and width
+    Augmentation augmentation;
+  };
 
   void build_pairs(UnfinishedBatch& batch, int64_t chunk, const std::vector<int64_t>& order) const;
   void build_image(UnfinishedBatch& batch, int64_t i, int64_t chunk, const std::vector<int64_t>& order,
                    Source& source) const;
+  void write_views(Batch& batch, int64_t i, const image::Image& image, AugmentKey key) const;
   void set_labels(Batch& batch, int64_t i, int64_t sample) const;
   bool read(UnfinishedBatch& batch, int64_t position, int64_t chunk, const std::vector<int64_t>& order,
             Source& source) const;
@@ -55,6 +61,7 @@ class BatchBuilder {
   std::vector<int64_t> samples_;
   std::vector<std::vector<int64_t>> classes_;  // the samples by class, if they are balanced
   std::optional<Augmentation> augmentation_;
+  std::vector<Views> views_;     // by group
   std::array<int64_t, 2> size_;  // height and width of the batch's images
 };
 

@@ -103,6 +103,7 @@ LoaderOptions evaluation_options(LoaderOptions training) {
   training.drop_last = false;
   training.repeats = 1;
   training.augment.reset();
+  training.views.clear();
   training.mix = {};
   if (training.unreadable == Unreadable::replace) training.unreadable = Unreadable::leave_out;
   return training;

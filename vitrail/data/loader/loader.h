@@ -4,6 +4,7 @@
 //
 // A batch is a function of (seed, epoch, step).  It depends neither on the number of threads nor on the step at which
 // the epoch was started.  K ranks with batch size b see together what one process with batch size K · b sees.
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -17,7 +18,7 @@
 namespace vitrail::data {
 
 struct Batch {
-  Tensor images;                     // [b, C, H, W] f32, normalised
+  Tensor images;                     // [b, C, H, W] f32, normalised; undefined with LoaderOptions::views
   Tensor labels;                     // [b] i64; −1 for images with several labels
   Tensor targets;                    // [b, classes] f32 in epochs with mixup or CutMix, and 0 and 1 for images with
                                      // several labels; otherwise undefined
@@ -25,6 +26,17 @@ struct Batch {
   std::vector<int64_t> positions{};  // [b] positions in the global batch of all ranks
   int64_t view = -1;                 // AugmentOptions::view_of the epoch; negative in epochs with mixup or CutMix
   std::vector<int64_t> skipped{};    // indices of unreadable samples of this batch
+  // One tensor per group of LoaderOptions::views: [count · b, C, H, W] f32, normalised.  Row v · b + i is the group's
+  // view v of image i.
+  std::vector<Tensor> views{};
+};
+
+// Views of one size and with the same random transforms, such as the global or the local ones of DINO's multi-crop
+// (Caron et al. 2021).
+struct ViewGroup {
+  int64_t count = 1;              // views of an image, 1 to 64
+  std::array<int64_t, 2> size{};  // height and width
+  AugmentOptions augment{};       // random_resized_crop has the scale
 };
 
 // What happens with an image that cannot be read.
@@ -50,6 +62,9 @@ struct LoaderOptions {
   int64_t channels = 3;                     // channels of the dataset's images (DatasetOptions::decode): 1 or 3
   image::EvalTransform transform{};         // size, mean and std; without `augment` the complete transform
   std::optional<AugmentOptions> augment{};  // none: the evaluation transform, bit for bit
+  // Several views of each image (self-supervised pretraining), instead of `augment` and without mixup and CutMix.
+  // Views are numbered through the groups, and a view has the draws of AugmentKey::view.
+  std::vector<ViewGroup> views{};
   MixupOptions mix{};
   Unreadable unreadable = Unreadable::error;
 };

@@ -26,6 +26,10 @@ void check(const LoaderOptions& options) {
   require_loader(options.channels == 1 || options.channels == 3, "channels", "1 or 3", str(options.channels));
   require_loader(!options.mix.any() || options.unreadable != Unreadable::leave_out, "unreadable",
                  "error or replace with mixup or CutMix", "leave_out");
+  require_loader(options.views.empty() || (!options.augment && !options.mix.any()), "views",
+                 "neither augment, mixup nor CutMix beside views", "one");
+  for (const ViewGroup& group : options.views)
+    require_loader(group.count >= 1 && group.count <= 64, "views.count", "1 to 64", str(group.count));
   check(options.mix);
 }
 
