@@ -20,7 +20,7 @@ from ._model import Model, Prediction, Predictions, load
 from ._paths import list_images
 from ._program import convert, eval, knn, pull
 from ._segment import ImageEmbedding, Masks
-from ._train import train
+from ._train import pretrain, train
 
 __all__ = [
     "AnomalyMap",
@@ -46,6 +46,7 @@ __all__ = [
     "list_images",
     "load",
     "pull",
+    "pretrain",
     "train",
 ]
 __version__ = _version()

@@ -112,3 +112,36 @@ def train(
     stopped = ctypes.c_int()
     run.follow(functions.train, source, c_path(out), ctypes.byref(options), ctypes.byref(stopped))
     return {"run": os.fspath(out), **run.result}
+
+
+def pretrain(
+    images: StrPath,
+    out: StrPath,
+    *,
+    model: StrPath | None = None,
+    probe: StrPath | None = None,
+    settings: dict[str, Any] | None = None,
+    threads: int | None = None,
+    resume: bool = False,
+    allow_changes: bool = False,
+    on_progress: Callable[[dict[str, Any]], Any] | None = None,
+) -> dict[str, Any]:
+    """Trains a model on images without labels, as `vitrail pretrain` does, and writes the run to the folder `out`.
+
+    images: a folder at any depth, an archive, or a .txt of paths.  probe: a labelled dataset that measures the
+    features.  Returns the scores before training ("start_…"), of the saved model ("held_out_…") and of the last epoch
+    ("last_…").  The other parameters are those of train().
+    """
+    given: dict[str, Any] = {"objective": "pretrain"}
+    if probe is not None:
+        given["pretrain.probe"] = os.fspath(probe)
+    return train(
+        images,
+        out,
+        model=model,
+        settings={**given, **(settings or {})},
+        threads=threads,
+        resume=resume,
+        allow_changes=allow_changes,
+        on_progress=on_progress,
+    )

@@ -41,6 +41,7 @@ OptionEffects owl_option_effects();        // detect with labels and examples
 OptionEffects box_eval_option_effects();   // eval with object detectors
 OptionEffects frame_option_effects();      // frames of a video on standard input
 OptionEffects output_option_effects();     // --force of all commands
+OptionEffects pretrain_option_effects();   // pretrain
 OptionEffects tool_option_effects();       // the program, inspect, bench, convert, train
 
 inline Arguments operator+(Arguments a, const Arguments& b) {

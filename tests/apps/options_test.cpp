@@ -16,7 +16,7 @@ OptionEffects all_effects() {
         audit_option_effects(), segment_option_effects(), depth_option_effects(), label_map_option_effects(),
         clipseg_option_effects(), matte_option_effects(), detect_option_effects(), owl_option_effects(),
         pose_option_effects(), box_eval_option_effects(), frame_option_effects(), anomaly_option_effects(),
-        output_option_effects(), tool_option_effects()})
+        output_option_effects(), pretrain_option_effects(), tool_option_effects()})
     all.insert(all.end(), part.begin(), part.end());
   return all;
 }

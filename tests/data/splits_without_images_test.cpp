@@ -83,7 +83,9 @@ TEST(SplitsWithoutImages, WithAFolderThatCannotBeReadSayWhy) {
   listing.images = {"train/a/1.png", "val/a/2.png"};
   listing.folders = {"test", "test/a", "train", "train/a", "val", "val/a"};
   listing.unreadable = {{"test/a", "test/a: cannot be read"}};
-  EXPECT_EQ(error_of([&] { class_folder_manifest("set", listing, images_below(""))->open({}); }),
+  EXPECT_EQ(error_of([&] {
+              class_folder_manifest({"set", listing, images_below("")})->open({});
+            }),
             "set: expected images that can be read in the split test, got test/a: cannot be read");
 }
 

@@ -17,7 +17,7 @@ FolderListing listing_of(Paths images, Paths folders, const Paths& unreadable) {
 }
 
 std::unique_ptr<Dataset> open(const FolderListing& listing, const DatasetOptions& options = {}) {
-  return class_folder_manifest("set", listing, images_below(""))->open(options);
+  return class_folder_manifest({"set", listing, images_below("")})->open(options);
 }
 
 TEST(UnreadableFolders, BelowAClassCostTheirImages) {
@@ -55,7 +55,9 @@ TEST(UnreadableFolders, OfTheSplitAreNotReplacedByAnother) {
             "set: expected images that can be read in the split test, got test: cannot be read");
   EXPECT_EQ(error_of([&] { open(listing, {.split = "Testing"}); }),
             "set: expected images that can be read in the split test, got test: cannot be read");
-  EXPECT_EQ(error_of([&] { class_folder_manifest("set", listing, images_below(""))->splits(); }),
+  EXPECT_EQ(error_of([&] {
+              class_folder_manifest({"set", listing, images_below("")})->splits();
+            }),
             "test: cannot be read");
   Warnings warnings;
   EXPECT_EQ(open(listing, {.split = "val"})->path(0), "val/a/2.png");

@@ -472,14 +472,14 @@ class Dual(unittest.TestCase):
         self.assertEqual(len(caught), 1)
 
 
-def write_dataset(folder):
-    """Class folders with two colours: pixels of noise around each."""
+def write_dataset(folder, count=12):
+    """Class folders with `count` images of each of two colours: pixels of noise around each."""
     from PIL import Image
 
     random = np.random.default_rng(0)
     for name, color in (("dark", 60), ("light", 190)):
         (folder / name).mkdir(parents=True)
-        for i in range(12):
+        for i in range(count):
             pixels = np.clip(random.normal(color, 20, (32, 32, 3)), 0, 255).astype(np.uint8)
             Image.fromarray(pixels).save(folder / name / f"{i}.png")
 
@@ -511,6 +511,21 @@ class Training(unittest.TestCase):
         kinds = [event["event"] for event in self.events]
         self.assertEqual((kinds.count("epoch"), kinds[-1]), (2 + result["retrained"]["epochs"], "result"))
         self.assertEqual(vitrail.load(result["run"]).labels, ["dark", "light"])
+
+    def test_a_model_learns_without_labels(self):
+        images = self.folder / "unlabelled"
+        write_dataset(images, 50)
+        result = vitrail.pretrain(
+            images,
+            self.folder / "run",
+            model=CLASSIFIER,
+            probe=self.folder / "colors",
+            settings={"epochs": 1},
+            threads=1,
+        )
+        self.assertEqual(result["steps"], 11)  # 90 images in batches of 8, the last one left out
+        self.assertTrue({"start_knn", "held_out_knn", "last_knn"} <= result.keys())
+        self.assertEqual(vitrail.load(result["run"]).embed([images / "dark/1.png"]).shape[0], 1)
 
     def test_a_run_that_is_interrupted_continues(self):
         recipe = json.loads((ROOT / "recipes" / "digits.json").read_text())

@@ -10,7 +10,7 @@
 #include "vitrail/train/objectives/classification/evaluation_internal.h"
 #include "vitrail/train/run/checkpoint.h"
 #include "vitrail/train/run/loader_setup_internal.h"
-#include "vitrail/train/run/quality_internal.h"
+#include "vitrail/train/run/quality.h"
 #include "vitrail/train/trainer.h"
 #include "vitrail/weights/checkpoint.h"
 

@@ -80,9 +80,11 @@ TEST(OutOfPatience, SoManyEpochsAfterTheBest) {
   EXPECT_FALSE(out_of_patience(recipe_with_settings({"patience=0"}), {.epoch = 100}, counters));
 }
 
+Quality first_score(const Evaluation& evaluation) { return {evaluation.scores.front().value, evaluation.loss}; }
+
 TEST(CandidateOf, IsTheAverageIfItIsBetterAndWarmedUp) {
   EpochResult result{.validation = evaluation_with(1, {0.5})};
-  const Candidate without = candidate_of(result, nullptr, 100);
+  const Candidate without = candidate_of(result, first_score, nullptr, 100);
   EXPECT_FALSE(without.is_average);
   EXPECT_EQ(without.quality.loss, 1);
   EXPECT_EQ(without.quality.score, 0.5);
@@ -90,20 +92,20 @@ TEST(CandidateOf, IsTheAverageIfItIsBetterAndWarmedUp) {
   const optim::Ema ema({{"w", Tensor::zeros({1})}}, {.decay = 0.5});
   ASSERT_FALSE(ema.warmed_up(2));
   ASSERT_TRUE(ema.warmed_up(50));
-  const Candidate average = candidate_of(result, &ema, 50);
+  const Candidate average = candidate_of(result, first_score, &ema, 50);
   EXPECT_TRUE(average.is_average);
   EXPECT_EQ(average.quality.loss, 0.5);
   EXPECT_EQ(average.quality.score, 0.4);
-  EXPECT_FALSE(candidate_of(result, &ema, 2).is_average) << "it is not warmed up";
+  EXPECT_FALSE(candidate_of(result, first_score, &ema, 2).is_average) << "it is not warmed up";
   result.average->loss = 1.5;
-  EXPECT_FALSE(candidate_of(result, &ema, 50).is_average) << "it is worse";
-  EXPECT_EQ(candidate_of(result, &ema, 50).quality.loss, 1);
+  EXPECT_FALSE(candidate_of(result, first_score, &ema, 50).is_average) << "it is worse";
+  EXPECT_EQ(candidate_of(result, first_score, &ema, 50).quality.loss, 1);
   result.average->loss = 1;
-  EXPECT_FALSE(candidate_of(result, &ema, 50).is_average) << "its accuracy is lower";
+  EXPECT_FALSE(candidate_of(result, first_score, &ema, 50).is_average) << "its accuracy is lower";
   result.average->scores[0].value = 0.5;
-  EXPECT_FALSE(candidate_of(result, &ema, 50).is_average) << "of equal ones the weights themselves";
+  EXPECT_FALSE(candidate_of(result, first_score, &ema, 50).is_average) << "of equal ones the weights themselves";
   result.average->scores[0].value = 0.75;
-  EXPECT_TRUE(candidate_of(result, &ema, 50).is_average);
+  EXPECT_TRUE(candidate_of(result, first_score, &ema, 50).is_average);
 }
 
 TEST(ResumePosition, IsTheSameImageInBatchesOfAnotherSize) {

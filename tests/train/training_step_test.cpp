@@ -54,13 +54,19 @@ std::string teacher_folder() {
   return folder;
 }
 
+optim::GroupOptions groups_of(const Recipe& recipe) {
+  optim::GroupOptions groups = recipe.groups;
+  groups.frozen = recipe.model.freeze;
+  return groups;
+}
+
 // A step of one process with its update.
 class TestedStep {
  public:
   TestedStep(const Recipe& recipe, models::VisionTransformer& model, std::unique_ptr<Teacher> teacher = nullptr,
              const Tensor& class_weights = {})
       : step_(recipe, model, kOneProcess, std::move(teacher), class_weights),
-        update_(recipe, model, recipe.model.freeze, 5, kOneProcess) {}
+        update_(recipe, model, groups_of(recipe), 5, kOneProcess) {}
 
   BatchResult accumulate(const data::Batch& batch, const BatchPosition& position) {
     return step_.accumulate(batch, position, [&](const Tensor& loss, const BatchResult& local) {

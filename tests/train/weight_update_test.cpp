@@ -58,7 +58,7 @@ void accumulate_infinite(WeightUpdate& update, const std::string& problem = "") 
 
 TEST_F(WeightUpdateTest, SubtractsTheGradientTimesTheRateAndClearsIt) {
   const Recipe recipe = recipe_with();
-  WeightUpdate update(recipe, layer_, {}, 10, kAlone);
+  WeightUpdate update(recipe, layer_, recipe.groups, 10, kAlone);
   const std::vector<float> before = weights();
   add_gradient({3, 0, 4});
   const StepResult result = update.apply(0, 0);
@@ -73,7 +73,7 @@ TEST_F(WeightUpdateTest, SubtractsTheGradientTimesTheRateAndClearsIt) {
 
 TEST_F(WeightUpdateTest, ClipsTheNormOfTheGradients) {
   const Recipe recipe = recipe_with({"clip=2.5"});
-  WeightUpdate update(recipe, layer_, {}, 10, kAlone);
+  WeightUpdate update(recipe, layer_, recipe.groups, 10, kAlone);
   const std::vector<float> before = weights();
   add_gradient({3, 0, 4});
   EXPECT_EQ(update.apply(0, 0).gradient_norm, 5) << "before clipping";
@@ -83,7 +83,7 @@ TEST_F(WeightUpdateTest, ClipsTheNormOfTheGradients) {
 // The next step must not see what the skipped one has accumulated.
 TEST_F(WeightUpdateTest, ASkippedStepChangesNothingAndLeavesNoGradient) {
   const Recipe recipe = recipe_with({"non_finite=skip", "ema=0.5"});
-  WeightUpdate update(recipe, layer_, {}, 10, kAlone);
+  WeightUpdate update(recipe, layer_, recipe.groups, 10, kAlone);
   const std::vector<float> before = weights();
   for (const bool rejected : {false, true}) {
     if (rejected) {
@@ -107,7 +107,7 @@ TEST_F(WeightUpdateTest, ASkippedStepChangesNothingAndLeavesNoGradient) {
 
 TEST_F(WeightUpdateTest, AStepThatIsNotFiniteIsAnErrorThatSaysTheFirstReason) {
   const Recipe recipe = recipe_with();
-  WeightUpdate update(recipe, layer_, {}, 10, kAlone);
+  WeightUpdate update(recipe, layer_, recipe.groups, 10, kAlone);
   accumulate_infinite(update, "first");
   accumulate_infinite(update, "second");
   const std::string rejected = error_of([&] { update.apply(6, 0); });
@@ -123,7 +123,7 @@ TEST_F(WeightUpdateTest, AStepThatIsNotFiniteIsAnErrorThatSaysTheFirstReason) {
 // The average begins with the first step's weights; with decay d a later step keeps d of it.
 TEST_F(WeightUpdateTest, TheAverageFollowsTheUpdatedWeights) {
   const Recipe recipe = recipe_with({"ema=0.75"});
-  WeightUpdate update(recipe, layer_, {}, 10, kAlone);
+  WeightUpdate update(recipe, layer_, recipe.groups, 10, kAlone);
   add_gradient({2, 0, 0});
   update.apply(0, 0);
   const float first = weights()[0];
@@ -137,7 +137,7 @@ TEST_F(WeightUpdateTest, TheAverageFollowsTheUpdatedWeights) {
 
 TEST_F(WeightUpdateTest, TheScheduleFollowsTheEpochsOfTheRecipe) {
   Recipe recipe = recipe_with({"schedule.name=linear", "epochs=4"});
-  WeightUpdate update(recipe, layer_, {}, 10, kAlone);
+  WeightUpdate update(recipe, layer_, recipe.groups, 10, kAlone);
   EXPECT_DOUBLE_EQ(update.scheduled_rate(10), 0.375);
   recipe.epochs = 2;
   EXPECT_DOUBLE_EQ(update.scheduled_rate(10), 0.375) << "until it is told";
@@ -168,10 +168,13 @@ TEST(ScheduleOptions, AreTheRecipesInSteps) {
 TEST_F(WeightUpdateTest, TheGroupsAreTheRecipesWithoutTheFrozenOnes) {
   nn::Linear both{2, 3, true, ParamSource(params_)};
   const Recipe recipe = recipe_with({"optimizer.weight_decay=0.25", "optimizer.no_decay=[\"w*\"]"});
-  WeightUpdate all(recipe, both, {}, 10, kAlone);
+  WeightUpdate all(recipe, both, recipe.groups, 10, kAlone);
   ASSERT_EQ(all.optimizer().parameters().size(), 2u);
   for (const optim::Parameter& p : all.optimizer().parameters()) EXPECT_EQ(p.weight_decay, 0) << p.name;
-  WeightUpdate frozen(recipe_with({"optimizer.weight_decay=0.25"}), both, {"bias"}, 10, kAlone);
+  const Recipe decayed = recipe_with({"optimizer.weight_decay=0.25"});
+  optim::GroupOptions without_bias = decayed.groups;
+  without_bias.frozen = {"bias"};
+  WeightUpdate frozen(decayed, both, without_bias, 10, kAlone);
   ASSERT_EQ(frozen.optimizer().parameters().size(), 1u);
   EXPECT_EQ(frozen.optimizer().parameters()[0].name, "weight");
   EXPECT_EQ(frozen.optimizer().parameters()[0].weight_decay, 0.25);
@@ -180,7 +183,7 @@ TEST_F(WeightUpdateTest, TheGroupsAreTheRecipesWithoutTheFrozenOnes) {
 
 TEST_F(WeightUpdateTest, AnErrorTellsTheRateAndWhatMayHelp) {
   const Recipe recipe = recipe_with();
-  WeightUpdate update(recipe, layer_, {}, 10, kAlone);
+  WeightUpdate update(recipe, layer_, recipe.groups, 10, kAlone);
   accumulate_infinite(update);
   EXPECT_ERROR(error_of([&] { update.apply(0, 3); }), "step 1",
                "the loss is inf (learning rate 0.5; a lower one, a warm-up or \"clip\" may help; \"non_finite\": "

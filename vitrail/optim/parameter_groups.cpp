@@ -57,6 +57,11 @@ bool matches_any(const std::vector<std::string>& patterns, const std::string& na
   return std::any_of(patterns.begin(), patterns.end(), [&](const std::string& p) { return matches(p, name); });
 }
 
+double scale_of(const std::vector<RateScale>& scales, const std::string& name) {
+  const auto found = std::ranges::find_if(scales, [&](const RateScale& s) { return matches(s.pattern, name); });
+  return found == scales.end() ? 1 : found->factor;
+}
+
 void check(const std::vector<nn::NamedTensor>& parameters, const GroupOptions& options) {
   if (!(options.weight_decay >= 0)) throw Error("weight_decay", "at least 0", str(options.weight_decay));
   if (!(options.layer_decay > 0 && options.layer_decay <= 1)) {
@@ -110,10 +115,11 @@ std::vector<Parameter> parameter_groups(const std::vector<nn::NamedTensor>& para
     if (matches_any(options.frozen, p.name)) continue;
     const bool no_decay = excluded_from_decay(p.name, p.tensor.shape()) || matches_any(options.no_decay, p.name);
     const auto layers_above = static_cast<double>(depth + 1 - layer_of(p.name, depth));
-    result.push_back({.name = p.name,
-                      .tensor = p.tensor,
-                      .weight_decay = no_decay ? 0 : options.weight_decay,
-                      .rate_scale = std::pow(options.layer_decay, layers_above)});
+    result.push_back(
+        {.name = p.name,
+         .tensor = p.tensor,
+         .weight_decay = no_decay ? 0 : options.weight_decay,
+         .rate_scale = std::pow(options.layer_decay, layers_above) * scale_of(options.rate_scales, p.name)});
   }
   if (result.empty()) throw Error("frozen", "patterns that leave something to train", "none left");
   return result;

@@ -17,13 +17,20 @@ struct Parameter {
   double rate_scale = 1;    // multiplies the learning rate
 };
 
+// The learning rate of parameters whose names match a pattern is multiplied by the factor.
+struct RateScale {
+  std::string pattern;
+  double factor = 1;
+};
+
 struct GroupOptions {
   double weight_decay = 0.05;
   // Layer-wise learning rate decay (Bao et al. 2022, BEiT): the rate of layer i of d is scaled by layer_decay^(d − i).
   // 1: off.
   double layer_decay = 1;
-  std::vector<std::string> no_decay{};  // name patterns of more parameters without weight decay
-  std::vector<std::string> frozen{};    // name patterns of parameters that are not trained
+  std::vector<std::string> no_decay{};   // name patterns of more parameters without weight decay
+  std::vector<std::string> frozen{};     // name patterns of parameters that are not trained
+  std::vector<RateScale> rate_scales{};  // the first pattern that matches counts, beside layer_decay
 };
 
 // Returns whether a pattern matches a complete parameter name.  A pattern is a glob ("blocks.0.*", where * also matches

@@ -75,6 +75,7 @@ struct TrainingResult {
   std::vector<Metric> metrics{};   // those of the objective
   std::optional<Score> best{};     // first score of the kept weights on the validation images; empty without any
   std::vector<Score> baselines{};  // what simpler methods reach on the same images: Objective::begin()
+  std::optional<Score> start{};    // that of the weights before the first step, if the objective measures them
   std::optional<Score> last{};     // that of the weights of the last epoch, if validated
   int64_t validation_images = 0;
   std::optional<Score> cross_validated{};  // a probe's on the images that each fold left out

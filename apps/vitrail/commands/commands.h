@@ -21,6 +21,7 @@ namespace vitrail::app {
   COMMAND(bench)                  \
   COMMAND(convert)                \
   COMMAND(train)                  \
+  COMMAND(pretrain)               \
   COMMAND(serve)                  \
   COMMAND(knn)                    \
   COMMAND(index)                  \

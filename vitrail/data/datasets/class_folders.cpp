@@ -203,8 +203,8 @@ Labels label_folders(const Groups& groups, const std::string& where, const Datas
 
 class ClassFolderManifest : public Manifest {
  public:
-  ClassFolderManifest(std::string where, FolderListing listing, ImageSourcePtr images)
-      : where_(std::move(where)), listing_(std::move(listing)), images_(std::move(images)) {}
+  explicit ClassFolderManifest(ImageFiles files)
+      : where_(std::move(files.where)), listing_(std::move(files.listing)), images_(std::move(files.images)) {}
 
   Paths splits() const override {
     Subfolder folder{listing_, where_};
@@ -224,7 +224,7 @@ class ClassFolderManifest : public Manifest {
 
  private:
   Rows rows(const DatasetOptions& options) const override {
-    report_archive();
+    report_archive(listing_, where_);
     Subfolder folder{listing_, where_};
     skip_wrappers(folder, options);
     const std::string split = choose_split(folder, options);
@@ -247,18 +247,6 @@ class ClassFolderManifest : public Manifest {
     return rows;
   }
 
-  void report_archive() const {
-    if (listing_.symbolic_links > 0) warn(str(where_, ": ", listing_.symbolic_links, " symbolic links left out"));
-    if (listing_.repeated > 0)
-      warn(str(where_, ": ", counted(listing_.repeated, "file"), " left out, whose path comes again in the archive"));
-    if (!listing_.outside.empty()) {
-      warn(str(where_, ": ", counted(listing_.outside.size(), "file"),
-               " left out, with a path out of the archive: ", quoted_list(listing_.outside)));
-    }
-    if (listing_.trailing > 0)
-      warn(str(where_, ": ", listing_.trailing, " bytes after the end of the archive are not read"));
-  }
-
   std::string where_;
   FolderListing listing_;
   ImageSourcePtr images_;
@@ -266,8 +254,6 @@ class ClassFolderManifest : public Manifest {
 
 }  // namespace
 
-ManifestPtr class_folder_manifest(const std::string& where, FolderListing listing, ImageSourcePtr images) {
-  return std::make_shared<ClassFolderManifest>(where, std::move(listing), std::move(images));
-}
+ManifestPtr class_folder_manifest(ImageFiles files) { return std::make_shared<ClassFolderManifest>(std::move(files)); }
 
 }  // namespace vitrail::data

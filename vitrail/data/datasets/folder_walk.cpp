@@ -3,7 +3,10 @@
 
 #include <algorithm>
 
+#include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
+#include "vitrail/base/text.h"
+#include "vitrail/data/datasets/class_matching_internal.h"
 #include "vitrail/data/datasets/left_out_internal.h"
 #include "vitrail/image/decode.h"
 
@@ -92,6 +95,18 @@ void add_entry(FolderListing& listing, std::set<std::string>& folders, std::stri
 void sort_listing(FolderListing& listing) {
   for (auto* list : {&listing.images, &listing.others, &listing.folders}) std::sort(list->begin(), list->end());
   std::ranges::sort(listing.unreadable, {}, &UnreadableFolder::path);
+}
+
+void report_archive(const FolderListing& listing, const std::string& where) {
+  if (listing.symbolic_links > 0) warn(str(where, ": ", listing.symbolic_links, " symbolic links left out"));
+  if (listing.repeated > 0)
+    warn(str(where, ": ", counted(listing.repeated, "file"), " left out, whose path comes again in the archive"));
+  if (!listing.outside.empty()) {
+    warn(str(where, ": ", counted(listing.outside.size(), "file"),
+             " left out, with a path out of the archive: ", quoted_list(listing.outside)));
+  }
+  if (listing.trailing > 0)
+    warn(str(where, ": ", listing.trailing, " bytes after the end of the archive are not read"));
 }
 
 }  // namespace vitrail::data

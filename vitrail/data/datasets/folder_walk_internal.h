@@ -36,6 +36,9 @@ FolderListing walk_folder(const std::filesystem::path& folder, int64_t max_entri
 // Throws the first error of the subfolders that could not be read.
 void require_all_read(const FolderListing& listing);
 
+// Warns of what is left out of an archive: links, repeated paths, paths out of it, bytes after its end.
+void report_archive(const FolderListing& listing, const std::string& where);
+
 // Puts a file into the list it belongs to.
 void add_file(FolderListing& listing, std::string path);
 

@@ -82,7 +82,7 @@ ManifestPtr read_folder(const fs::path& path, const ManifestOptions& options) {
   if (ManifestPtr lists = read_metadata(path, listing, options.columns)) return lists;
   refuse_columns(path, options.columns, "a folder of other files");
   if (ManifestPtr idx = read_idx_folder(path, listing)) return idx;
-  return class_folder_manifest(path.string(), std::move(listing), images_below(path));
+  return class_folder_manifest({path.string(), std::move(listing), images_below(path)});
 }
 
 char separator_named(const std::string& name) {
@@ -103,8 +103,12 @@ std::unique_ptr<Dataset> Manifest::open(const DatasetOptions& options) const {
                                      : "a dataset of one label per image",
                 found.is_multi_label ? "several labels per image" : "one label per image");
   }
-  found.images->require_readable(found.items);
-  return std::make_unique<RowDataset>(std::move(found), options.decode);
+  return open_rows(std::move(found), options.decode);
+}
+
+std::unique_ptr<Dataset> open_rows(Rows rows, const image::DecodeOptions& decode) {
+  rows.images->require_readable(rows.items);
+  return std::make_unique<RowDataset>(std::move(rows), decode);
 }
 
 Columns parse_columns(const std::string& text) {
@@ -164,7 +168,7 @@ ManifestPtr read_manifest(const fs::path& path, const ManifestOptions& options) 
   if (kind == PathKind::folder) return read_folder(path, options);
   if (extension == ".csv" || extension == ".tsv" || extension == ".jsonl") return read_list(path, options.columns);
   refuse_columns(path, options.columns, "a file named otherwise");
-  if (extension == ".zip") return read_zip(path);
+  if (extension == ".zip") return class_folder_manifest(zip_files(path));
   if (is_tar_name(path)) return read_tar_archive(path);
   if (extension == ".bin" || is_cifar_pickle(path)) return read_cifar_file(path);
   if (is_idx_images(path)) return read_idx_file(path);

@@ -58,12 +58,23 @@ class ReadOnce {
   mutable std::map<std::filesystem::path, std::shared_ptr<const Value>> values_;
 };
 
+// The files of a folder or an archive.
+struct ImageFiles {
+  std::string where{};  // for messages
+  FolderListing listing{};
+  ImageSourcePtr images{};
+};
+ImageFiles zip_files(const std::filesystem::path& zip);
+ImageFiles tar_files(const std::filesystem::path& tar);
+
+// The images of rows.
+std::unique_ptr<Dataset> open_rows(Rows rows, const image::DecodeOptions& decode);
+
 class CifarFiles;
 using CifarFilesPtr = std::shared_ptr<const CifarFiles>;
 
 using ManifestPtr = std::shared_ptr<const Manifest>;
-ManifestPtr class_folder_manifest(const std::string& where, FolderListing listing, ImageSourcePtr images);
-ManifestPtr read_zip(const std::filesystem::path& zip);
+ManifestPtr class_folder_manifest(ImageFiles files);
 ManifestPtr read_tar_archive(const std::filesystem::path& tar);
 ManifestPtr read_list(const std::filesystem::path& list, const Columns& columns);
 ManifestPtr read_idx_file(const std::filesystem::path& images);

@@ -112,10 +112,15 @@ FolderListing listing_of(const TarFile& tar) {
 
 }  // namespace
 
+ImageFiles tar_files(const fs::path& path) {
+  const auto tar = std::make_shared<const TarFile>(path);
+  return {path.string(), listing_of(*tar), std::make_shared<const TarImages>(tar)};
+}
+
 ManifestPtr read_tar_archive(const fs::path& path) {
   const auto tar = std::make_shared<const TarFile>(path);
   if (CifarFilesPtr files = cifar_files_of(tar)) return read_cifar(std::move(files));
-  return class_folder_manifest(path.string(), listing_of(*tar), std::make_shared<const TarImages>(tar));
+  return class_folder_manifest({path.string(), listing_of(*tar), std::make_shared<const TarImages>(tar)});
 }
 
 }  // namespace vitrail::data

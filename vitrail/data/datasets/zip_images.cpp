@@ -91,9 +91,9 @@ class ZipImages : public ImageSource {
 
 }  // namespace
 
-ManifestPtr read_zip(const fs::path& zip) {
+ImageFiles zip_files(const fs::path& zip) {
   const auto images = std::make_shared<const ZipImages>(zip);
-  return class_folder_manifest(zip.string(), images->listing(), images);
+  return {zip.string(), images->listing(), images};
 }
 
 }  // namespace vitrail::data

@@ -7,6 +7,7 @@
 #include "vitrail/train/objectives/classification/classification_internal.h"
 #include "vitrail/train/objectives/detection/detection_internal.h"
 #include "vitrail/train/objectives/detection/detection_recipe_internal.h"
+#include "vitrail/train/objectives/pretrain/pretrain_internal.h"
 #include "vitrail/train/objectives/probe/probe_internal.h"
 #include "vitrail/train/objectives/segmentation/segment_recipe_internal.h"
 #include "vitrail/train/objectives/segmentation/segmentation_internal.h"
@@ -44,6 +45,10 @@ std::vector<ObjectiveRow>& table() {
        .check = check_detection_recipe,
        .splits = object_splits,
        .several_processes = false},
+      {.name = "pretrain",
+       .make = make<Pretrain>,
+       .describe = describe_pretrain_recipe,
+       .check = check_pretrain_recipe},
   };
   return rows;
 }
@@ -69,6 +74,10 @@ std::vector<std::string> objective_names() {
 void add_objective(ObjectiveRow row) {
   if (find_objective(row.name)) throw Error("objective", "a name of its own", "'" + row.name + "'");
   table().push_back(std::move(row));
+}
+
+Quality Objective::quality(const Evaluation& evaluation) const {
+  return {evaluation.scores.front().value, evaluation.loss};
 }
 
 std::string Objective::model_card(const ReportInput& input) const {

@@ -12,7 +12,9 @@
 
 #include "vitrail/base/fields.h"
 #include "vitrail/nn/module.h"
+#include "vitrail/optim/parameter_groups.h"
 #include "vitrail/train/run/checkpoint.h"
+#include "vitrail/train/run/quality.h"
 #include "vitrail/train/trainer.h"
 
 namespace vitrail::train {
@@ -75,7 +77,10 @@ class Objective {
   // config_json(), the contents of config.json.
   virtual nn::Module& model() = 0;
   virtual std::vector<std::string> frozen() const { return {}; }
+  virtual std::vector<optim::RateScale> rate_scales() const { return {}; }
   virtual std::string config_json() const = 0;
+  // Whether a parameter belongs to the saved model.  Others are in the checkpoints alone.
+  virtual bool is_saved(const std::string& /*parameter*/) const { return true; }
 
   // The data.  size(): images of a split, 0 if there is none.
   virtual int64_t size(Split split) const = 0;
@@ -106,6 +111,12 @@ class Objective {
   // The scores.  `progress(done, total)`: after each batch; it may throw.
   virtual const Metrics& metrics() const = 0;
   virtual Measurement measure(Split split, const std::function<void(int64_t, int64_t)>& progress) = 0;
+  // What decides between weights.
+  virtual Quality quality(const Evaluation& evaluation) const;
+  // Whether the run measures the weights that training starts from, and keeps them where no epoch is better.
+  // start_from() gets that measurement, before the first step and when a run is resumed.
+  virtual bool keeps_start() const { return false; }
+  virtual void start_from(const Evaluation& /*start*/) {}
   virtual bool reports_details() const { return false; }  // whether the report needs the details of the kept weights
 
   // The report.

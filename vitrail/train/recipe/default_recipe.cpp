@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <string_view>
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/text.h"
@@ -12,6 +13,7 @@
 #include "vitrail/models/bundled.h"
 #include "vitrail/train/objectives/classification/class_weights_internal.h"
 #include "vitrail/train/objectives/classification/model_setup_internal.h"
+#include "vitrail/train/objectives/objective.h"
 #include "vitrail/train/objectives/semantic/semantic_data_internal.h"
 #include "vitrail/train/recipe/default_recipe_internal.h"
 #include "vitrail/train/recipe/recipe_inputs.h"
@@ -174,6 +176,18 @@ void set_duration(const DefaultRecipeOptions& options, DefaultRecipe& result) {
                                recipe.loss.label_smoothing > 0 ? ", label smoothing 0.1" : ""));
 }
 
+std::string chosen_objective(const DefaultRecipeOptions& options) {
+  constexpr std::string_view kKey = "objective=";
+  if (!options.objective.empty()) return options.objective;
+  for (const std::string& setting : options.settings) {
+    if (!setting.starts_with(kKey)) continue;
+    std::string name = setting.substr(kKey.size());
+    std::erase(name, '"');
+    if (find_objective(name)) return name;  // another one is an error of the settings
+  }
+  return dataset_objective(options.data);
+}
+
 }  // namespace
 
 // A power of two from 4 to 64, unless there are fewer images.
@@ -234,9 +248,10 @@ std::string dataset_objective(const std::string& data) {
 }
 
 DefaultRecipe default_recipe(const DefaultRecipeOptions& options) {
-  const std::string objective = options.objective.empty() ? dataset_objective(options.data) : options.objective;
+  const std::string objective = chosen_objective(options);
   if (objective == "semantic") return map_recipe(options);
   if (objective == "detect") return box_recipe(options);
+  if (objective == "pretrain") return pretrain_recipe(options);
   DefaultRecipe result;
   set_data(options, result);
   if (options.preset != Preset::scratch) set_start(options, result);

@@ -27,7 +27,7 @@ struct DefaultRecipeOptions {
   std::string data{};       // the dataset, as DataRecipe::train
   std::string model{};      // the model to start from, unless from scratch; empty: the bundled model
   std::string columns{};    // DataRecipe::columns
-  std::string objective{};  // empty: dataset_objective()
+  std::string objective{};  // empty: that of `settings`, else dataset_objective()
   // Settings that the caller overrides the recipe with.  Of a dataset of label maps, others follow from those of the
   // section "semantic", such as the learning rate from the head.
   std::vector<std::string> settings{};
@@ -50,6 +50,7 @@ struct DefaultRecipeOptions {
 // Linear probe: logistic regression on all training images.
 // A dataset of label maps: a head for the pixels on frozen or fine-tuned features.  Frozen ones are the linear probe.
 // A dataset of boxes: an RF-DETR, or its projector and decoder on a Vision Transformer.
+// Images without labels, with the objective "pretrain": DIET.
 DefaultRecipe default_recipe(const DefaultRecipeOptions& options);
 
 // The objective that a dataset is for: "semantic" if it has label maps (is_map_dataset) or is of COCO's form with

@@ -33,8 +33,9 @@ void choose_epochs(const DefaultRecipeOptions& options, DefaultRecipe& result);
 std::string epochs_reason(const DefaultRecipeOptions& options, int64_t steps);
 std::string end_text(const DefaultRecipeOptions& options, const DefaultRecipe& chosen);
 
-// The recipe of a dataset of label maps, and that of a dataset of boxes.
+// The recipe of a dataset of label maps, that of a dataset of boxes, and that of images without labels.
 DefaultRecipe map_recipe(const DefaultRecipeOptions& options);
 DefaultRecipe box_recipe(const DefaultRecipeOptions& options);
+DefaultRecipe pretrain_recipe(const DefaultRecipeOptions& options);
 
 }  // namespace vitrail::train

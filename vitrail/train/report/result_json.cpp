@@ -49,8 +49,10 @@ std::string result_json(const TrainingResult& result) {
     add("held_out_", *result.best);
     json["held_out_images"] = result.best->images;
   }
+  if (result.start && result.last) add("last_", *result.last);
   if (result.retrained)
     json["retrained"] = {{"epochs", result.retrained->epochs}, {"images", result.retrained->images}};
+  if (result.start) add("start_", *result.start);
   for (const Score& score : result.baselines) json["baselines"][score.name] = score.value;
   if (result.cross_validated) {
     add("cross_validated_", *result.cross_validated);

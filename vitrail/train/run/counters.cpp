@@ -149,6 +149,10 @@ std::string Counters::to_json() const {
             {"test_images", test.images}};
   for (const EpochResult& result : history) json["history"].push_back(epoch_to_json(result));
   if (!baselines.empty()) json["baselines"] = baselines_to_json(baselines);
+  if (start) {
+    json["start"] = {{"images", start->images}};
+    add_evaluation(json["start"], "val", *start);
+  }
   if (retrained) json["retrained"] = {{"epochs", retrained->epochs}, {"images", retrained->images}};
   return json.dump();
 }
@@ -181,6 +185,10 @@ Counters Counters::from_json(const std::string& text, const std::vector<Metric>&
     const int64_t test_images = json.contains("test_images") ? values.count("test_images") : 0;  // likewise
     counters.test = test_from(json.at("test"), test_images, metrics);
     if (json.contains("baselines")) counters.baselines = baselines_from(json.at("baselines"));
+    if (json.contains("start")) {
+      const CheckedObject start(json.at("start"), "start");
+      counters.start = evaluation_from(start, "val", start.count("images"), metrics);
+    }
     if (json.contains("retrained")) {
       const CheckedObject again(json.at("retrained"), "retrained");
       counters.retrained = Retraining{again.count("epochs"), again.count("images")};

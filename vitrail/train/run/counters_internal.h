@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "vitrail/train/run/quality_internal.h"
+#include "vitrail/train/run/quality.h"
 #include "vitrail/train/trainer.h"
 
 namespace vitrail::train {
@@ -36,6 +36,7 @@ struct Counters {
   bool tested = false;
   Evaluation test;
   std::vector<Score> baselines;         // Objective::begin()
+  std::optional<Evaluation> start;      // the weights before the first step, if Objective::keeps_start()
   std::optional<Retraining> retrained;  // the second training, if the kept weights have one
 
   // A checkpoint names the scores "top1", "top5", "score3", …, whatever the objective calls them.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
-#include "vitrail/train/run/quality_internal.h"
+#include "vitrail/train/run/quality.h"
 
 namespace vitrail::train {
 

@@ -33,10 +33,14 @@ Run::Run(const ObjectiveRow& objective, const Recipe& recipe, const TrainerOptio
       steps_(ceil_div(batches_, recipe.accumulate)),
       environment_(environment_of(options, threads)) {
   if (solves_) return;
-  update_ = std::make_unique<WeightUpdate>(recipe_, objective_->model(), objective_->frozen(), steps_, group_);
+  optim::GroupOptions groups = recipe.groups;
+  groups.frozen = objective_->frozen();
+  groups.rate_scales = objective_->rate_scales();
+  update_ = std::make_unique<WeightUpdate>(recipe_, objective_->model(), groups, steps_, group_);
   if (state_) check_class_names(state_->class_names, objective_->classes(), options.folder.string());
   if (group_.is_rank_zero()) image_sets_ = objective_->image_sets();
   restore();
+  if (counters_.start) objective_->start_from(*counters_.start);
   if (!group_.is_rank_zero()) return;
   begin_files();
   log_setup();
@@ -182,6 +186,7 @@ TrainingResult Run::result(bool stopped) const {
   result.best_epoch = counters_.best_epoch;
   result.retrained = counters_.retrained;
   result.baselines = counters_.baselines;
+  if (counters_.start) result.start = counters_.start->scores.front();
   if (const int64_t images = objective_->size(Split::test); counters_.tested && images > 0)
     result.test = tested(counters_, images);
   result.skipped_images = counters_.skipped_images;

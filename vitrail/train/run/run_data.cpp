@@ -129,23 +129,6 @@ void require_countable_classes(size_t classes, const std::string& path) {
   throw Error(path, "classes × classes that fit into a quarter of the memory", str(classes, " classes"));
 }
 
-// A list may name files of another folder.  That ends the run before it writes anything.
-void require_readable_images(const Subset& train, const std::string& path) {
-  constexpr int64_t kMaxTried = 100;
-  const int64_t size = train.size(), tried = std::min(size, kMaxTried);
-  std::string failure;
-  for (int64_t i = 0; i < tried; ++i) {
-    const int64_t at = i * size / tried;
-    try {
-      train.dataset->image(train.samples.empty() ? at : train.samples[static_cast<size_t>(at)]);
-      return;
-    } catch (const Error& error) {
-      if (failure.empty()) failure = error.what();
-    }
-  }
-  throw Error(path, "training images that can be read", str("none of ", tried, " (", failure, ")"));
-}
-
 // A fold has the only image of a class, or a list of classes one without images.
 void report_untrained_classes(const RunData& run) {
   const std::vector<int64_t> counts = class_counts(run.train, run.classes.size());
@@ -173,6 +156,23 @@ void report_unused_splits(const data::Dataset& train, const DataRecipe& recipe) 
 int64_t Subset::size() const {
   if (!dataset) return 0;
   return samples.empty() ? dataset->size() : static_cast<int64_t>(samples.size());
+}
+
+// A list may name files of another folder.  That ends the run before it writes anything.
+void require_readable_images(const Subset& train, const std::string& path) {
+  constexpr int64_t kMaxTried = 100;
+  const int64_t size = train.size(), tried = std::min(size, kMaxTried);
+  std::string failure;
+  for (int64_t i = 0; i < tried; ++i) {
+    const int64_t at = i * size / tried;
+    try {
+      train.dataset->image(train.samples.empty() ? at : train.samples[static_cast<size_t>(at)]);
+      return;
+    } catch (const Error& error) {
+      if (failure.empty()) failure = error.what();
+    }
+  }
+  throw Error(path, "training images that can be read", str("none of ", tried, " (", failure, ")"));
 }
 
 RunData open_sets(const DataRecipe& recipe, int64_t channels) {

@@ -38,4 +38,7 @@ RunData open_data(const DataRecipe& recipe, int64_t channels);
 // The same without these warnings and without reading images, and without a cache.
 RunData open_sets(const DataRecipe& recipe, int64_t channels);
 
+// Throws Error naming `path` if none of 100 training images, evenly spaced, can be read.
+void require_readable_images(const Subset& train, const std::string& path);
+
 }  // namespace vitrail::train

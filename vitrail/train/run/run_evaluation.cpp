@@ -44,7 +44,9 @@ void Run::finish_epoch() {
     if (update_->ema()) result.average = average = measure_average();
   }
   const bool validated = result.validation.has_value();
-  const Candidate candidate = candidate_of(result, update_->ema(), position_.step);
+  const Candidate candidate = candidate_of(
+      result, [this](const Evaluation& evaluation) { return objective_->quality(evaluation); }, update_->ema(),
+      position_.step);
   result.best = validated ? !better(counters_.best, candidate.quality) : !validates() && last;
   result.seconds = seconds();
   result.text = epoch_text(objective_->metrics(), result);
@@ -64,7 +66,10 @@ void Run::finish_epoch() {
 bool Run::out_of_patience() const { return validates() && train::out_of_patience(recipe_, position_, counters_); }
 
 void Run::write_model(const char* folder, const std::vector<nn::NamedTensor>& weights) const {
-  if (group_.is_rank_zero()) train::write_model(folder_->path() / folder, objective_->config_json(), weights);
+  if (!group_.is_rank_zero()) return;
+  std::vector<nn::NamedTensor> saved = weights;
+  std::erase_if(saved, [&](const nn::NamedTensor& weight) { return !objective_->is_saved(weight.name); });
+  train::write_model(folder_->path() / folder, objective_->config_json(), saved);
 }
 
 void Run::keep_best(int64_t epoch, const Candidate& candidate) {

@@ -12,8 +12,6 @@ namespace {
 constexpr int64_t kMaxSkipsInARow = 100;  // "skip" is for rare non-finite steps; more mean that training has diverged
 constexpr int64_t kMinRows = 20;          // training rows of metrics.csv, so that a short run has curves
 
-Quality quality_of(const Evaluation& evaluation) { return {evaluation.scores.front().value, evaluation.loss}; }
-
 }  // namespace
 
 bool row_is_due(const Recipe& recipe, const Position& position, const EpochLength& length) {
@@ -44,11 +42,11 @@ void count_step(const StepResult& step, const Position& position, Counters& coun
   }
 }
 
-Candidate candidate_of(const EpochResult& result, const optim::Ema* ema, int64_t step) {
+Candidate candidate_of(const EpochResult& result, const QualityOf& quality, const optim::Ema* ema, int64_t step) {
   if (!result.validation) return {};
-  const Quality weights = quality_of(*result.validation);
+  const Quality weights = quality(*result.validation);
   if (!result.average || !ema->warmed_up(step)) return {weights};
-  const Quality average = quality_of(*result.average);
+  const Quality average = quality(*result.average);
   return better(average, weights) ? Candidate{average, true} : Candidate{weights};
 }
 

@@ -2,11 +2,13 @@
 #pragma once
 // What follows from the position and the results of a run: rows of metrics.csv, checkpoints, skipped steps, the weights
 // that are kept.
+#include <functional>
+
 #include "vitrail/train/recipe/recipe.h"
 #include "vitrail/train/run/checkpoint.h"
 #include "vitrail/train/run/counters_internal.h"
 #include "vitrail/train/run/metrics_log_internal.h"
-#include "vitrail/train/run/quality_internal.h"
+#include "vitrail/train/run/quality.h"
 #include "vitrail/train/run/weight_update_internal.h"
 #include "vitrail/train/trainer.h"
 
@@ -34,8 +36,10 @@ struct Candidate {
   bool is_average = false;  // whether the average is to be kept instead of the weights
 };
 
+using QualityOf = std::function<Quality(const Evaluation&)>;  // Objective::quality()
+
 // Those of the average if it is better and has warmed up.
-Candidate candidate_of(const EpochResult& result, const optim::Ema* ema, int64_t step);
+Candidate candidate_of(const EpochResult& result, const QualityOf& quality, const optim::Ema* ema, int64_t step);
 
 // Whether the recipe's patience has passed since the best epoch, without a better validation loss.
 bool out_of_patience(const Recipe& recipe, const Position& position, const Counters& counters);

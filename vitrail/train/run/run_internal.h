@@ -58,6 +58,7 @@ class Run {
   // run_solution.cpp
   Objective::SolveProgress solve_progress();
   void begin();
+  void measure_start();
   TrainingResult solve();
 
   // run_retraining.cpp

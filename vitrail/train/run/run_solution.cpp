@@ -32,6 +32,17 @@ void Run::begin() {
   counters_.baselines = objective_->begin(solve_progress());
   for (const Score& score : counters_.baselines)
     log(str("before training, ", score.title, " on the features: ", data::accuracy_text(score.value, score.images)));
+  if (objective_->keeps_start() && validates()) measure_start();
+}
+
+// The model is that of the start until an epoch is better.
+void Run::measure_start() {
+  const Evaluation start = measure(Split::validation);
+  counters_.start = start;
+  objective_->start_from(start);
+  keep_best(0, {objective_->quality(start)});
+  if (metrics_log_) metrics_log_->add(row_of("start", start, 0, 0, seconds()));
+  log("before training: " + line_of(objective_->metrics().line, start));
 }
 
 TrainingResult Run::solve() {

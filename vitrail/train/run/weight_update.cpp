@@ -10,16 +10,6 @@
 #include "vitrail/train/run/non_finite_internal.h"
 
 namespace vitrail::train {
-namespace {
-
-optim::GroupOptions group_options(const Recipe& recipe, const std::vector<std::string>& frozen) {
-  optim::GroupOptions groups = recipe.groups;
-  groups.frozen = frozen;
-  return groups;
-}
-
-}  // namespace
-
 optim::ScheduleOptions schedule_options(const Recipe& recipe, int64_t steps_per_epoch) {
   const ScheduleRecipe& schedule = recipe.schedule;
   auto steps = [&](double epochs) { return std::llround(epochs * static_cast<double>(steps_per_epoch)); };
@@ -36,12 +26,11 @@ optim::ScheduleOptions schedule_options(const Recipe& recipe, int64_t steps_per_
   return options;
 }
 
-WeightUpdate::WeightUpdate(const Recipe& recipe, nn::Module& model, const std::vector<std::string>& frozen,
+WeightUpdate::WeightUpdate(const Recipe& recipe, nn::Module& model, const optim::GroupOptions& groups,
                            int64_t steps_per_epoch, const ProcessGroup& group)
     : recipe_(recipe),
       group_(group),
-      optimizer_(
-          optim::make_optimizer(recipe.optimizer, optim::parameter_groups(model, group_options(recipe, frozen)))),
+      optimizer_(optim::make_optimizer(recipe.optimizer, optim::parameter_groups(model, groups))),
       schedule_(schedule_options(recipe, steps_per_epoch)),
       all_reduce_(group, optimizer_->parameters()) {
   if (recipe.ema) ema_ = std::make_unique<optim::Ema>(model.named_parameters(), *recipe.ema);

@@ -24,9 +24,9 @@ optim::ScheduleOptions schedule_options(const Recipe& recipe, int64_t steps_per_
 
 class WeightUpdate {
  public:
-  // Trains the parameters of `model` but for those that the patterns `frozen` match (optim::GroupOptions).
+  // Trains the parameters of `model` as `groups` say.
   // `steps_per_epoch`: optimiser steps.  The recipe and the group must outlive this object.
-  WeightUpdate(const Recipe& recipe, nn::Module& model, const std::vector<std::string>& frozen, int64_t steps_per_epoch,
+  WeightUpdate(const Recipe& recipe, nn::Module& model, const optim::GroupOptions& groups, int64_t steps_per_epoch,
                const ProcessGroup& group);
 
   // Follows a change of the recipe's number of epochs.

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/core.h>
+
+#include <chrono>
+
+#include "apps/vitrail/commands/commands.h"
+#include "apps/vitrail/input/labelled_sets.h"
+#include "apps/vitrail/output/output.h"
+#include "apps/vitrail/output/table_format.h"
+#include "apps/vitrail/shell/field_options.h"
+#include "apps/vitrail/train/training_run.h"
+#include "vitrail/base/error.h"
+#include "vitrail/base/text.h"
+
+namespace vitrail::app {
+namespace {
+
+struct PretrainCommandOptions {
+  RunOptions run;
+  std::string source, model, probe, method;
+  std::optional<int64_t> epochs, image_size;
+  std::vector<std::string> settings;
+  bool exif = false;
+};
+
+std::string setting(const std::string& key, const std::string& text) { return key + "=" + nlohmann::json(text).dump(); }
+
+// The options as settings of the recipe.  --set may override them.
+std::vector<std::string> settings_of(const PretrainCommandOptions& options) {
+  std::vector<std::string> settings;
+  if (!options.method.empty()) settings.push_back(setting("pretrain.method", options.method));
+  if (!options.probe.empty()) settings.push_back(setting("pretrain.probe", options.probe));
+  if (options.image_size) settings.push_back(str("model.img_size=", *options.image_size));
+  if (options.exif) settings.emplace_back("data.exif=true");
+  settings.insert(settings.end(), options.settings.begin(), options.settings.end());
+  return settings;
+}
+
+train::Recipe recipe_of(const PretrainCommandOptions& options, int threads, const Print& print) {
+  const std::vector<std::string> settings = settings_of(options);
+  train::DefaultRecipeOptions request{.data = options.source,
+                                      .model = options.model,
+                                      .objective = "pretrain",
+                                      .settings = settings,
+                                      .epochs = options.epochs};
+  if (options.run.seconds) {
+    request.resumed = recipe_of_run(options.run);
+    request.choose_epochs = [&](const train::DefaultRecipe& chosen) {
+      return epochs_within(*options.run.seconds, chosen, threads);
+    };
+  }
+  return explained_recipe(train::default_recipe(request), options.source, settings, print);
+}
+
+// "k-NN 68.2 % before training, 72.7 % in the saved model (epoch 12), 71.4 % in the last epoch"
+std::string scores_text(const train::TrainingResult& result) {
+  const auto percent = [](const train::Score& score) { return fmt::format("{:.1f} %", 100 * score.value); };
+  return fmt::format("{} {} before training, {} in the saved model (epoch {}), {} in the last epoch",
+                     result.start->title, percent(*result.start), percent(*result.best), result.best_epoch,
+                     percent(*result.last));
+}
+
+void print_end(const PretrainCommandOptions& options, const train::TrainingResult& result, const Print& print) {
+  print_files(options.run, result, print);
+  print(fmt::format("fine-tune: vitrail train LABELLED -m {} -o RUN", shell_quoted(options.run.folder + "/model")));
+  if (!result.start || !result.best || !result.last) return;
+  print(scores_text(result));
+  if (result.best_epoch == 0) print("no epoch was better than the start: the saved model is the start");
+}
+
+int pretrain_model(const PretrainCommandOptions& options, const GlobalOptions& global, const Processes& processes) {
+  const auto print = [&](const std::string& line) {
+    if (!global.quiet && processes->rank() == 0) print_note(line);
+  };
+  const auto start = std::chrono::steady_clock::now();
+  const train::Recipe recipe = recipe_of(options, threads_for(global), print);
+  const Training training = [&](const train::TrainerOptions& trainer, const train::TrainerCallbacks& callbacks) {
+    return train::train(recipe, trainer, callbacks);
+  };
+  int status = 0;
+  const std::optional<train::TrainingResult> result =
+      run_training(options.run, time_left(options.run, 1, start), global, processes, training, status);
+  if (!result) return status;
+  print_end(options, *result, print);
+  if (!TableFormat().is_table()) print_json(run_json(options.run, *result));  // print_end() tells people
+  return 0;
+}
+
+}  // namespace
+
+void add_pretrain(CLI::App& program, const GlobalOptions& global, Run& run) {
+  auto options = std::make_shared<PretrainCommandOptions>();
+  CLI::App* command = program.add_subcommand("pretrain", "Train a model on images without labels");
+  command->footer(
+      "Example: vitrail pretrain photos -o runs/own -m facebook/dinov2-small --time 3h\n"
+      "Example: vitrail pretrain photos -o runs/own --probe labelled");
+  command
+      ->add_option("IMAGES", options->source,
+                   "Images: a folder at any depth, a .zip or .tar, a folder of .tar shards, or a .txt of paths")
+      ->required();
+  add_run_folder(*command, options->run);
+  command->add_option("-m,--model", options->model, "Pretrained model to start from (default: the bundled model)");
+  command->add_option("--probe", options->probe,
+                      "Labelled dataset, on which k-NN and a linear probe measure the features");
+  add_field_options(
+      *command,
+      [options](Fields& f) {
+        f.choice({"method", "diet (default: by the number of images)"}, options->method, {"diet"});
+        f.integer({"epochs", "Number of epochs (default: by the number of images)"}, options->epochs, 1,
+                  train::kMaxEpochs);
+        f.integer({"image-size", "Side of the model's input in pixels (default: the model's)"}, options->image_size, 1,
+                  1 << 12);
+      },
+      {}, hide_default);
+  add_time(*command, options->run);
+  command->add_flag("--exif", options->exif, "Apply the EXIF orientation");
+  command->add_option("--set", options->settings, "Override a field of the recipe: key.path=value; repeatable")
+      ->allow_extra_args(false);
+  add_resume(*command, options->run);
+  command->callback([options, &global, &run] {
+    run = [options, &global] {
+      return in_processes([&](const Processes& processes) { return pretrain_model(*options, global, processes); });
+    };
+  });
+}
+
+}  // namespace vitrail::app

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/train/objectives/pretrain/pretrain_internal.h"
+
+#include <algorithm>
+
+#include "vitrail/autograd/variable.h"
+#include "vitrail/base/error.h"
+#include "vitrail/base/text.h"
+#include "vitrail/infer/preprocess.h"
+#include "vitrail/nn/dropout.h"
+#include "vitrail/ops/precision.h"
+#include "vitrail/train/objectives/classification/head_features_internal.h"
+#include "vitrail/train/run/image_sets_internal.h"
+#include "vitrail/train/run/loader_setup_internal.h"
+#include "vitrail/train/run/validation_change_internal.h"
+
+namespace vitrail::train {
+namespace {
+
+std::optional<ProbeSets> probe_of(const Recipe& recipe, int64_t channels) {
+  const std::string& path = pretrain_of(recipe).probe;
+  return path.empty() ? std::nullopt : std::optional(open_probe(path, recipe.data, channels));
+}
+
+std::vector<int64_t> positions_of(const Subset& train) {
+  std::vector<int64_t> positions(static_cast<size_t>(train.dataset->size()), -1);
+  for (size_t i = 0; i < train.samples.size(); ++i)
+    positions[static_cast<size_t>(train.samples[i])] = static_cast<int64_t>(i);
+  return positions;
+}
+
+}  // namespace
+
+Pretrain::Pretrain(const ObjectiveContext& context)
+    : context_(context),
+      data_(open_unlabelled_data(context.recipe.data, architecture_of(context.recipe.model).in_chans)),
+      probe_(probe_of(context.recipe, architecture_of(context.recipe.model).in_chans)),
+      prepared_(prepare_model(context.recipe.model, {}, context.recipe.seed)),
+      metrics_(
+          pretrain_metrics(probe_.has_value(), probe_ && has_linear_probe(*probe_, prepared_.config.vit.embed_dim))),
+      options_(training_options(context.recipe, data_, set_preprocessing(), prepared_.config.vit.in_chans,
+                                context.threads, context.group)),
+      loader_(data_.train.dataset, options_),
+      method_(pretrain_method_of(context.recipe)
+                  .make({.recipe = context_.recipe, .model = prepared_.model, .images = data_.train.size()})),
+      trained_(prepared_.model, method_->layers()),
+      evaluation_(data_.validation, probe_, options_),
+      positions_(positions_of(data_.train)) {
+  prepared_.model.checkpoint_blocks(context.recipe.model.activation_checkpointing);
+}
+
+// Sets the model's preprocessing and returns it as a transform.
+image::EvalTransform Pretrain::set_preprocessing() {
+  prepared_.config.preprocessing = preprocessing_of(context_.recipe.data, prepared_.config);
+  return infer::transform_of(prepared_.config.preprocessing, "data");
+}
+
+std::vector<optim::RateScale> Pretrain::rate_scales() const {
+  return {{"pretrain.*", pretrain_of(context_.recipe).head_lr / context_.recipe.lr}};
+}
+
+const Subset& Pretrain::subset(Split split) const {
+  return split == Split::training ? data_.train : split == Split::validation ? data_.validation : data_.test;
+}
+
+std::vector<ImageSet> Pretrain::image_sets() const { return train::image_sets(data_); }
+
+std::string Pretrain::preprocessing() const {
+  return preprocessing_text(prepared_.config.preprocessing, context_.recipe.data.exif);
+}
+
+std::vector<std::string> Pretrain::introduction() const {
+  std::vector<std::string> lines{str(prepared_.config.architecture, ", ", prepared_.model.num_parameters(),
+                                     " parameters, method ", pretrain_of(context_.recipe).method)};
+  for (const std::string& note : prepared_.notes) lines.push_back("from " + context_.recipe.model.init + ": " + note);
+  lines.push_back("training on " + data_.train.name + ", without labels");
+  if (probe_) lines.push_back(str("measured by labels of ", probe_->train.name, ", on ", probe_->evaluated.name));
+  return lines;
+}
+
+BatchResult Pretrain::train_batch(const BatchPosition& position, const Backward& backward) {
+  data::Batch batch = loader_.next().value();
+  unreadable_.add(data_.train, batch);
+  BatchResult local{.images = batch.images.size(0)};
+  local.skipped = std::ssize(batch.skipped);
+  local.weight = static_cast<double>(local.images);
+  if (local.images == 0) return local;
+  for (int64_t i = 0; i < local.images; ++i)
+    batch.labels.data<int64_t>()[i] = positions_[static_cast<size_t>(batch.samples[static_cast<size_t>(i)])];
+  const nn::RandomScope random(context_.recipe.seed, position.number, batch.positions);
+  const ops::MixedPrecision precision(context_.recipe.precision == "bf16" ? DType::bf16 : DType::f32);
+  prepared_.model.train();
+  trained_.train();
+  return backward(method_->loss(batch), local);
+}
+
+double Pretrain::score_of(const Evaluation& evaluation, const std::string& name) const {
+  return std::ranges::find(evaluation.scores, name, &Score::name)->value;
+}
+
+// A model whose features have collapsed maps all images to few directions.
+void Pretrain::require_rank(const Evaluation& evaluation) const {
+  constexpr double kMinRank = 0.05;
+  if (!start_) return;
+  const double rank = score_of(evaluation, "rank");
+  if (rank >= kMinRank || rank >= score_of(*start_, "rank") / 2) return;
+  throw Error("pretrain",
+              str("features of an effective rank of at least ", 100 * kMinRank, " % of their number ",
+                  "(a lower \"lr\" may help)"),
+              str(100 * rank, " %: they have collapsed"));
+}
+
+Measurement Pretrain::measure(Split, const std::function<void(int64_t, int64_t)>& progress) {
+  const autograd::NoGrad no_grad;
+  prepared_.model.eval();
+  const infer::Session session = headless_session(prepared_, context_.threads, kernels::Precision::fp32);
+  Measurement result;
+  result.images = probe_ ? probe_->evaluated.size() : data_.validation.size();
+  result.scores = scores_of(metrics_.each, evaluation_.measure(session, progress), result.images);
+  result.loss = 1 - result.scores.front().value;
+  require_rank(result);
+  return result;
+}
+
+// Without labels, a later epoch is preferred unless images are found again much less often, or the features have become
+// much fewer, than at the start.
+Quality Pretrain::quality(const Evaluation& evaluation) const {
+  constexpr double kMaxRetrievalLoss = 0.05, kMinRankShare = 0.5;
+  if (probe_) return Objective::quality(evaluation);
+  const bool worse =
+      start_ && (score_of(evaluation, "retrieval") < score_of(*start_, "retrieval") - kMaxRetrievalLoss ||
+                 score_of(evaluation, "rank") < kMinRankShare * score_of(*start_, "rank"));
+  return {.score = evaluation.scores.front().value, .loss = worse ? 1.0 : 0.0};
+}
+
+}  // namespace vitrail::train

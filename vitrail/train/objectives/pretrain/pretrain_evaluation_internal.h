@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What tells, without a loss, how good the features of a model are.
+#include <functional>
+#include <optional>
+
+#include "vitrail/infer/session.h"
+#include "vitrail/train/objectives/pretrain/pretrain_data_internal.h"
+#include "vitrail/train/objectives/scores.h"
+#include "vitrail/train/run/loader_setup_internal.h"
+
+namespace vitrail::train {
+
+// The scores, in this order: with a probe the accuracy of k nearest neighbours, and with `linear` that of a logistic
+// regression; the share of the held-out images whose augmented view has the image itself as its nearest neighbour among
+// them (instance retrieval); their effective rank (analysis::effective_rank) divided by the number of features.
+Metrics pretrain_metrics(bool probe, bool linear);
+
+// Whether a logistic regression on the features of a probe takes seconds.
+bool has_linear_probe(const ProbeSets& probe, int64_t features);
+
+class FeatureEvaluation {
+ public:
+  // Images are prepared as `training` says, whose augmentation gives the views.  `held_out` and `probe` outlive this
+  // object.
+  FeatureEvaluation(const Subset& held_out, const std::optional<ProbeSets>& probe, data::LoaderOptions training);
+
+  // The values of pretrain_metrics() for the model of a session, whose logits are its features.
+  // `progress(done, total)`: after each batch; it may throw.
+  std::vector<double> measure(const infer::Session& session,
+                              const std::function<void(int64_t, int64_t)>& progress) const;
+
+ private:
+  const Subset& held_out_;
+  const std::optional<ProbeSets>& probe_;
+  data::LoaderOptions options_, view_options_;
+};
+
+}  // namespace vitrail::train
