@@ -6,6 +6,7 @@
 #include "tests/train/detection_fixture.h"
 #include "tests/train/metrics_comparison.h"
 #include "tests/train/training_runs.h"
+#include "vitrail/base/text.h"
 #include "vitrail/image/decode.h"
 #include "vitrail/infer/preprocess.h"
 #include "vitrail/models/rf_detr/box_operations.h"
@@ -132,6 +133,20 @@ TEST(DetectionRecipe, IsChosenForADatasetOfBoxes) {
   EXPECT_EQ(write_recipe(parse_recipe(write_recipe(chosen.recipe), "r.json")), write_recipe(chosen.recipe));
   EXPECT_ERROR(error_of([&] { default_recipe({.data = boxes.string(), .cross_validated = true}); }), "--folds",
                "a dataset of boxes");
+}
+
+// The model has patches of 8 pixels.
+TEST(DetectionRecipe, HasAtMostAsManyQueriesAsPatches) {
+  const fs::path boxes = make_boxes(2, 1);
+  const auto queries = [&](const std::vector<std::string>& settings, const std::string& reason) {
+    const DefaultRecipe chosen = default_recipe(
+        {.data = boxes.string(), .model = testing::fixture("models/timm_token").string(), .settings = settings});
+    EXPECT_TRUE(contains(join(chosen.reasons, "\n"), reason)) << join(chosen.reasons, "\n");
+    return detection_of(chosen.recipe).queries;
+  };
+  EXPECT_EQ(queries({}, "new: 100 queries in"), 100);
+  EXPECT_EQ(queries({"detect.size=64"}, "new: 64 queries, one for each patch of the input, in"), 64);
+  EXPECT_EQ(queries({"detect.size=64", "detect.queries=80"}, "new: 80 queries in"), 80) << "refused by the training";
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "vitrail/models/rf_detr/rf_detr.h"
 #include "vitrail/train/objectives/classification/model_setup_internal.h"
 #include "vitrail/train/objectives/detection/detection_data_internal.h"
+#include "vitrail/train/objectives/detection/detection_model_internal.h"
 #include "vitrail/train/objectives/detection/detection_recipe_internal.h"
 #include "vitrail/train/recipe/default_recipe_internal.h"
 #include "vitrail/train/recipe/recipe_inputs.h"
@@ -41,17 +42,27 @@ void set_box_data(const DefaultRecipeOptions& options, DefaultRecipe& result) {
   result.reasons.push_back(str("images with boxes, ", data.classes.size(), " classes: ", join(data.classes)));
 }
 
-void set_detector(DefaultRecipe& result) {
+// At most as many queries as the input has patches, unless their number is given.
+void set_new_detector(const DefaultRecipeOptions& options, DefaultRecipe& result) {
   Recipe& recipe = result.recipe;
-  const DetectionRecipe& detection = detection_of(recipe);
-  result.is_frozen = !detection.train_backbone;
+  DetectionRecipe section = detection_of(recipe);
+  const int64_t patch = (result.architecture = architecture_of(recipe.model)).patch_size[0];
+  const int64_t patches = new_detector_side(section, patch) / patch;
+  section.queries = std::clamp<int64_t>(patches * patches, 1, section.queries);
+  recipe.section = section = with_given_settings("detect", section, options);
+  const char* const number = section.queries == patches * patches ? ", one for each patch of the input," : "";
+  result.reasons.push_back(str("RF-DETR's projector and decoder, new: ", section.queries, " queries", number, " in ",
+                               section.groups, " groups, ", section.layers,
+                               " layers (--set detect.queries, .groups, .layers)"));
+}
+
+void set_detector(const DefaultRecipeOptions& options, DefaultRecipe& result) {
+  Recipe& recipe = result.recipe;
+  result.is_frozen = !detection_of(recipe).train_backbone;
   if (starts_from_detector(recipe)) {
     result.reasons.emplace_back("an RF-DETR with the classes of the dataset");
   } else {
-    result.architecture = architecture_of(recipe.model);
-    result.reasons.push_back(str("RF-DETR's projector and decoder, new: ", detection.queries, " queries in ",
-                                 detection.groups, " groups, ", detection.layers,
-                                 " layers (--set detect.queries, .groups, .layers)"));
+    set_new_detector(options, result);
   }
   result.head_cost = kDetectorCost;
   recipe.groups.weight_decay = 1e-4;
@@ -100,7 +111,7 @@ DefaultRecipe box_recipe(const DefaultRecipeOptions& options) {
   DefaultRecipe result;
   set_start(options, result);
   set_box_data(options, result);
-  set_detector(result);
+  set_detector(options, result);
   set_box_duration(options, result);
   set_box_augmentation(result);
   return result;

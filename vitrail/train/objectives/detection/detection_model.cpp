@@ -58,9 +58,8 @@ models::RfDetrConfig new_config(const Recipe& recipe, const models::ModelConfig&
   return config;
 }
 
-void set_side(int64_t asked, models::RfDetrConfig& config) {
+void set_side(int64_t side, models::RfDetrConfig& config) {
   const int64_t multiple = config.backbone.vit.patch_size[0] * config.backbone.num_windows;
-  const int64_t side = asked > 0 ? asked : round_up(kDefaultSide, multiple);
   if (side % multiple != 0)
     throw Error("detect.size", str("a multiple of ", multiple, ", patch size times windows"), str(side));
   const int64_t patches = side / config.backbone.vit.patch_size[0];
@@ -165,6 +164,10 @@ ModelRecipe backbone_recipe(const Recipe& recipe) {
 
 }  // namespace
 
+int64_t new_detector_side(const DetectionRecipe& detection, int64_t patch) {
+  return detection.size > 0 ? detection.size : round_up(kDefaultSide, patch * detection.windows);
+}
+
 PreparedDetector prepare_detector(const Recipe& recipe, const std::vector<std::string>& classes) {
   std::vector<std::string> frozen = recipe.model.freeze;
   if (!detection_of(recipe).train_backbone) frozen.emplace_back("backbone.*");
@@ -176,7 +179,7 @@ PreparedDetector prepare_detector(const Recipe& recipe, const std::vector<std::s
   if (const std::string parts = unsupported_by_windows(backbone.config.vit); !parts.empty())
     throw Error("model", "a plain Vision Transformer for the backbone of a detector", parts);
   models::RfDetrConfig config = new_config(recipe, backbone.config, classes);
-  set_side(detection_of(recipe).size, config);
+  set_side(new_detector_side(detection_of(recipe), config.backbone.vit.patch_size[0]), config);
   RandomParams random(recipe.seed);
   models::RfDetr model(config, ParamSource(random));
   initialise_detector(model);
