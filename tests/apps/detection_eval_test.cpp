@@ -239,6 +239,21 @@ void check_detector_of_eval() {
   EXPECT_TRUE(contains(count, "expected objects with the 5 key points of the model, got 2")) << count;
 }
 
+void check_classes_of_eval() {
+  const fs::path set = set_of_poses(), detector = detector_of_persons();
+  const Arguments command{"eval", "-m", pose_estimator(), set, "--format", "json", "--detector"};
+  const auto points = [&](const Arguments& more) { return json::parse(run(command + more).out)["keypoints"]; };
+  EXPECT_EQ(points({detector, "--classes", "person"}), points({detector}));
+  EXPECT_EQ(points({evaluated_detector(), "--classes", "3"}), points({detector})) << "the class that is person there";
+  EXPECT_NE(points({detector, "--classes", "cat"}), points({detector}));
+  const std::string none = refusal(command + Arguments{evaluated_detector()});
+  EXPECT_TRUE(contains(none, "--classes: expected those of persons, of the detector's ")) << none;
+  const std::string unknown = refusal(command + Arguments{detector, "--classes", "persons"});
+  EXPECT_TRUE(contains(unknown, "--classes: expected a name or an index of the model's ")) << unknown;
+  const ProgramResult alone = run_program({"eval", "-m", pose_estimator(), set, "--classes", "person"});
+  EXPECT_TRUE(contains(alone.err, "--classes requires --detector")) << alone.err;
+}
+
 // The truth and the results of a kind, as files.
 std::pair<fs::path, fs::path> result_files(const json& reference, const char* prefix) {
   const fs::path folder = scratch_folder(), set = folder / "set";
@@ -313,7 +328,9 @@ void check_detections_of_eval() {
 }  // namespace
 
 OptionEffects box_eval_option_effects() {
-  return {{"eval", "--detections", check_detections_of_eval}, {"eval", "--detector", check_detector_of_eval}};
+  return {{"eval", "--detections", check_detections_of_eval},
+          {"eval", "--detector", check_detector_of_eval},
+          {"eval", "--classes", check_classes_of_eval}};
 }
 
 }  // namespace vitrail::testing

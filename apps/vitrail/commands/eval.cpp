@@ -278,10 +278,15 @@ void add_eval(CLI::App& program, const GlobalOptions& global, Run& run) {
       ->add_option("--detections", options->detections,
                    "FILE.json: objects found, in COCO's results format, instead of those of a model")
       ->excludes(command->get_option("--model"));
+  CLI::Option* const detector =
+      command
+          ->add_option("--detector", options->detector,
+                       "Pose estimator: object detector that finds the persons (default: their boxes in the set)")
+          ->excludes(command->get_option("--detections"));
   command
-      ->add_option("--detector", options->detector,
-                   "Pose estimator: object detector that finds the persons (default: their boxes in the set)")
-      ->excludes(command->get_option("--detections"));
+      ->add_option("--classes", options->classes,
+                   "With --detector: names or indices of its classes whose objects are persons (default: person)")
+      ->needs(detector);
   add_force_to(*command, options->force);
   add_field_options(*command, [options](Fields& f) {
     f.boolean({"reduce_labels", "Label maps: 0 stands for no class, and class i for i - 1, as in ADE20K's files"},

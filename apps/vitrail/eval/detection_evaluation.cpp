@@ -181,8 +181,9 @@ int evaluate_poses(const tasks::PoseModel& model, const EvalCommandOptions& opti
   if (!options.detector.empty()) {
     const char* const option = "--detector";
     detector.emplace(tasks::fitting_model<tasks::DetectionModel>(
-        tasks::open_option_model(option, options.detector, {.model = session_options_of({}, global)}), option,
-        tasks::kDetectors));
+                         tasks::open_option_model(option, options.detector, {.model = session_options_of({}, global)}),
+                         option, tasks::kDetectors),
+                     tasks::PersonDetectorOptions{.classes = options.classes, .option = "--classes"});
   }
   const int64_t person = detector ? person_class(set) : 0;
   return evaluate_model(set, {.keypoints = true}, options, global, [&](size_t image, const image::Image& photo) {

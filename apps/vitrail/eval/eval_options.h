@@ -16,6 +16,7 @@ struct NamedModel;
 struct EvalCommandOptions {
   ModelOptions model;
   ZeroShotOptions texts;
+  std::vector<std::string> classes;
   std::string dataset, split, logits, labels, predictions, report, detections, detector, format = "table";
   StreamOptions images{};
   bool zeroshot = false, force = false;

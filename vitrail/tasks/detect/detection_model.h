@@ -23,8 +23,8 @@ class DetectionModel : public LoadedModel {
   image::ColorMode color_mode() const override { return image::ColorMode::rgb; }
 };
 
-// The indices of classes by their names, which several may share, or by numbers.  Throws Error naming the option
-// "classes".
-std::set<int64_t> class_indices(const std::vector<std::string>& texts, const std::vector<std::string>& names);
+// The indices of classes by their names, which several may share, or by numbers.  Throws Error naming the option.
+std::set<int64_t> class_indices(const std::vector<std::string>& texts, const std::vector<std::string>& names,
+                                const std::string& option = "classes");
 
 }  // namespace vitrail::tasks

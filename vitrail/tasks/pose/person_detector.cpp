@@ -9,21 +9,21 @@
 namespace vitrail::tasks {
 namespace {
 
-std::set<int64_t> person_classes(const std::vector<std::string>& given, const std::vector<std::string>& names) {
-  if (!given.empty()) return class_indices(given, names);
+std::set<int64_t> person_classes(const PersonDetectorOptions& options, const std::vector<std::string>& names) {
+  if (!options.classes.empty()) return class_indices(options.classes, names, options.option);
   const std::string person = PersonBox().label;
   if (std::ranges::find(names, person) != names.end()) return class_indices({person}, names);
   constexpr size_t kShown = 10;
-  throw Error("classes", "those of persons, of the detector's " + join_first(kShown, names), "none of the name person");
+  throw Error(options.option, "those of persons, of the detector's " + join_first(kShown, names),
+              "none of the name person");
 }
 
 }  // namespace
 
-PersonDetector::PersonDetector(std::shared_ptr<const DetectionModel> model, const std::vector<std::string>& classes,
-                               double threshold)
+PersonDetector::PersonDetector(std::shared_ptr<const DetectionModel> model, const PersonDetectorOptions& options)
     : model_(std::move(model)),
-      classes_(person_classes(classes, model_->class_names())),
-      threshold_(static_cast<float>(threshold)) {}
+      classes_(person_classes(options, model_->class_names())),
+      threshold_(static_cast<float>(options.threshold)) {}
 
 std::vector<PersonBox> PersonDetector::boxes(const image::ImageView& photo) const {
   std::vector<PersonBox> boxes;

@@ -11,14 +11,16 @@
 
 namespace vitrail::tasks {
 
+struct PersonDetectorOptions {
+  std::vector<std::string> classes = {};  // names or indices of those of persons; none: the class of the name "person"
+  double threshold = 0.5;
+  std::string option = "classes";  // the name of `classes` for errors
+};
+
 class PersonDetector {
  public:
-  static constexpr double kThreshold = 0.5;
-
-  // classes: names or indices of those whose objects are persons; none: the class of the name "person".  Throws Error
-  // naming the option "classes".
-  explicit PersonDetector(std::shared_ptr<const DetectionModel> model, const std::vector<std::string>& classes = {},
-                          double threshold = kThreshold);
+  // Throws Error naming the option for classes that the model does not have.
+  explicit PersonDetector(std::shared_ptr<const DetectionModel> model, const PersonDetectorOptions& options = {});
 
   // Those with a score above the threshold.
   std::vector<PersonBox> boxes(const image::ImageView& photo) const;

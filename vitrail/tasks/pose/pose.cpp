@@ -53,8 +53,9 @@ class PoseRequest : public Request {
       return;
     }
     if (with_boxes_) throw Error("detector", "no boxes beside it", "both");
-    detector_.emplace(option_model<DetectionModel>(setting, "detector", options_.detector, kDetectors),
-                      options_.classes, options_.threshold.value_or(PersonDetector::kThreshold));
+    PersonDetectorOptions persons{.classes = options_.classes};
+    if (options_.threshold) persons.threshold = *options_.threshold;
+    detector_.emplace(option_model<DetectionModel>(setting, "detector", options_.detector, kDetectors), persons);
   }
 
   bool keeps_photo() const override { return true; }
