@@ -105,7 +105,7 @@ void check_detect_csv() {
   const json object = objects_of({"--csv", file, "--threshold", "0"}).at(0)["detections"].at(0);
   const std::vector<std::string> lines = lines_of(content_of(file));
   ASSERT_EQ(lines.size(), 19U);
-  EXPECT_EQ(lines[0], "image,label,index,score,x1,y1,x2,y2");
+  EXPECT_EQ(lines[0], "image,label,index,score,x1,y1,x2,y2,track");
   const std::string row = str((noise_folder() / "a.png").string(), ",", object["label"].get<std::string>(), ",");
   EXPECT_TRUE(lines[1].starts_with(row)) << lines[1];
 }

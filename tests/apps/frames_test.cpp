@@ -139,12 +139,32 @@ std::vector<json> tracked(std::vector<json> lines) {
   return lines;
 }
 
+// The files of objects have the identities of the lines.
+void expect_tracks_in_files(const Arguments& frames, const std::string& stream, const std::vector<json>& lines) {
+  const fs::path folder = scratch_folder();
+  run_program(frames + Arguments{"--track", "--coco", folder / "all.json", "--csv", folder / "all.csv"}, stream);
+  const json results = json::parse(content_of(folder / "all.json"));
+  const std::vector<std::string> rows = lines_of(content_of(folder / "all.csv"));
+  size_t i = 0;
+  for (const json& line : lines) {
+    for (const json& object : line["detections"]) {
+      const std::string track = object.contains("track") ? object["track"].dump() : "";
+      ASSERT_LT(i, results.size());
+      EXPECT_EQ(results[i].contains("track_id") ? results[i]["track_id"].dump() : "", track) << results[i];
+      const std::string& row = rows.at(++i);
+      EXPECT_EQ(row.substr(row.rfind(',') + 1), track) << row;
+    }
+  }
+  EXPECT_EQ(i, results.size());
+}
+
 void check_track_of_detect() {
   std::string stream;
   for (int64_t i = 0; i < 12; ++i) stream += raw_frame(i / 3);
   const Arguments frames = task_command("detect") + Arguments{"-"} + kRawFrames;
   const std::vector<json> all = tracked(lines_for(frames + Arguments{"--threshold", "0.1"}, stream));
   EXPECT_EQ(lines_for(frames + Arguments{"--track"}, stream), all);
+  expect_tracks_in_files(frames, stream, all);
   EXPECT_TRUE(std::ranges::any_of(all, [](const json& line) {
     return std::ranges::any_of(line["detections"], [](const json& each) { return each["score"] < 0.5; });
   })) << "no object of the second round";

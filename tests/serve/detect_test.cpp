@@ -22,7 +22,7 @@ TEST(ServeDetect, SeveralImagesHaveOneFile) {
   EXPECT_EQ(coco.at(9)["score"], results.at(1)["detections"].at(0)["score"]);
   const HttpReply csv = reply_as("csv");
   EXPECT_EQ(csv.headers.at("content-type"), "text/csv");
-  EXPECT_TRUE(csv.body.starts_with("image,label,index,score,x1,y1,x2,y2\n")) << csv.body;
+  EXPECT_TRUE(csv.body.starts_with("image,label,index,score,x1,y1,x2,y2,track\n")) << csv.body;
   EXPECT_EQ(std::ranges::count(csv.body, '\n'), 19);
   const auto expect_refused = [&](const std::string& format, const std::string& message) {
     const HttpReply reply = reply_as(format);

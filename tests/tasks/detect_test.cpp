@@ -295,7 +295,12 @@ TEST(Detect, FilesHaveTheObjectsAsOtherProgramsReadThem) {
   EXPECT_EQ(json::parse(file("coco", "x/1b.jpg", {found[0]}))["image_id"], "1b");
   EXPECT_EQ(file("yolo", "x.jpg", found), "3 0.35 0.25 0.5 0.5 0.5\n0 0.5 0.5 1 1 0.25\n") << "cut to the image";
   EXPECT_EQ(file("csv", "x,1.jpg", found),
-            "\"x,1.jpg\",cat,3,0.5,10,-5,60,20\n\"x,1.jpg\",\"a, \"\"b\"\"\",0,0.25,0,0,100,40\n");
+            "\"x,1.jpg\",cat,3,0.5,10,-5,60,20,\n\"x,1.jpg\",\"a, \"\"b\"\"\",0,0.25,0,0,100,40,\n");
+  Detection tracked = found[0];
+  tracked.track = 12;
+  EXPECT_EQ(file("coco", "7.jpg", {tracked}),
+            R"({"image_id":7,"category_id":3,"bbox":[10.0,-5.0,50.0,25.0],"score":0.5,"track_id":12})");
+  EXPECT_EQ(file("csv", "7.jpg", {tracked}), "7.jpg,cat,3,0.5,10,-5,60,20,12\n");
   for (const FileKind& kind : detection_file_kinds()) EXPECT_EQ(file(kind.name, "x.jpg", {}), "") << kind.name;
 }
 

@@ -438,12 +438,14 @@ TEST(Pose, OptionsChangeResults) {
 }
 
 TEST(Pose, FilesHaveTheResultsOfCoco) {
-  const Pose pose{.box = {.score = 0.5, .category = 7}, .keypoints = {{1.5, -2, 0.25F}, {3, 4, 0.75F}}};
+  Pose pose{.box = {.score = 0.5, .category = 7}, .keypoints = {{1.5, -2, 0.25F}, {3, 4, 0.75F}}};
   EXPECT_EQ(coco_poses("x/000139.jpg", {pose, {.box = {}, .keypoints = {{0, 0, 1}}}}),
             R"({"image_id":139,"category_id":7,"keypoints":[1.5,-2.0,0.25,3.0,4.0,0.75],"score":0.25})"
             ",\n"
             R"({"image_id":139,"category_id":1,"keypoints":[0.0,0.0,1.0],"score":1.0})");
   EXPECT_EQ(coco_poses("x.jpg", {}), "");
+  pose.track = 12;
+  EXPECT_EQ(json::parse(coco_poses("x.jpg", {pose}))["track_id"], 12);
   EXPECT_EQ(PersonBoxes(R"([{"bbox": [1, 2, 3, 4], "category_id": 9}])").of("x.png")[0].category, 9);
 }
 

@@ -9,6 +9,7 @@
 namespace vitrail::tasks {
 
 constexpr const char* kCocoSeparator = ",\n";
+constexpr const char* kCocoTrack = "track_id";  // an object's identity in a video, as in sets of videos (TAO)
 
 FileKind coco_results_kind();
 

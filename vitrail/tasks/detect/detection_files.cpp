@@ -21,6 +21,7 @@ std::string coco_results(const std::string& path, const Detections& detections) 
                                   {"bbox", {box[0], box[1], box[2] - box[0], box[3] - box[1]}},
                                   {"score", each.score}};
     if (each.mask) record["segmentation"] = sam::rle_json(*each.mask);
+    if (each.track) record[kCocoTrack] = *each.track;
     return pipeline::json_line(record);
   });
 }
@@ -39,15 +40,16 @@ std::string yolo_lines(const Item& item, const Detections& detections) {
 
 std::string csv_rows(const std::string& path, const Detections& detections) {
   return join(detections, "", [&](const Detection& each) {
+    const std::string track = each.track ? std::to_string(*each.track) : "";
     return str(csv_field(path), ",", csv_field(each.label), ",", each.index, ",", each.score, ",", join(each.box, ","),
-               "\n");
+               ",", track, "\n");
   });
 }
 
 }  // namespace
 
 std::vector<FileKind> detection_file_kinds() {
-  const std::string header = "image,label,index,score,x1,y1,x2,y2\n";
+  const std::string header = "image,label,index,score,x1,y1,x2,y2,track\n";
   return {coco_results_kind(),
           {.name = "yolo",
            .help = "Folder for NAME.txt of each image, a line with class, box and score for each object, as of YOLO",

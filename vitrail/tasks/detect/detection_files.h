@@ -13,7 +13,8 @@ namespace vitrail::tasks {
 //       its extension, as a number if it is one, as those of COCO
 // yolo  NAME.txt with a line "class x y width height score" for each object, in fractions of the image, to which boxes
 //       are cut
-// csv   a row for each object: image,label,index,score,x1,y1,x2,y2
+// csv   a row for each object: image,label,index,score,x1,y1,x2,y2,track
+// An object's identity in a video is "track_id" in COCO's results; without one the row's track is empty.
 std::vector<FileKind> detection_file_kinds();
 
 // The file of a kind, or what a joint one has of the image.

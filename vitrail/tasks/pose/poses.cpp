@@ -45,10 +45,12 @@ std::vector<double> coco_keypoints(const Pose& pose) {
 std::string coco_poses(const std::string& path, const std::vector<Pose>& poses) {
   const nlohmann::ordered_json id = coco_image_id(path);
   return join(poses, kCocoSeparator, [&](const Pose& pose) {
-    return pipeline::json_line({{"image_id", id},
-                                {"category_id", pose.box.category},
-                                {"keypoints", coco_keypoints(pose)},
-                                {"score", static_cast<float>(pose.score())}});
+    nlohmann::ordered_json record{{"image_id", id},
+                                  {"category_id", pose.box.category},
+                                  {"keypoints", coco_keypoints(pose)},
+                                  {"score", static_cast<float>(pose.score())}};
+    if (pose.track) record[kCocoTrack] = *pose.track;
+    return pipeline::json_line(record);
   });
 }
 
