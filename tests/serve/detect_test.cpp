@@ -75,6 +75,7 @@ TEST(ServeDetect, MasksAndBoxesAreThoseOfOtherServedModels) {
     return json::parse(reply.body);
   };
   const json masks = result("/v1/detect?masks=sam&threshold=0"), best = masks["detections"].at(0);
+  EXPECT_EQ(result("/v1/detect?masks=sam&threshold=0"), masks);
   std::ostringstream box;
   box.precision(17);
   for (size_t side = 0; side < 4; ++side)
@@ -82,6 +83,9 @@ TEST(ServeDetect, MasksAndBoxesAreThoseOfOtherServedModels) {
   EXPECT_EQ(best["rle"], result("/v1/segment?single&box=" + box.str())["masks"][0]["rle"]);
   EXPECT_EQ(result("/v1/pose?detector=yolos&threshold=0&classes=" + best["index"].dump())["persons"].at(0)["label"],
             best["label"]);
+  // Each model encodes the image once: for both requests of masks, a segmenter's own, and that of persons.
+  EXPECT_EQ(server.metric(R"(vitrail_embedding_cache_total{result="miss"})"), 2);
+  EXPECT_EQ(server.metric(R"(vitrail_embedding_cache_total{result="hit"})"), 4);
   const auto refused = [&](const std::string& target) {
     const HttpReply reply = server.post(target, photo);
     return str(reply.status, " ", json::parse(reply.body)["error"].get<std::string>());

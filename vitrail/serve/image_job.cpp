@@ -136,8 +136,8 @@ class RunningJob : public std::enable_shared_from_this<RunningJob> {
   void prepare(size_t i) {
     const Clock::time_point begin = Clock::now();
     const auto bytes = std::as_bytes(std::span(images_[i].bytes));
-    key_ = str(job_.model->number(), job_.decode.apply_exif ? " exif " : " ", sha256(bytes));
-    encoding_ = call_->engine().embeddings.find(key_);
+    file_ = str(job_.decode.apply_exif ? " exif " : " ", sha256(bytes));
+    encoding_ = call_->engine().embeddings.find(key_of(*job_.model));
     const image::DecodeMemoryScope memory;
     tasks::Item& item = outcomes_[i].item;
     if (!encoding_ || job_.render || job_.request->keeps_photo()) item.photo = decoded(i, bytes);
@@ -154,8 +154,14 @@ class RunningJob : public std::enable_shared_from_this<RunningJob> {
     const Clock::time_point begin = Clock::now();
     const double queue_seconds = std::chrono::duration<double>(begin - arrival).count();
     tasks::Item& item = outcomes_[i].item;
-    encode(item);
+    encoding_ = encoding_by(*job_.model, item, std::move(encoding_));
+    if (encoding_) {
+      item.width = encoding_->width;
+      item.height = encoding_->height;
+    }
+    item.encode = [&](const tasks::LoadedModel& model) { return encoding_by(served(model), item); };
     job_.request->compute(item, encoding_.get(), [this](int64_t, int64_t) { call_->let_others_run(); });
+    item.encode = nullptr;
     require_unchanged_files(*job_.model);
     for (const ModelPointer& other : job_.others) require_unchanged_files(*other);
     const double model_seconds = seconds_since(begin);
@@ -167,16 +173,22 @@ class RunningJob : public std::enable_shared_from_this<RunningJob> {
     next(i);
   }
 
-  void encode(tasks::Item& item) {
+  std::string key_of(const ServedModel& model) const { return std::to_string(model.number()) + file_; }
+
+  const ServedModel& served(const tasks::LoadedModel& model) const {
+    return **std::ranges::find(job_.others, &model, [](const ModelPointer& other) { return &other->loaded(); });
+  }
+
+  // What a model encodes of the image, computed unless it is known; null: nothing.
+  EncodingPointer encoding_by(const ServedModel& model, const tasks::Item& item, EncodingPointer encoding = nullptr) {
     RecentEmbeddings& recent = call_->engine().embeddings;
-    if (!encoding_) encoding_ = recent.find(key_);  // a request that ran meanwhile may have kept it
-    const bool known = encoding_ != nullptr;
-    if (!known) encoding_ = job_.model->loaded().encode(item.photo);
-    if (!encoding_) return;
-    call_->engine().metrics.count_embedding(model_name(), known);
-    if (!known) recent.add(key_, encoding_);
-    item.width = encoding_->width;
-    item.height = encoding_->height;
+    if (!encoding) encoding = recent.find(key_of(model));  // a request that ran meanwhile may have kept it
+    const bool known = encoding != nullptr;
+    if (!known) encoding = model.loaded().encode(item.photo);
+    if (!encoding) return nullptr;
+    call_->engine().metrics.count_embedding(model.name(), known);
+    if (!known) recent.add(key_of(model), encoding);
+    return encoding;
   }
 
   // The next image without passes, after the last one the response.
@@ -218,7 +230,7 @@ class RunningJob : public std::enable_shared_from_this<RunningJob> {
   std::vector<double> decode_seconds_;
   std::atomic<size_t> remaining_;
   // The image without passes that runs.
-  std::string key_;
+  std::string file_;  // its digest, and how it is decoded
   EncodingPointer encoding_;
 };
 

@@ -13,7 +13,7 @@
 
 namespace vitrail::serve {
 
-using EncodingPointer = std::shared_ptr<const tasks::ImageEncoding>;
+using tasks::EncodingPointer;
 
 // Thread-safe.  The embeddings that were used longest ago are dropped when all together exceed the budget.
 class RecentEmbeddings {

@@ -12,4 +12,8 @@ std::shared_ptr<const LoadedModel> open_option_model(const std::string& option, 
   }
 }
 
+EncodingPointer encoding_by(const LoadedModel& model, const Item& item) {
+  return item.encode ? item.encode(model) : model.encode(item.photo);
+}
+
 }  // namespace vitrail::tasks

@@ -28,4 +28,7 @@ std::shared_ptr<const Model> option_model(const Setting& setting, const std::str
   return fitting_model<Model>(model, option, needed);
 }
 
+// What such a model encodes of an image.
+EncodingPointer encoding_by(const LoadedModel& model, const Item& item);
+
 }  // namespace vitrail::tasks

@@ -50,6 +50,8 @@ struct ImageEncoding {
 // The contents of the files that come with an image, by their options.
 using FilesOfItem = std::map<std::string, std::shared_ptr<const std::string>>;
 
+using EncodingPointer = std::shared_ptr<const ImageEncoding>;
+
 // An image on its way through a request.
 struct Item {
   std::string name = {};                          // as results and errors name it
@@ -58,6 +60,9 @@ struct Item {
   int64_t width = 0, height = 0;                  // the size of the image
   std::vector<std::vector<Tensor>> results = {};  // results of each of passes(), without the batch axis
   std::any value = {};                            // what compute() and finish() keep
+  // For compute(): what a further model (Setting::open) has encoded of the image, which a server keeps.  Empty: its
+  // encode() of the photo; see encoding_by().
+  std::function<EncodingPointer(const LoadedModel& model)> encode = {};
 };
 
 // A further kind of file of a result, such as a point cloud.

@@ -188,7 +188,9 @@ int evaluate_poses(const tasks::PoseModel& model, const EvalCommandOptions& opti
   const int64_t person = detector ? person_class(set) : 0;
   return evaluate_model(set, {.keypoints = true}, options, global, [&](size_t image, const image::Image& photo) {
     std::vector<FoundObject> found;
-    for (const tasks::PersonBox& box : detector ? detector->boxes(photo) : true_persons(set, image, photo)) {
+    const auto boxes =
+        detector ? detector->boxes(photo, *detector->model().encode(photo)) : true_persons(set, image, photo);
+    for (const tasks::PersonBox& box : boxes) {
       const tasks::Pose pose = model.pose(photo, box, false);
       found.push_back({.category = detector ? person : box.category,
                        .score = static_cast<float>(pose.score()),

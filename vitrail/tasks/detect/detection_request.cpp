@@ -59,7 +59,7 @@ void DetectionRequest::compute(Item& item, const ImageEncoding* encoding, const 
   if (options().nms) suppress(all, *options().nms);
   all = chosen(std::move(all));
   if (segmenter_) {
-    add_prompted_masks(item.photo, all, progress);
+    add_prompted_masks(item, all, progress);
   } else if (!has_tiles) {
     add_masks(*encoding, all);
   }
@@ -72,15 +72,14 @@ void DetectionRequest::open_segmenter(const Setting& setting) {
   if (!segmenter_->predictor().has_decoder()) throw Error("masks", kSegmenters, "an image encoder alone");
 }
 
-void DetectionRequest::add_prompted_masks(const image::Image& photo, Detections& all,
-                                          const ProgressCallback& progress) const {
+void DetectionRequest::add_prompted_masks(const Item& item, Detections& all, const ProgressCallback& progress) const {
   if (all.empty()) return;
-  const sam::Predictor& predictor = segmenter_->predictor();
-  const sam::ImageEmbedding embedding = predictor.embed(photo);
+  const EncodingPointer encoding = encoding_by(*segmenter_, item);
+  const sam::ImageEmbedding& embedding = static_cast<const SegmentEncoding&>(*encoding).embedding;
   int64_t done = 0;
   for (Detection& each : all) {
     if (progress) progress(done++, std::ssize(all));
-    each.mask = mask_in_box(predictor, embedding, each.box);
+    each.mask = mask_in_box(segmenter_->predictor(), embedding, each.box);
   }
 }
 

@@ -53,7 +53,7 @@ class DetectionRequest : public Request {
   // False: the image is not larger than a tile.
   bool add_tiles(const Item& item, Detections& all, const ProgressCallback& progress) const;
   // Sets the masks of Segment Anything, with the boxes as prompts.
-  void add_prompted_masks(const image::Image& photo, Detections& all, const ProgressCallback& progress) const;
+  void add_prompted_masks(const Item& item, Detections& all, const ProgressCallback& progress) const;
   // Objects whose score is above it are in the result.
   float threshold() const { return static_cast<float>(options().threshold.value_or(threshold_)); }
   static const Detections& of(const Item& item) { return std::any_cast<const Detections&>(item.value); }

@@ -25,9 +25,9 @@ PersonDetector::PersonDetector(std::shared_ptr<const DetectionModel> model, cons
       classes_(person_classes(options, model_->class_names())),
       threshold_(static_cast<float>(options.threshold)) {}
 
-std::vector<PersonBox> PersonDetector::boxes(const image::ImageView& photo) const {
+std::vector<PersonBox> PersonDetector::boxes(const image::ImageView& photo, const ImageEncoding& encoding) const {
   std::vector<PersonBox> boxes;
-  for (const Detection& each : model_->detections(*model_->encode(photo), threshold_)) {
+  for (const Detection& each : model_->detections(encoding, threshold_)) {
     const double left = each.box[0], top = each.box[1], width = each.box[2] - left, height = each.box[3] - top;
     const PersonBox person{
         .box = {left, top, width, height}, .score = each.score, .label = each.label, .category = each.index};

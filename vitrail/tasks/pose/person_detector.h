@@ -22,8 +22,10 @@ class PersonDetector {
   // Throws Error naming the option for classes that the model does not have.
   explicit PersonDetector(std::shared_ptr<const DetectionModel> model, const PersonDetectorOptions& options = {});
 
-  // Those with a score above the threshold.
-  std::vector<PersonBox> boxes(const image::ImageView& photo) const;
+  const DetectionModel& model() const { return *model_; }
+
+  // Those with a score above the threshold, of what the model has encoded of the photo.
+  std::vector<PersonBox> boxes(const image::ImageView& photo, const ImageEncoding& encoding) const;
 
  private:
   std::shared_ptr<const DetectionModel> model_;

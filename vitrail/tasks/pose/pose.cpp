@@ -96,7 +96,7 @@ class PoseRequest : public Request {
 
   // Without boxes the image is one person.
   std::vector<PersonBox> boxes_of(const Item& item) const {
-    if (detector_) return detector_->boxes(item.photo);
+    if (detector_) return detector_->boxes(item.photo, *encoding_by(detector_->model(), item));
     if (!with_boxes_)
       return {{.box = {0, 0, static_cast<double>(item.photo.width), static_cast<double>(item.photo.height)}}};
     std::vector<PersonBox> boxes = boxes_in(item.input_files.at(kBoxes))->of(item.name);
