@@ -4,6 +4,7 @@
 #include <map>
 
 #include "tests/apps/option_effects.h"
+#include "tests/support/sam_fixture.h"
 #include "vitrail/analysis/byte_tracker.h"
 #include "vitrail/image/decode.h"
 #include "vitrail/image/encode.h"
@@ -297,6 +298,57 @@ TEST_F(FramesTest, OtherFormatsNameTheFrame) {
   const ProgramResult detected =
       run_program(task_command("detect") + Arguments{"-", "--format", "text"} + kRawFrames, raw_frame(1));
   EXPECT_TRUE(detected.out.starts_with("frame 0: ")) << detected.out;
+}
+
+// The prompt is that of each frame.
+TEST_F(FramesTest, SegmentAnythingHasThePromptOfAllFrames) {
+  std::string stream;
+  for (int64_t i = 0; i < 3; ++i) {
+    image::write_png(folder_ / (std::to_string(i) + ".png"), frame_image(i));
+    stream += raw_frame(i);
+  }
+  const fs::path mask = folder_ / "mask.png";
+  image::Image left = image::make_image(kFrameWidth, kFrameHeight, 1);
+  for (int64_t y = 0; y < kFrameHeight; ++y) std::fill_n(left.row(y), kFrameWidth / 2, 255);
+  image::write_png(mask, left);
+  const Arguments model{"segment", "-m", sam_fixture("windows").model}, frames = Arguments{"-"} + kRawFrames;
+  for (const Arguments& prompt : {Arguments{"--point", "30,20", "--point", "5,5,0"},
+                                  {"--box", "3,4,30,25", "--single"},
+                                  {"--mask", mask},
+                                  {"--everything", "--points-per-side", "2", "--pred-iou-thresh", "0"}}) {
+    const std::vector<json> lines = lines_for(model + frames + prompt, stream);
+    ASSERT_EQ(lines.size(), 3U);
+    for (size_t i = 0; i < lines.size(); ++i) {
+      json of_file = json_of(model + prompt + Arguments{folder_ / (std::to_string(i) + ".png"), "--format", "json"});
+      of_file.erase("image");
+      of_file["frame"] = i;
+      EXPECT_EQ(lines[i], of_file) << prompt.front();
+    }
+  }
+  const Arguments point{"--point", "30,20"};
+  run_program(model + frames + point + Arguments{"--render", folder_ / "masks", "--opacity", "1"}, stream);
+  run_program(model + point + Arguments{folder_ / "1.png", "-o", folder_ / "files", "--opacity", "1"});
+  EXPECT_EQ(image::read_image(folder_ / "masks/1.png").pixels, image::read_image(folder_ / "files/1.png").pixels);
+  const json outside = lines_for(model + frames + Arguments{"--point", "99,1"}, raw_frame(0), 1).at(0);
+  EXPECT_EQ(outside["frame"], 0);
+  EXPECT_TRUE(contains(outside["error"], "prompt")) << outside;
+}
+
+TEST_F(FramesTest, SegmentAnythingRefusesWhatIsOfImages) {
+  const Arguments command =
+      Arguments{"segment", "-m", sam_fixture("windows").model, "-", "--point", "1,1"} + kRawFrames;
+  const auto message = [&](const Arguments& more) {
+    const ProgramResult ended = run_program(command + more, raw_frame(1));
+    EXPECT_EQ(ended.status, 2) << ended.err;
+    return ended.err;
+  };
+  for (const Arguments& option : {Arguments{"--output", folder_ / "masks"},
+                                  {"--cache", folder_ / "cache"},
+                                  {"--logits", folder_ / "x.npy"},
+                                  {"--preset", "medsam"}})
+    EXPECT_TRUE(contains(message(option), option.front() + ": does not apply to frames")) << message(option);
+  EXPECT_TRUE(contains(message({"--format", "text"}), "--format: expected json for frames, got text"));
+  EXPECT_TRUE(contains(message({"--text", "a cat"}), "--text: expected no --point beside it"));
 }
 
 // Files have the frame's number; COCO's results have it as image_id.

@@ -144,9 +144,10 @@ class TaskRun {
   size_t failures_ = 0;
 };
 
-// The command has the options of all rows.
+// The command has the options of all rows that describe them.
 void TaskRun::refuse_options_of_other_rows() {
-  const std::vector<FieldRow> fields = task_.describe ? rows_of(task_.describe) : std::vector<FieldRow>{};
+  if (!task_.describe) return;
+  const std::vector<FieldRow> fields = rows_of(task_.describe);
   for (const tasks::Task* row : rows_named(task_.name)) {
     for (const tasks::TaskFile& file : row->input_files) {
       if (files_.contains(file.name) &&

@@ -156,7 +156,7 @@ nlohmann::ordered_json Outcome::numbered(nlohmann::ordered_json result) const {
   if (!frame) return result;
   nlohmann::ordered_json object{{"frame", frame->number}};
   if (frame->dropped) object["dropped"] = *frame->dropped;
-  result.erase("path");
+  for (const char* name : {"path", "image"}) result.erase(name);
   object.update(result);
   return object;
 }

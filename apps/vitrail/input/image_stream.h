@@ -43,7 +43,7 @@ struct Outcome {
   const std::string& path() const { return item.name; }                   // frames have their number
   std::string title() const { return (frame ? "frame " : "") + path(); }  // as text and messages name it
   std::string message(const std::string& text) const;                     // with the title in front
-  // A result with the frame's number instead of the path, and how many frames were dropped.
+  // A result with the frame's number instead of the path of the image, and how many frames were dropped.
   nlohmann::ordered_json numbered(nlohmann::ordered_json result) const;
   const Tensor& result() const { return item.results[0][0]; }  // for one pass
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Segments images: with Segment Anything by prompts, with other models as their task runs.
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <utility>
 
@@ -14,6 +15,7 @@
 #include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/file_guard.h"
+#include "vitrail/base/read_file.h"
 #include "vitrail/models/sam/sam.h"
 
 namespace vitrail::app {
@@ -213,15 +215,17 @@ void Segmentation::add_failure(size_t i, const GivenPrompt& given, const std::st
   if (progress_ && inputs_.prompts_in_file()) progress_->step();
 }
 
-// The command has the options of Segment Anything and those of the task's rows for other models.
+// The command has the options of Segment Anything and those of the task's rows for other models.  The frames of a video
+// run as the task of either.
 struct SegmentCommand {
   SegmentOptions prompts;
   std::shared_ptr<TaskOptions> task = std::make_shared<TaskOptions>(TaskOptions{.task = "segment"});
   std::vector<CLI::Option*> of_prompts, of_task;  // that belong to one kind of model
-  CLI::Option* opacity = nullptr;
+  CLI::Option *opacity = nullptr, *render = nullptr;
 
   void add_to(CLI::App& command);
   void check(const CLI::App& command);
+  void take_prompts_of_frames();
   int run(const GlobalOptions& global);
 };
 
@@ -248,13 +252,16 @@ void SegmentCommand::add_to(CLI::App& command) {
   add_task_options(command, task);
   of_task = command.get_options();
   of_task.erase(of_task.begin(), of_task.begin() + static_cast<ptrdiff_t>(count));
-  std::erase(of_task, command.get_option("--exif"));
+  for (const char* option : {"--exif", "--frame-size", "--mjpeg", "--drop-frames"})
+    std::erase(of_task, command.get_option(option));
+  render = command.get_option("--render");
   for (CLI::Option* option : of_task) option->group("With another segmenter");
 }
 
 // What is wrong whatever the model is.
 void SegmentCommand::check(const CLI::App& command) {
   prompts.exif = task->images.exif;
+  if (task->images.frames.given()) std::erase(of_task, render);
   const CLI::Option *const prompt = first_given(of_prompts), *const other = first_given(of_task);
   if (prompt && other)
     throw CLI::ValidationError(other->get_name(), "expected no " + prompt->get_name() + " beside it");
@@ -263,19 +270,39 @@ void SegmentCommand::check(const CLI::App& command) {
   if (prompt || prompts.model.empty()) prompts.check();
 }
 
+// The prompt of the options is that of each frame.
+void SegmentCommand::take_prompts_of_frames() {
+  constexpr std::array kOfImages{"preset", "prompts", "output", "write", "logits", "embedding", "cache", "precompute"};
+  for (const CLI::Option* option : of_prompts) {
+    if (option->count() == 0) continue;
+    const std::string name = option->get_lnames().front();
+    if (std::ranges::find(kOfImages, name) != kOfImages.end())
+      throw CLI::ValidationError("--" + name, "does not apply to frames, which have a line each (and --render FOLDER)");
+    if (name == "format" && prompts.format != "json")
+      throw CLI::ValidationError("--format", "expected json for frames, got " + prompts.format);
+    if (name == "format" || name == "mask") continue;
+    for (const std::string& text : option->results()) task->request.add(name, text);
+  }
+  if (prompts.mask.empty()) return;
+  const std::vector<std::byte> mask = read_file(prompts.mask, image::kMaxFileBytes);
+  task->request.add("mask", {reinterpret_cast<const char*>(mask.data()), mask.size()});
+}
+
 int SegmentCommand::run(const GlobalOptions& global) {
   models::ModelFiles files(prompts.model_path());
-  if (models::is_segment_anything(files.first)) {
+  const bool has_prompts = models::is_segment_anything(files.first);
+  if (has_prompts) {
     refuse_given(of_task, "another segmenter", "Segment Anything");
     prompts.check();
-    return Segmentation(prompts, global, std::move(files)).run();
+    if (!task->images.frames.given()) return Segmentation(prompts, global, std::move(files)).run();
+    take_prompts_of_frames();
   }
-  task->model.model = prompts.model;
+  task->model.model = prompts.model_path();
   task->images.inputs = prompts.inputs;
   task->force = prompts.force;
   if (opacity->count() > 0) task->request.add("opacity", opacity->as<std::string>());
   auto model = open_task_model(*task, global);
-  refuse_given(of_prompts, "Segment Anything", model->family());
+  if (!has_prompts) refuse_given(of_prompts, "Segment Anything", model->family());
   if (prompts.inputs.empty()) throw CLI::RequiredError("INPUT");
   return run_task(*task, std::move(model), global);
 }
