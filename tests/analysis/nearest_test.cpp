@@ -248,7 +248,7 @@ TEST(NormalizeRow, NormsBelowTheLimitCountAsIt) {
   std::vector<float> row{3, 4, 12};
   EXPECT_DOUBLE_EQ(kernels::normalize_row(row.data(), 2), 5) << "the third value is not of the row";
   EXPECT_EQ(row[2], 12);
-  EXPECT_EQ(kernels::normalize_row(nullptr, 0), 0);
+  EXPECT_EQ(kernels::normalize_row(static_cast<float*>(nullptr), 0), 0);
 }
 
 }  // namespace
