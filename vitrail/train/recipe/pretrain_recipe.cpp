@@ -28,7 +28,7 @@ void set_unlabelled_data(const DefaultRecipeOptions& options, DefaultRecipe& res
   result.reasons.push_back(str("method ", pretrain_of(recipe).method, ": ", pretrain_method_of(recipe).reason));
 }
 
-// The settings of Ibrahim et al. 2023 for a pretrained model (arXiv 2509.06990, "DIET-CP").
+// The settings of DIET-CP for a pretrained model (arXiv 2509.06990).
 void set_diet(const DefaultRecipeOptions& options, DefaultRecipe& result) {
   Recipe& recipe = result.recipe;
   const int64_t images = result.training_images;
