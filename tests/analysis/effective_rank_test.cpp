@@ -21,6 +21,14 @@ TEST(EffectiveRank, IsTheExponentialOfTheEntropyOfTheSingularValues) {
   EXPECT_NEAR(effective_rank(Tensor::from<float>({2, 2}, {0, 3, 1, 0})), std::exp(entropy), 1e-12);
 }
 
+// 20 orthogonal rows of 192 columns, and the same as columns: all other eigenvalues are 0.
+TEST(EffectiveRank, IsTheSameOfTheTransposeAndOfFewRows) {
+  const Tensor rows = Tensor::zeros({20, 192});
+  for (int64_t i = 0; i < 20; ++i) rows.data<float>()[i * 192 + 9 * i] = 2;
+  EXPECT_NEAR(effective_rank(rows), 20, 1e-9);
+  EXPECT_NEAR(effective_rank(rows.permute({1, 0})), 20, 1e-9);
+}
+
 TEST(EffectiveRank, IsOneForZeros) { EXPECT_EQ(effective_rank(Tensor::zeros({4, 3})), 1); }
 
 }  // namespace

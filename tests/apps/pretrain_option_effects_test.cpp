@@ -52,6 +52,27 @@ void check_method_of_pretrain() {
             "diet");
 }
 
+void check_preset_of_pretrain() {
+  const UnlabelledRun unlabelled;
+  Arguments arguments = unlabelled.arguments(kOnePretrainingEpoch + Arguments{"--preset", "scratch"});
+  EXPECT_TRUE(contains(run_program(arguments).err, "without -m"));
+  const Arguments without_model{"pretrain",        unlabelled.images() / "train", "-o", unlabelled.folder(), "--preset",
+                                "scratch", "--epochs", "1", "--threads", "2"};
+  run(without_model);
+  EXPECT_EQ(unlabelled.recipe()["pretrain"]["method"], "mae");
+  EXPECT_EQ(unlabelled.recipe()["model"]["init"], "");
+}
+
+void check_keep_of_pretrain() {
+  EXPECT_EQ(UnlabelledRun().recipe_with(kOnePretrainingEpoch + Arguments{"--keep", "last"})["pretrain"]["keep"], "last");
+}
+
+void check_teacher_of_pretrain() {
+  const auto recipe = UnlabelledRun().recipe_with(kOnePretrainingEpoch + Arguments{"--teacher", small_model()});
+  EXPECT_EQ(recipe["pretrain"]["method"], "distill");
+  EXPECT_EQ(recipe["pretrain"]["teacher"], small_model());
+}
+
 void check_epochs_of_pretrain() {
   for (const int epochs : {1, 2})
     EXPECT_EQ(UnlabelledRun().recipe_with({"--epochs", std::to_string(epochs)})["epochs"], epochs);
@@ -99,6 +120,9 @@ OptionEffects pretrain_option_effects() {
           {"pretrain", "-m,--model", check_model_of_pretrain},
           {"pretrain", "--probe", check_probe_of_pretrain},
           {"pretrain", "--method", check_method_of_pretrain},
+          {"pretrain", "--preset", check_preset_of_pretrain},
+          {"pretrain", "--keep", check_keep_of_pretrain},
+          {"pretrain", "--teacher", check_teacher_of_pretrain},
           {"pretrain", "--epochs", check_epochs_of_pretrain},
           {"pretrain", "--image-size", check_image_size_of_pretrain},
           {"pretrain", "--time", check_time_of_pretrain},

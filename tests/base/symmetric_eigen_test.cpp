@@ -57,6 +57,9 @@ TEST(SymmetricEigen, DecomposesMatricesOfAllSizes) {
   for (const int64_t n : {1, 2, 3, 4, 7, 16, 65}) expect_decomposed(random_symmetric(n, n), n);
 }
 
+// Most eigenvalues are 0, as those of the covariance of few images with many features.
+TEST(SymmetricEigen, ConvergesForALowRank) { expect_decomposed(random_symmetric(192, 19), 192); }
+
 TEST(SymmetricEigen, RepeatedAndZeroValuesHaveOrthonormalVectors) {
   expect_decomposed(random_symmetric(20, 3), 20);
   expect_decomposed(std::vector<double>(25), 5);

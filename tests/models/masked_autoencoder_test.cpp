@@ -16,6 +16,7 @@
 #include "vitrail/models/mae/initial_params.h"
 #include "vitrail/models/mae/patch_masks.h"
 #include "vitrail/models/mae/patch_pixels.h"
+#include "vitrail/models/mae/pixel_loss.h"
 #include "vitrail/ops/patchify.h"
 #include "vitrail/optim/optimizer.h"
 
@@ -76,7 +77,7 @@ TEST_P(MaeReference, PredictionsMaskAndLossEqualThoseOfTransformers) {
   const Tensor predictions = model.forward(images_, kept(0));
   EXPECT_TRUE(close(channels_last(predictions), golden_["predictions_0"], 1e-12));
   EXPECT_EQ(masked_patches(kept(0), kFixturePatches), masked_in(golden_["mask_0"]));
-  EXPECT_TRUE(close(model.loss(predictions, images_, kept(0)), golden_["loss_0"], 1e-12));
+  EXPECT_TRUE(close(pixel_loss(predictions, images_, kept(0), model.config()), golden_["loss_0"], 1e-12));
   EXPECT_EQ(std::ssize(kept(0)[0]), num_kept_patches(kFixturePatches, model.config().mask_ratio));
 }
 
@@ -84,14 +85,14 @@ TEST_P(MaeReference, InSinglePrecisionStaysWithinRounding) {
   const MaskedAutoencoder model = mae_of(name_, "model.safetensors", DType::f32);
   const Tensor images = images_.to(DType::f32), predictions = model.forward(images, kept(0));
   EXPECT_TRUE(close(channels_last(predictions), golden_["predictions_0"], 1e-5));
-  EXPECT_TRUE(close(model.loss(predictions, images, kept(0)), golden_["loss_0"], 1e-5));
+  EXPECT_TRUE(close(pixel_loss(predictions, images, kept(0), model.config()), golden_["loss_0"], 1e-5));
 }
 
 // The fixture has its gradients and weights in single precision.
 TEST_P(MaeReference, GradientsEqualThoseOfTransformers) {
   MaskedAutoencoder model = mae_of(name_);
   model.requires_grad(true);
-  autograd::backward(model.loss(model.forward(images_, kept(0)), images_, kept(0)));
+  autograd::backward(pixel_loss(model.forward(images_, kept(0)), images_, kept(0), model.config()));
   const MaskedAutoencoder gradients = mae_of(name_, "gradients.safetensors");
   for (const auto& [name, parameter] : model.named_parameters()) {
     if (name.ends_with("pos_embed")) continue;
@@ -113,7 +114,7 @@ TEST_P(MaeReference, StepsOfAdamWEqualThoseOfTorch) {
       optim::make_optimizer({.beta1 = settings["beta1"], .beta2 = settings["beta2"].get<double>()}, parameters);
   model.train();
   for (int step = 0; step < settings["steps"]; ++step) {
-    const Tensor loss = model.loss(model.forward(images_, kept(step)), images_, kept(step));
+    const Tensor loss = pixel_loss(model.forward(images_, kept(step)), images_, kept(step), model.config());
     EXPECT_TRUE(close(loss, golden_[str("loss_", step)], 1e-9)) << step;
     autograd::backward(loss);
     optimizer->step(settings["rate"]);
@@ -168,16 +169,16 @@ Tensor with_new_patch(int64_t patch) {
 TEST(MaskedAutoencoder, PixelsOfMaskedPatchesAreTargetsAlone) {
   for (const bool norm_pix : {false, true}) {
     const MaskedAutoencoder model = random_mae(norm_pix);
-    const Tensor predictions = model.forward(small_images(), kKept), targets = model.targets(small_images());
+    const Tensor predictions = model.forward(small_images(), kKept), targets = pixel_targets(small_images(), model.config());
     ASSERT_EQ(predictions.shape(), (Shape{2, 12, 8}));
-    const Tensor images = with_new_patch(5), others = model.targets(images);
+    const Tensor images = with_new_patch(5), others = pixel_targets(images, model.config());
     EXPECT_TRUE(close(model.forward(images, kKept), predictions, 0));
     for (int64_t patch = 0; patch < 12; ++patch) {
       const bool same = close(others.select(0, 0).select(0, patch), targets.select(0, 0).select(0, patch), 1e-3);
       EXPECT_EQ(same, patch != 5) << patch;
     }
-    EXPECT_NE(model.loss(predictions, images, kKept).item<double>(),
-              model.loss(predictions, small_images(), kKept).item<double>());
+    EXPECT_NE(pixel_loss(predictions, images, kKept, model.config()).item<double>(),
+              pixel_loss(predictions, small_images(), kKept, model.config()).item<double>());
   }
 }
 
@@ -190,8 +191,8 @@ TEST(MaskedAutoencoder, PixelsOfKeptPatchesAreInputsAlone) {
     for (int64_t patch = 0; patch < 12; ++patch)
       EXPECT_FALSE(close(others.select(0, 0).select(0, patch), predictions.select(0, 0).select(0, patch), 1e-4));
     EXPECT_TRUE(close(others.select(0, 1), predictions.select(0, 1), 0)) << "the other image";
-    EXPECT_EQ(model.loss(predictions, images, kKept).item<double>(),
-              model.loss(predictions, small_images(), kKept).item<double>())
+    EXPECT_EQ(pixel_loss(predictions, images, kKept, model.config()).item<double>(),
+              pixel_loss(predictions, small_images(), kKept, model.config()).item<double>())
         << "its target is in no loss";
   }
 }
@@ -207,7 +208,8 @@ TEST(MaskedAutoencoder, PredictsImagesOfAnotherSize) {
   const MaskedAutoencoder model = random_mae();
   const Tensor larger = Tensor::randn({1, 1, 12, 12}, 3, DType::f64);
   EXPECT_EQ(model.forward(larger, {{0, 17}}).shape(), (Shape{1, 18, 8}));
-  EXPECT_EQ(model.reconstruct(larger, {{0, 17}}).reconstructed.shape(), larger.shape());
+  const Tensor predictions = model.forward(larger, {{0, 17}});
+  EXPECT_EQ(reconstruction(predictions, larger, {{0, 17}}, model.config()).reconstructed.shape(), larger.shape());
 }
 
 TEST(MaskedAutoencoder, BeginsWithTheAuthorsInitialisation) {
@@ -244,9 +246,10 @@ TEST(MaskedAutoencoder, BeginsWithTheAuthorsInitialisation) {
 TEST(MaskedAutoencoder, ReconstructsMaskedPatchesInTheirPlaces) {
   for (const bool norm_pix : {false, true}) {
     const MaskedAutoencoder model = random_mae(norm_pix);
-    const auto [masked, reconstructed] = model.reconstruct(small_images(), kKept);
+    const Tensor predictions = model.forward(small_images(), kKept);
+    const auto [masked, reconstructed] = reconstruction(predictions, small_images(), kKept, model.config());
     ASSERT_EQ(masked.shape(), small_images().shape());
-    const Tensor predictions = model.forward(small_images(), kKept), patches = ops::patchify(small_images(), 4, 2);
+    const Tensor patches = ops::patchify(small_images(), 4, 2);
     const Tensor shown = ops::patchify(reconstructed, 4, 2), zeroed = ops::patchify(masked, 4, 2);
     const PatchStatistics own = patch_statistics(patches);
     const Tensor expected = norm_pix ? denormalized_patches(predictions, own) : predictions;

@@ -98,13 +98,105 @@ TEST(Pretrain, MeasuresAProbe) {
   EXPECT_EQ(result.validation_images, 12);  // the labelled images of the split test
 }
 
-TEST(Pretrain, StoppedAndResumedGivesTheBitsOfAnUninterruptedRun) {
-  const fs::path images = make_images(40), scratch = testing::scratch_folder();
-  const Recipe recipe = diet_recipe(images, {"accumulate=2"});
-  train_to(scratch / "whole", recipe);
-  for (const int steps : {1, 2, 1}) train_to(scratch / "parts", recipe, true, steps);
-  EXPECT_FALSE(train_to(scratch / "parts", recipe, true).stopped);
-  expect_same_runs(scratch / "whole", scratch / "parts");
+// Settings of a method that make a small run.
+std::vector<std::string> settings_of(const std::string& method, const fs::path& teacher) {
+  std::vector<std::string> settings{"pretrain.method=" + method};
+  const std::vector<std::string> views{"pretrain.local_views=1", "pretrain.local_size=4", "pretrain.projector_dim=12"};
+  if (method != "diet") settings.emplace_back("loss.label_smoothing=0");
+  if (method == "lejepa" || method == "dino") settings.insert(settings.end(), views.begin(), views.end());
+  if (method == "lejepa") settings.emplace_back("pretrain.directions=16");
+  if (method == "dino") settings.emplace_back("pretrain.prototypes=10");
+  if (method == "mae") settings.emplace_back("pretrain.mask_ratio=0.5");
+  if (method == "distill") settings.emplace_back("pretrain.teacher=" + teacher.string());
+  if (method == "distill") settings.emplace_back("pretrain.views=2");
+  return settings;
+}
+
+class PretrainMethodRun : public ::testing::TestWithParam<std::string> {
+ protected:
+  PretrainMethodRun() {
+    if (GetParam() == "distill") train_to(scratch_ / "teacher", diet_recipe(images_, {"epochs=1"}));
+  }
+  Recipe recipe(std::vector<std::string> settings = {}) const {
+    const std::vector<std::string> own = settings_of(GetParam(), scratch_ / "teacher/model");
+    settings.insert(settings.end(), own.begin(), own.end());
+    return diet_recipe(images_, settings);
+  }
+
+  const fs::path images_ = make_images(40), scratch_ = testing::scratch_folder();
+};
+
+TEST_P(PretrainMethodRun, StoppedAndResumedGivesTheBitsOfAnUninterruptedRun) {
+  const Recipe recipe = this->recipe({"accumulate=2"});
+  train_to(scratch_ / "whole", recipe);
+  for (const int steps : {1, 2, 1}) train_to(scratch_ / "parts", recipe, true, steps);
+  EXPECT_FALSE(train_to(scratch_ / "parts", recipe, true).stopped);
+  expect_same_runs(scratch_ / "whole", scratch_ / "parts");
+}
+
+TEST_P(PretrainMethodRun, TheModelOpensWithoutItsLayersAndHasChanged) {
+  const Recipe recipe = this->recipe({"pretrain.keep=last"});
+  train_to(scratch_ / "run", recipe, false, 1);
+  const CheckpointState first = load_checkpoint(scratch_ / "run/checkpoints/last.safetensors");
+  train_to(scratch_ / "run", recipe, true);
+  const models::OpenedModel opened = models::open_model(scratch_ / "run/model", {});
+  EXPECT_EQ(opened.config.vit.num_classes, 0);
+  const models::VisionTransformer model = models::build_model(opened);
+  const CheckpointState state = load_checkpoint(scratch_ / "run/checkpoints/last.safetensors");
+  const std::string prefix = GetParam() == "dino" ? "pretrain.teacher." : "";
+  for (const nn::NamedTensor& parameter : model.named_parameters()) {
+    const auto kept = std::ranges::find(state.model, prefix + parameter.name, &nn::NamedTensor::name);
+    ASSERT_NE(kept, state.model.end()) << parameter.name;
+    EXPECT_TRUE(testing::close(parameter.tensor, kept->tensor, 0)) << parameter.name;
+  }
+  const auto weight_of = [](const CheckpointState& checkpoint) {
+    return std::ranges::find(checkpoint.model, "blocks.0.attn.qkv.weight", &nn::NamedTensor::name)->tensor;
+  };
+  EXPECT_FALSE(testing::close(weight_of(state), weight_of(first), 0));
+}
+
+INSTANTIATE_TEST_SUITE_P(Methods, PretrainMethodRun, ::testing::ValuesIn(pretrain_method_names()),
+                         [](const auto& info) { return info.param; });
+
+TEST(Pretrain, MasksOtherPatchesInEachEpochAndTheSameOfHeldOutImages) {
+  const fs::path images = make_images(40), run = testing::scratch_folder() / "run";
+  const Recipe recipe = diet_recipe(images, {"pretrain.method=mae", "loss.label_smoothing=0", "pretrain.norm_pix=false",
+                                             "optimizer.lr=1e-12", "pretrain.head_lr=0", "epochs=3"});
+  std::vector<double> training, held_out;
+  TrainerCallbacks callbacks;
+  callbacks.epoch = [&](const EpochResult& epoch) {
+    training.push_back(epoch.train.loss);
+    held_out.push_back(epoch.validation->loss);
+  };
+  train(recipe, {.folder = run, .threads = 2}, callbacks);
+  EXPECT_NE(training[0], training[1]);
+  EXPECT_NEAR(held_out[0], held_out[1], 1e-6);
+}
+
+TEST(Pretrain, KeepsTheLowestHeldOutLossWithoutAProbe) {
+  const fs::path images = make_images(40), run = testing::scratch_folder() / "run";
+  const Recipe recipe = diet_recipe(images, {"pretrain.method=mae", "loss.label_smoothing=0", "epochs=6"});
+  std::vector<double> losses;
+  TrainerCallbacks callbacks;
+  callbacks.epoch = [&](const EpochResult& epoch) { losses.push_back(epoch.validation->loss); };
+  const TrainingResult result = train(recipe, {.folder = run, .threads = 2}, callbacks);
+  EXPECT_EQ(result.best_epoch, 1 + std::ranges::min_element(losses) - losses.begin());
+  EXPECT_LT(losses.back(), losses.front());
+}
+
+TEST(Pretrain, RefusesSettingsOfOtherMethods) {
+  const fs::path images = make_images(40);
+  const auto problem_of = [&](const std::vector<std::string>& settings) {
+    return testing::error_of([&] { diet_recipe(images, settings); });
+  };
+  EXPECT_TRUE(testing::contains(problem_of({"pretrain.mask_ratio=0.5"}),
+                                "pretrain.mask_ratio: expected the default 0.75 for the method \"diet\""));
+  EXPECT_TRUE(testing::contains(problem_of({"pretrain.method=mae"}), "loss: expected the defaults"));
+  EXPECT_TRUE(testing::contains(problem_of({"data.unreadable=leave_out"}), "data.unreadable"));
+  EXPECT_TRUE(testing::contains(testing::error_of([&] {
+    train_to(testing::scratch_folder() / "run",
+             diet_recipe(images, {"pretrain.method=distill", "loss.label_smoothing=0"}));
+  }), "pretrain.teacher"));
 }
 
 TEST(Pretrain, RefusesWhatItCannotUse) {
@@ -135,6 +227,43 @@ TEST(PretrainDefaults, AreThoseOfDiet) {
   EXPECT_EQ(chosen.architecture.img_size[0], 16);
   EXPECT_EQ(chosen.architecture.num_classes, 108);
   EXPECT_EQ(chosen.recipe.loss.label_smoothing, 0.3);
+  const DefaultRecipe short_run = default_recipe({.data = (images / "train").string(),
+                                                  .model = (run / "model").string(),
+                                                  .objective = "pretrain",
+                                                  .settings = {"epochs=1"}});
+  EXPECT_EQ(short_run.recipe.schedule.warmup_epochs, 0.1);  // of the epochs that the settings say
+}
+
+TEST(PretrainDefaults, ChooseTheMethod) {
+  EXPECT_EQ(default_pretrain_method(20'000, false, false), "diet");
+  EXPECT_EQ(default_pretrain_method(20'001, false, false), "lejepa");
+  EXPECT_EQ(default_pretrain_method(500, true, false), "mae");
+  EXPECT_EQ(default_pretrain_method(500, true, true), "distill");
+}
+
+TEST(PretrainDefaults, OfANewModelAreThoseOfMae) {
+  const fs::path images = make_images(40);
+  const DefaultRecipe chosen =
+      default_recipe({.data = (images / "train").string(), .objective = "pretrain", .preset = Preset::scratch});
+  EXPECT_EQ(pretrain_of(chosen.recipe).method, "mae");
+  EXPECT_TRUE(chosen.recipe.model.init.empty());
+  EXPECT_EQ(chosen.recipe.optimizer.beta2, 0.95);
+  EXPECT_EQ(chosen.architecture.fc_norm, std::nullopt);  // before the method says so
+  EXPECT_TRUE(testing::contains(chosen.recipe.model.model_args, "\"fc_norm\":false"));
+}
+
+// Small images have no local views.
+TEST(PretrainDefaults, OfLejepaDependOnTheSizeOfImages) {
+  const fs::path images = make_images(40);
+  const auto views_of = [&](const char* size) {
+    const DefaultRecipe chosen = default_recipe({.data = (images / "train").string(),
+                                                 .objective = "pretrain",
+                                                 .settings = {"pretrain.method=lejepa", str("model.img_size=", size)},
+                                                 .preset = Preset::scratch});
+    return std::pair(pretrain_of(chosen.recipe).global_views, pretrain_of(chosen.recipe).local_views);
+  };
+  EXPECT_EQ(views_of("32"), std::pair(int64_t{4}, int64_t{0}));
+  EXPECT_EQ(views_of("96"), std::pair(int64_t{2}, int64_t{6}));
 }
 
 }  // namespace

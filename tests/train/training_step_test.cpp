@@ -163,12 +163,16 @@ TEST(TrainingStep, KindAndTemperatureOfTheDistillationAreThoseOfTheRecipe) {
   }
 }
 
+void use_cache(Teacher& teacher, const fs::path& folder, const Recipe& recipe, const std::string& images) {
+  teacher.use_cache(folder, recipe, views_of(*recipe.loss.distillation), images);
+}
+
 // Other images with the same sample index and view get the cached logits, so the teacher did not run.
 TEST(Teacher, RunsOncePerView) {
   const std::string folder = teacher_folder();
   const Recipe recipe = recipe_with("", {"loss.distillation={\"teacher\": \"" + folder + "\", \"views\": 2}"});
   Teacher teacher(folder, transform(), kClasses);
-  teacher.use_cache(testing::scratch_folder(), recipe, "images");
+  use_cache(teacher, testing::scratch_folder(), recipe, "images");
   data::Batch batch = batch_of(4);
   batch.view = 1;
   const Tensor teacher_logits = teacher.logits(batch);
@@ -186,7 +190,7 @@ TEST(Teacher, GivesNewImagesTheMeanOfTheCachedLogits) {
   const std::string folder = teacher_folder();
   const std::string views = "loss.distillation={\"teacher\": \"" + folder + "\", \"views\": 2}";
   Teacher teacher(folder, transform(), kClasses);
-  teacher.use_cache(testing::scratch_folder(), recipe_with("", {views, "loss.distillation.view_epochs=2"}), "images");
+  use_cache(teacher, testing::scratch_folder(), recipe_with("", {views, "loss.distillation.view_epochs=2"}), "images");
   data::Batch batch = batch_of(4);
   const Tensor without_views = teacher.logits(batch);
   EXPECT_TRUE(testing::close(without_views, teacher.logits(batch.images), 0));
@@ -211,12 +215,12 @@ TEST(Teacher, SharesTheCacheBetweenRunsWithTheSameViews) {
   batch.view = 1;
   Teacher first(folder, transform(), kClasses);
   const fs::path shared = testing::scratch_folder() / "cache";
-  first.use_cache(shared, recipe_with("", {views}), "images");
+  use_cache(first, shared, recipe_with("", {views}), "images");
   const Tensor teacher_logits = first.logits(batch);
   batch.images = Tensor::randn({4, 3, 8, 8}, 5);
   auto logits_with = [&](const std::vector<std::string>& settings, const image::EvalTransform& prepared = transform()) {
     Teacher teacher(folder, prepared, kClasses);
-    teacher.use_cache(shared, recipe_with("", settings), "images");
+    use_cache(teacher, shared, recipe_with("", settings), "images");
     return teacher.logits(batch);
   };
   for (const char* same : {"optimizer.lr=0.5", "epochs=3", "batch_size=7", "loss.distillation.alpha=0.9",
@@ -228,10 +232,10 @@ TEST(Teacher, SharesTheCacheBetweenRunsWithTheSameViews) {
                             "data.train=elsewhere", "data.exif=true", "data.train_split=train"})
     EXPECT_FALSE(testing::close(logits_with({views, other}), teacher_logits, 0)) << other;
   Teacher reduced_precision(folder, transform(), kClasses, kernels::Precision::half);
-  reduced_precision.use_cache(shared, recipe_with("", {views}), "images");
+  use_cache(reduced_precision, shared, recipe_with("", {views}), "images");
   EXPECT_FALSE(testing::close(reduced_precision.logits(batch), teacher_logits, 0));
   Teacher of_other_images(folder, transform(), kClasses);
-  of_other_images.use_cache(shared, recipe_with("", {views}), "other images");
+  use_cache(of_other_images, shared, recipe_with("", {views}), "other images");
   EXPECT_FALSE(testing::close(of_other_images.logits(batch), teacher_logits, 0));
   image::EvalTransform prepared = transform();
   prepared.crop_pct = 0.9;
@@ -463,7 +467,7 @@ TEST(Teacher, ItsCacheIsAFileOfTheFolder) {
   const Recipe recipe = recipe_with("", {"loss.distillation={\"teacher\": \"" + folder + "\", \"views\": 2}"});
   Teacher teacher(folder, transform(), kClasses);
   const fs::path cache = testing::scratch_folder() / "a/b";
-  teacher.use_cache(cache, recipe, "images");
+  use_cache(teacher, cache, recipe, "images");
   const std::string name = fs::directory_iterator(cache)->path().filename().string();
   EXPECT_TRUE(name.starts_with("teacher-") && name.ends_with(".cache")) << name;
   EXPECT_EQ(name.size(), 8u + 16 + 6);
@@ -474,7 +478,7 @@ TEST(Teacher, ItsCacheIsAFileOfTheFolder) {
   EXPECT_THROW(teacher.logits(batch), Error);
   write_file(cache.parent_path() / "file", "x");
   EXPECT_TRUE(
-      contains(error_of([&] { teacher.use_cache(cache.parent_path() / "file", recipe, ""); }), ": cannot be created"));
+      contains(error_of([&] { use_cache(teacher, cache.parent_path() / "file", recipe, ""); }), ": cannot be created"));
 }
 
 // With view_epochs the views have crops and flips only, so that the other augmentation does not change them.
@@ -486,7 +490,7 @@ TEST(Teacher, SharesViewsWhateverTheLaterAugmentation) {
     std::vector<std::string> all{views};
     all.insert(all.end(), settings.begin(), settings.end());
     Teacher teacher(folder, transform(), kClasses);
-    teacher.use_cache(shared, recipe_with("", all), "images");
+    use_cache(teacher, shared, recipe_with("", all), "images");
     return std::distance(fs::directory_iterator(shared), fs::directory_iterator());
   };
   std::ptrdiff_t files = files_with({});

@@ -10,20 +10,18 @@
 namespace vitrail::analysis {
 namespace {
 
-// Xᵀ X, [D, D]
-std::vector<double> gram_matrix(const Tensor& rows) {
-  const int64_t n = rows.size(0), d = rows.size(1);
-  std::vector<double> gram(static_cast<size_t>(d * d), 0);
-  for (int64_t r = 0; r < n; ++r) {
-    const float* const row = rows.data<float>() + r * d;
-    for (int64_t i = 0; i < d; ++i) {
-      const double value = row[i];
-      double* const out = gram.data() + i * d;
-      for (int64_t j = 0; j <= i; ++j) out[j] += value * row[j];
+// X Xᵀ of a matrix X [n, d].
+std::vector<double> gram_matrix(const Tensor& x) {
+  const int64_t n = x.size(0), d = x.size(1);
+  std::vector<double> gram(static_cast<size_t>(n * n), 0);
+  for (int64_t i = 0; i < n; ++i) {
+    const float* const row = x.data<float>() + i * d;
+    for (int64_t j = 0; j <= i; ++j) {
+      const float* const other = x.data<float>() + j * d;
+      double sum = 0;
+      for (int64_t k = 0; k < d; ++k) sum += static_cast<double>(row[k]) * other[k];
+      gram[static_cast<size_t>(i * n + j)] = gram[static_cast<size_t>(j * n + i)] = sum;
     }
-  }
-  for (int64_t i = 0; i < d; ++i) {
-    for (int64_t j = i + 1; j < d; ++j) gram[static_cast<size_t>(i * d + j)] = gram[static_cast<size_t>(j * d + i)];
   }
   return gram;
 }
@@ -31,8 +29,9 @@ std::vector<double> gram_matrix(const Tensor& rows) {
 }  // namespace
 
 double effective_rank(const Tensor& rows) {
-  const Tensor dense = rows.contiguous();
-  std::vector<double> values = symmetric_eigen(gram_matrix(dense), dense.size(1)).values;
+  // X Xᵀ and Xᵀ X have the same eigenvalues but for zeros.
+  const Tensor x = rows.size(0) > rows.size(1) ? rows.permute({1, 0}).contiguous() : rows.contiguous();
+  std::vector<double> values = symmetric_eigen(gram_matrix(x), x.size(0)).values;
   double sum = 0;
   for (double& value : values) sum += value = std::sqrt(std::max(value, 0.0));  // singular values
   double entropy = 0;

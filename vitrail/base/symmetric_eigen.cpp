@@ -124,13 +124,14 @@ void ql_step(Tridiagonal& t, int64_t first, int64_t last, int64_t n) {
 void diagonalize(Tridiagonal& t, int64_t n) {
   constexpr int kMaxSteps = 60;  // an eigenvalue usually takes two or three
   const std::vector<double>&d = t.diagonal, &e = t.off_diagonal;
+  double largest = 0;  // rounding errors are relative to it: eigenvalues of 0 have no smaller ones
+  for (const double value : d) largest = std::max(largest, std::abs(value));
+  for (const double value : e) largest = std::max(largest, std::abs(value));
+  const double negligible = std::numeric_limits<double>::epsilon() * largest;
   for (int64_t first = 0; first < n; ++first) {
     for (int steps = 0;; ++steps) {
       int64_t last = first;  // the block from `first` ends at the next negligible off-diagonal element
-      for (; last + 1 < n; ++last) {
-        const double magnitude = std::abs(d[last]) + std::abs(d[last + 1]);
-        if (std::abs(e[last]) <= std::numeric_limits<double>::epsilon() * magnitude) break;
-      }
+      while (last + 1 < n && std::abs(e[last]) > negligible) ++last;
       if (last == first) break;
       if (steps == kMaxSteps) throw Error("eigenvalues", "convergence", str("none after ", steps, " QL steps"));
       ql_step(t, first, last, n);

@@ -110,6 +110,15 @@ bool has_swiglu(const VisionTransformerConfig& config) {
   return config.swiglu_mlp || config.mlp_layer != MlpLayer::mlp;
 }
 
+int64_t pooled_width_of(const VisionTransformerConfig& config) {
+  if (config.attn_pool_dim > 0) return config.attn_pool_dim;
+  return config.embed_dim * (config.global_pool == GlobalPool::token_avg ? 2 : 1);
+}
+
+int64_t feature_width_of(const VisionTransformerConfig& config) {
+  return config.head_hidden > 0 ? config.head_hidden : pooled_width_of(config);
+}
+
 int64_t mlp_hidden_of(const VisionTransformerConfig& config) {
   if (config.mlp_hidden) return *config.mlp_hidden;
   const auto nominal = static_cast<int64_t>(static_cast<double>(config.embed_dim) * config.mlp_ratio);

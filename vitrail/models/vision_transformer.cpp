@@ -45,11 +45,6 @@ int64_t embedded_prefix_of(const VisionTransformerConfig& config) {
   return prefix_of(config) - (config.no_embed_reg ? config.reg_tokens : 0);
 }
 
-int64_t pooled_width(const VisionTransformerConfig& config) {
-  if (config.attn_pool_dim > 0) return config.attn_pool_dim;
-  return config.embed_dim * (config.global_pool == GlobalPool::token_avg ? 2 : 1);
-}
-
 }  // namespace
 
 VisionTransformer::VisionTransformer(const VisionTransformerConfig& config, const ParamSource& params)
@@ -83,8 +78,8 @@ VisionTransformer::VisionTransformer(const VisionTransformerConfig& config, cons
   if (config.global_pool == GlobalPool::map)
     attn_pool_.emplace(attention_pool_config(config), params.child("attn_pool"));
   if (config.final_norm && after_pool)
-    fc_norm_.emplace(pooled_width(config), config.norm_eps, params.child("fc_norm"), config.norm_layer);
-  int64_t width = pooled_width(config);
+    fc_norm_.emplace(pooled_width_of(config), config.norm_eps, params.child("fc_norm"), config.norm_layer);
+  int64_t width = pooled_width_of(config);
   if (config.head_hidden > 0) {
     pre_logits_.emplace(width, config.head_hidden, true, params.child("pre_logits").child("fc"),
                         nn::init::linear(scheme_of(config), nn::init::Role::mlp, width, config.head_hidden));

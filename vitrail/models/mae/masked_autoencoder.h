@@ -15,20 +15,9 @@ class MaskedAutoencoder : public nn::Module {
   MaskedAutoencoder(const MaskedAutoencoderConfig& config, VisionTransformer encoder, const ParamSource& decoder);
 
   // Images [B, C, H, W] and the patches that the encoder sees (draw_kept_patches()) → predictions for all patches
-  // [B, N, C·P·P], each in the order (c, y, x) of ops::patchify().  Throws Error as VisionTransformer::encode() does.
+  // [B, N, C·P·P], each in the order (c, y, x) of ops::patchify(), for pixel_loss().  Throws Error as
+  // VisionTransformer::encode() does.
   Tensor forward(const Tensor& images, const PatchIndices& kept) const;
-
-  // What the predictions should be, [B, N, C·P·P]: the pixels, with norm_pix those of each patch normalised.
-  Tensor targets(const Tensor& images) const;
-  // The mean squared error of the masked patches' predictions, as a scalar.  Differentiable in the predictions.
-  Tensor loss(const Tensor& predictions, const Tensor& images, const PatchIndices& kept) const;
-
-  // Images that show what is predicted, [B, C, rows·P, columns·P], in the units of the input.
-  struct Reconstruction {
-    Tensor masked;         // masked patches are 0, the mean colour of the data set
-    Tensor reconstructed;  // masked patches are the predictions; with norm_pix in the patch's own mean and deviation
-  };
-  Reconstruction reconstruct(const Tensor& images, const PatchIndices& kept) const;
 
   const VisionTransformer& encoder() const { return encoder_; }
   VisionTransformer& encoder() { return encoder_; }
@@ -37,8 +26,6 @@ class MaskedAutoencoder : public nn::Module {
   void visit(nn::Visitor& visitor) override;
 
  private:
-  Tensor patches_of(const Tensor& images) const;
-
   MaskedAutoencoderConfig config_;
   VisionTransformer encoder_;
   MaeDecoder decoder_;

@@ -79,8 +79,9 @@ class Objective {
   virtual std::vector<std::string> frozen() const { return {}; }
   virtual std::vector<optim::RateScale> rate_scales() const { return {}; }
   virtual std::string config_json() const = 0;
-  // Whether a parameter belongs to the saved model.  Others are in the checkpoints alone.
-  virtual bool is_saved(const std::string& /*parameter*/) const { return true; }
+  // The saved model's tensors by its own names, of the parameters of model() or of their average.  Others are in the
+  // checkpoints alone.
+  virtual std::vector<nn::NamedTensor> saved(std::vector<nn::NamedTensor> parameters) const { return parameters; }
 
   // The data.  size(): images of a split, 0 if there is none.
   virtual int64_t size(Split split) const = 0;
@@ -96,6 +97,8 @@ class Objective {
   virtual int64_t batches() const { return 0; }  // in an epoch
   virtual void start_epoch(int64_t /*epoch*/, int64_t /*batch*/) {}
   virtual BatchResult train_batch(const BatchPosition&, const Backward&) { return {}; }
+  // After the optimiser has changed the weights.  `progress`: the share of the run's steps that are done, in (0, 1].
+  virtual void end_step(double /*progress*/) {}
   virtual double waited_seconds() const { return 0; }  // for data, in total
   virtual void end_epoch() {}                          // throws Error if the epoch has shown that training is in vain
 
@@ -112,7 +115,11 @@ class Objective {
   virtual const Metrics& metrics() const = 0;
   virtual Measurement measure(Split split, const std::function<void(int64_t, int64_t)>& progress) = 0;
   // What decides between weights.
-  virtual Quality quality(const Evaluation& evaluation) const;
+  Quality quality(const Evaluation& evaluation) const;
+  // Whether the run keeps these weights instead of earlier ones; of equally good ones the later.
+  virtual bool replaces(const Evaluation& evaluation, const Quality& best) const {
+    return !better(best, quality(evaluation));
+  }
   // Whether the run measures the weights that training starts from, and keeps them where no epoch is better.
   // start_from() gets that measurement, before the first step and when a run is resumed.
   virtual bool keeps_start() const { return false; }

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
 #include <cmath>
-#include <string_view>
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/text.h"
@@ -177,22 +177,37 @@ void set_duration(const DefaultRecipeOptions& options, DefaultRecipe& result) {
 }
 
 std::string chosen_objective(const DefaultRecipeOptions& options) {
-  constexpr std::string_view kKey = "objective=";
   if (!options.objective.empty()) return options.objective;
-  for (const std::string& setting : options.settings) {
-    if (!setting.starts_with(kKey)) continue;
-    std::string name = setting.substr(kKey.size());
-    std::erase(name, '"');
-    if (find_objective(name)) return name;  // another one is an error of the settings
-  }
-  return dataset_objective(options.data);
+  const std::string name = given_setting(options, "objective");
+  return find_objective(name) ? name : dataset_objective(options.data);  // another one is an error of the settings
+}
+
+// The epochs of the settings count as those of the options, so that warm-up and patience follow from them.
+DefaultRecipeOptions with_given_epochs(DefaultRecipeOptions options) {
+  const std::string value = given_setting(options, "epochs");
+  int64_t epochs = 0;
+  const auto end = std::from_chars(value.data(), value.data() + value.size(), epochs);
+  const bool is_number = end.ec == std::errc() && end.ptr == value.data() + value.size();
+  if (!is_number || epochs < 1 || epochs > kMaxEpochs) return options;  // no setting, or an error of the settings
+  options.epochs = epochs;
+  options.choose_epochs = {};
+  return options;
 }
 
 }  // namespace
 
-// A power of two from 4 to 64, unless there are fewer images.
-int64_t batch_size_for(int64_t images) {
-  const auto limit = static_cast<uint64_t>(std::clamp<int64_t>(images / kMinStepsPerEpoch, 4, 64));
+std::string given_setting(const DefaultRecipeOptions& options, const std::string& field) {
+  std::string value;
+  for (const std::string& setting : options.settings) {
+    if (setting.starts_with(field + "=")) value = setting.substr(field.size() + 1);
+  }
+  std::erase(value, '"');
+  return value;
+}
+
+// At least 4, unless there are fewer images.
+int64_t batch_size_for(int64_t images, int64_t max_batch) {
+  const auto limit = static_cast<uint64_t>(std::clamp<int64_t>(images / kMinStepsPerEpoch, 4, max_batch));
   return std::min(static_cast<int64_t>(std::bit_floor(limit)), images);
 }
 
@@ -247,7 +262,8 @@ std::string dataset_objective(const std::string& data) {
   return set.form == "COCO" && has_masks ? of_maps : "detect";
 }
 
-DefaultRecipe default_recipe(const DefaultRecipeOptions& options) {
+DefaultRecipe default_recipe(const DefaultRecipeOptions& request) {
+  const DefaultRecipeOptions options = with_given_epochs(request);
   const std::string objective = chosen_objective(options);
   if (objective == "semantic") return map_recipe(options);
   if (objective == "detect") return box_recipe(options);

@@ -28,8 +28,8 @@ struct DefaultRecipeOptions {
   std::string model{};      // the model to start from, unless from scratch; empty: the bundled model
   std::string columns{};    // DataRecipe::columns
   std::string objective{};  // empty: that of `settings`, else dataset_objective()
-  // Settings that the caller overrides the recipe with.  Of a dataset of label maps, others follow from those of the
-  // section "semantic", such as the learning rate from the head.
+  // Settings that the caller overrides the recipe with.  Others follow from some of them: the warm-up and the patience
+  // from "epochs"; of a dataset of label maps, the learning rate from the head in "semantic".
   std::vector<std::string> settings{};
   Preset preset = Preset::finetune;
   std::optional<int64_t> epochs{};  // unset: from the number of images

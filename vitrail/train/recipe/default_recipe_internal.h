@@ -20,11 +20,14 @@ Section with_given_settings(const std::string& objective, const Section& section
   return std::any_cast<Section>(with_overrides(recipe, options.data, settings).section);
 }
 
+// The value of the last setting of a field ("epochs"), without quotes; empty if there is none.
+std::string given_setting(const DefaultRecipeOptions& options, const std::string& field);
+
 // The model to start from.
 void set_start(const DefaultRecipeOptions& options, DefaultRecipe& result);
 
-// A power of two from 4 to 64, unless there are fewer images.
-int64_t batch_size_for(int64_t images);
+// A power of two from 4 to max_batch, unless there are fewer images.
+int64_t batch_size_for(int64_t images, int64_t max_batch = 64);
 
 // The epochs, the warm-up and the patience, from the numbers of images.
 void choose_epochs(const DefaultRecipeOptions& options, DefaultRecipe& result);

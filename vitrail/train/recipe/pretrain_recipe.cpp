@@ -2,6 +2,7 @@
 // The recipe that is chosen for images without labels.
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/text.h"
@@ -15,72 +16,96 @@
 namespace vitrail::train {
 namespace {
 
+bool is_new(const DefaultRecipeOptions& options) { return options.preset == Preset::scratch; }
+
+void set_model(const DefaultRecipeOptions& options, DefaultRecipe& result) {
+  if (!is_new(options)) return set_start(options, result);
+  result.recipe.model.architecture = "cifar_vit_d192";
+  result.recipe.model.model_args = R"({"class_token": false, "global_pool": "avg"})";
+  result.reasons.emplace_back(
+      "a new model, cifar_vit_d192 on 32 × 32 pixels; with fewer than some 10,000 images it learns more from -m MODEL");
+}
+
 void set_unlabelled_data(const DefaultRecipeOptions& options, DefaultRecipe& result) {
   Recipe& recipe = result.recipe;
   recipe.objective = "pretrain";
-  recipe.section = with_given_settings("pretrain", PretrainRecipe{}, options);
+  recipe.section = PretrainRecipe{};
   recipe.data.train = options.data;
   recipe.data.unreadable = data::Unreadable::replace;
   const WarningPause pause;
   const RunData data = open_unlabelled_sets(recipe.data, result.architecture.in_chans);
   result.training_images = data.train.size();
   result.validation_images = data.validation.size();
-  result.reasons.push_back(str("method ", pretrain_of(recipe).method, ": ", pretrain_method_of(recipe).reason));
 }
 
-// The settings of DIET-CP for a pretrained model (arXiv 2509.06990).
-void set_diet(const DefaultRecipeOptions& options, DefaultRecipe& result) {
+// The model with the settings of it that are given, such as another image size.
+models::VisionTransformerConfig given_architecture(const DefaultRecipeOptions& options, Recipe recipe) {
+  std::vector<std::string> settings = options.settings;
+  std::erase_if(settings, [](const std::string& setting) { return !setting.starts_with("model."); });
+  recipe.epochs = 1;
+  return architecture_of(with_overrides(recipe, options.data, settings).model);
+}
+
+const PretrainMethodRow& set_method(const DefaultRecipeOptions& options, DefaultRecipe& result) {
+  const bool teacher = !given_setting(options, "pretrain.teacher").empty();
+  PretrainRecipe pretrain{.method = given_setting(options, "pretrain.method")};
+  if (pretrain.method.empty())
+    pretrain.method = default_pretrain_method(result.training_images, is_new(options), teacher);
   Recipe& recipe = result.recipe;
-  const int64_t images = result.training_images;
-  recipe.batch_size = batch_size_for(images);
-  choose_epochs(options, result);
-  constexpr int64_t kEpochs = 2;  // for each epoch of classification
-  if (!options.resumed && !options.epochs && !options.choose_epochs) recipe.epochs *= kEpochs;
-  if (!options.resumed) {
-    recipe.schedule.warmup_epochs = 0.1 * static_cast<double>(recipe.epochs);
-    recipe.patience = 0;  // the last weights are those of the whole schedule
+  recipe.section = pretrain;
+  const PretrainMethodRow& method = pretrain_method_of(recipe);
+  if (method.choose) method.choose(pretrain, result.architecture.img_size[0]);
+  recipe.section = with_given_settings("pretrain", pretrain, options);
+  if (method.norm_before_pooling && result.architecture.global_pool == models::GlobalPool::avg) {
+    auto args = nlohmann::json::parse(recipe.model.model_args.empty() ? "{}" : recipe.model.model_args);
+    args["fc_norm"] = false;
+    recipe.model.model_args = args.dump();
   }
-  recipe.lr = 5e-5 * std::sqrt(static_cast<double>(recipe.batch_size) / 64);
-  recipe.loss.label_smoothing = 0.3;
+  result.reasons.push_back(str("method ", method.name, ": ", method.reason));
+  return method;
+}
+
+void set_duration(const DefaultRecipeOptions& options, const PretrainMethodRow& method, DefaultRecipe& result) {
+  Recipe& recipe = result.recipe;
+  const PretrainDefaults& defaults = method.defaults;
+  const int64_t images = result.training_images;
+  recipe.batch_size = batch_size_for(images, defaults.max_batch);
+  if (method.cost) result.head_cost = method.cost(pretrain_of(recipe)) - 1;
+  choose_epochs(options, result);
+  if (!options.resumed) {
+    const double factor = is_new(options) ? defaults.scratch_epochs / 10 : defaults.epochs;
+    if (!options.epochs && !options.choose_epochs)
+      recipe.epochs = std::llround(factor * static_cast<double>(recipe.epochs));
+    recipe.schedule.warmup_epochs = 0.1 * static_cast<double>(recipe.epochs);
+    recipe.patience = 0;  // the schedule ends low
+  }
+  recipe.lr = (is_new(options) ? defaults.scratch_lr : defaults.lr) *
+              std::sqrt(static_cast<double>(recipe.batch_size) / 64);
+  recipe.schedule.final_lr = defaults.final_lr * recipe.lr;
+  recipe.optimizer.beta2 = defaults.beta2;
+  recipe.loss.label_smoothing = defaults.label_smoothing;
+  recipe.clip = defaults.clip;
+  recipe.augment = defaults.augment;
   const int64_t steps = std::max<int64_t>(1, images / recipe.batch_size);
   result.reasons.push_back(str("batch size ", recipe.batch_size, ", ", counted(steps, "step"), " an epoch of ",
                                counted(images, "image"), "; ", counted(recipe.epochs, "epoch"),
                                epochs_reason(options, recipe.epochs * steps)));
   result.reasons.push_back(str("AdamW with a peak rate of ", recipe.lr, " for the model and ",
-                               pretrain_of(recipe).head_lr, " for the classifier, warm-up of a tenth, cosine decay, ",
-                               "label smoothing 0.3"));
-}
-
-void set_strong_augmentation(DefaultRecipe& result) {
-  data::AugmentOptions& augment = result.recipe.augment;
-  augment.flip = data::Flip::random;
-  augment.random_resized_crop = data::RandomResizedCrop{.scale = {0.2, 1}};
-  augment.color_jitter =
-      data::ColorJitter{.brightness = 0.4, .contrast = 0.4, .saturation = 0.2, .hue = 0.1, .probability = 0.8};
-  augment.grayscale = 0.2;
-  result.reasons.emplace_back("random resized crops of 20 to 100 % of an image, flips, colour jitter, grey");
-}
-
-// The model with the settings of it that are given, such as another image size, and DIET's class for each image.
-models::VisionTransformerConfig given_architecture(const DefaultRecipeOptions& options, Recipe recipe, int64_t images) {
-  std::vector<std::string> settings = options.settings;
-  std::erase_if(settings, [](const std::string& setting) { return !setting.starts_with("model."); });
-  recipe.epochs = 1;
-  models::VisionTransformerConfig config = architecture_of(with_overrides(recipe, options.data, settings).model);
-  set_classifier(config, images);
-  return config;
+                               pretrain_of(recipe).head_lr, " for the layers behind it, warm-up of a tenth, cosine ",
+                               "decay"));
 }
 
 }  // namespace
 
 DefaultRecipe pretrain_recipe(const DefaultRecipeOptions& options) {
   DefaultRecipe result;
-  set_start(options, result);
+  set_model(options, result);
   result.architecture = architecture_of(result.recipe.model);
   set_unlabelled_data(options, result);
-  result.architecture = given_architecture(options, result.recipe, result.training_images);
-  set_diet(options, result);
-  set_strong_augmentation(result);
+  result.architecture = given_architecture(options, result.recipe);
+  const PretrainMethodRow& method = set_method(options, result);
+  if (method.smooths_labels) set_classifier(result.architecture, result.training_images);
+  set_duration(options, method, result);
   return result;
 }
 

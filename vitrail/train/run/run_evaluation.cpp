@@ -32,7 +32,7 @@ Measurement Run::measure_average() {
   return measure(Split::validation);
 }
 
-// Validates, keeps the weights if they are the best so far, and saves.  Of equally good weights the later are kept.
+// Validates, keeps the weights if they are the best so far, and saves.
 void Run::finish_epoch() {
   objective_->end_epoch();
   EpochResult result{.epoch = position_.epoch + 1, .step = position_.step};
@@ -47,7 +47,8 @@ void Run::finish_epoch() {
   const Candidate candidate = candidate_of(
       result, [this](const Evaluation& evaluation) { return objective_->quality(evaluation); }, update_->ema(),
       position_.step);
-  result.best = validated ? !better(counters_.best, candidate.quality) : !validates() && last;
+  result.best = validated ? objective_->replaces(candidate.is_average ? average : weights, counters_.best)
+                          : !validates() && last;
   result.seconds = seconds();
   result.text = epoch_text(objective_->metrics(), result);
   if (group_.is_rank_zero()) log_validation(result, *metrics_log_);
@@ -67,9 +68,7 @@ bool Run::out_of_patience() const { return validates() && train::out_of_patience
 
 void Run::write_model(const char* folder, const std::vector<nn::NamedTensor>& weights) const {
   if (!group_.is_rank_zero()) return;
-  std::vector<nn::NamedTensor> saved = weights;
-  std::erase_if(saved, [&](const nn::NamedTensor& weight) { return !objective_->is_saved(weight.name); });
-  train::write_model(folder_->path() / folder, objective_->config_json(), saved);
+  train::write_model(folder_->path() / folder, objective_->config_json(), objective_->saved(weights));
 }
 
 void Run::keep_best(int64_t epoch, const Candidate& candidate) {

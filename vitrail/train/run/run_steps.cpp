@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "vitrail/autograd/variable.h"
 #include "vitrail/train/run/run_events_internal.h"
 #include "vitrail/train/run/run_internal.h"
 
@@ -31,7 +32,12 @@ bool Run::train_epoch() {
     ++position_.step_in_epoch;
     if (position_.step_in_epoch - first == count) {
       const int64_t scheduled = position_.epoch * steps_ + first / recipe_.accumulate;
-      if (!end_step(update_->apply(position_.step++, scheduled))) return false;
+      const StepResult step = update_->apply(position_.step++, scheduled);
+      if (step.updated) {
+        const autograd::NoGrad no_grad;
+        objective_->end_step(static_cast<double>(scheduled + 1) / static_cast<double>(recipe_.epochs * steps_));
+      }
+      if (!end_step(step)) return false;
     }
     report_progress();
   }

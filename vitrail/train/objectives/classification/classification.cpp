@@ -97,7 +97,7 @@ std::unique_ptr<Teacher> Classification::make_teacher() const {
   if (recipe.loss.distillation->views > 0 && context_.group.size() == 1) {
     const std::string& shared = recipe.loss.distillation->cache;
     teacher->use_cache(shared.empty() ? context_.folder / "checkpoints" : std::filesystem::path(shared), recipe,
-                       dataset_identity(data_.train.dataset));
+                       views_of(*recipe.loss.distillation), dataset_identity(data_.train.dataset));
   }
   return teacher;
 }
@@ -127,7 +127,7 @@ std::vector<Score> Classification::begin(const SolveProgress& progress) {
   const bool starts = context_.recipe.model.head == "probe" && prepared_.new_classes,
              compares = data_.validation.dataset && context_.group.size() == 1;
   if (!starts && !compares) return {};
-  const infer::Session session = headless_session(prepared_, context_.threads, kernels::Precision::fp32);
+  const infer::Session session = headless_session(prepared_.model, context_.threads, kernels::Precision::fp32);
   data::LoaderOptions complete = options_;  // each process reads all images
   complete.rank = 0, complete.ranks = 1;
   const auto features_of = [&](const Subset& subset) {

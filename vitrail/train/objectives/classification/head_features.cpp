@@ -34,12 +34,15 @@ Score share_of(const char* name, const char* title, double value, int64_t images
 
 }  // namespace
 
-infer::Session headless_session(PreparedModel& prepared, int threads, kernels::Precision precision) {
-  models::VisionTransformerConfig config = prepared.config.vit;
+models::VisionTransformer without_head(const models::VisionTransformer& model) {
+  models::VisionTransformerConfig config = model.config();
   config.num_classes = 0;
-  nn::CopiedParams params(prepared.model);
-  return infer::Session(models::VisionTransformer(config, ParamSource(params)),
-                        {.threads = threads, .precision = precision});
+  nn::CopiedParams params(model);
+  return {config, ParamSource(params)};
+}
+
+infer::Session headless_session(const models::VisionTransformer& model, int threads, kernels::Precision precision) {
+  return infer::Session(without_head(model), {.threads = threads, .precision = precision});
 }
 
 HeadFeatures head_features(const infer::Session& session, data::Loader& loader,

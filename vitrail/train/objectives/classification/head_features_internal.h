@@ -14,8 +14,9 @@
 
 namespace vitrail::train {
 
-// The model without its head, in a session: its logits are the input of the head.
-infer::Session headless_session(PreparedModel& prepared, int threads, kernels::Precision precision);
+// A copy of the model without its head, whose logits are the input of the head.
+models::VisionTransformer without_head(const models::VisionTransformer& model);
+infer::Session headless_session(const models::VisionTransformer& model, int threads, kernels::Precision precision);
 
 struct HeadFeatures {
   Tensor rows;  // f32 [n, D]

@@ -10,8 +10,10 @@
 #include "vitrail/base/parallel.h"
 #include "vitrail/base/random.h"
 #include "vitrail/infer/preprocess.h"
+#include "vitrail/models/derived_config_internal.h"
 #include "vitrail/models/load.h"
 #include "vitrail/nn/positional_encoding.h"
+#include "vitrail/train/objectives/classification/head_features_internal.h"
 #include "vitrail/train/objectives/classification/teacher_cache_internal.h"
 #include "vitrail/train/recipe/recipe.h"
 
@@ -54,6 +56,11 @@ uint32_t checksum(const models::VisionTransformer& model) {
   return sum;
 }
 
+// That of the logits, or of the features of a model without a head.
+int64_t width_of(const models::VisionTransformerConfig& config) {
+  return config.num_classes > 0 ? config.num_classes : models::feature_width_of(config);
+}
+
 std::string describe(const image::ProcessorSteps& steps) {
   std::string text = str(" processor ", static_cast<int>(steps.resize), " ", steps.size[0], " ", steps.size[1], " ",
                          steps.rescale, " ", steps.resize_floats);
@@ -74,7 +81,7 @@ std::string describe(const image::EvalTransform& transform) {
 
 // The fields of a recipe that determine the views, and so the cached logits.  The preprocessing is not part of it
 // (preprocessing_).  Neither is the hold-out, because samples keep their index in the dataset.
-std::string describe_views(const Recipe& recipe) {
+std::string describe_views(const Recipe& recipe, const TeacherViews& fixed) {
   Recipe views;
   views.data.train = recipe.data.train;
   views.data.train_split = recipe.data.train_split;
@@ -82,7 +89,7 @@ std::string describe_views(const Recipe& recipe) {
   views.data.exif = recipe.data.exif;
   views.seed = recipe.seed;
   views.augment = recipe.augment;
-  if (recipe.loss.distillation->view_epochs) {  // these are not applied to views
+  if (fixed.epochs) {  // these are not applied to views
     views.augment.affine.reset();
     views.augment.policy.clear();
     views.augment.color_jitter.reset();
@@ -95,7 +102,7 @@ std::string describe_views(const Recipe& recipe) {
     views.augment.policy_share = 1;
     views.augment.policy_interpolation.clear();
   }
-  views.loss.distillation = DistillationRecipe{.teacher = "", .views = recipe.loss.distillation->views};
+  views.loss.distillation = DistillationRecipe{.teacher = "", .views = fixed.count};
   return write_recipe(views);
 }
 
@@ -104,6 +111,13 @@ std::string describe_views(const Recipe& recipe) {
 Teacher::Teacher(const std::string& path, const image::EvalTransform& student, const std::vector<std::string>& classes,
                  kernels::Precision precision)
     : Teacher(open_teacher(path, classes), path, student, precision) {}
+
+Teacher::Teacher(const std::string& path, const image::EvalTransform& student)
+    : Teacher(models::open_model(path), path, student) {}
+
+Teacher::Teacher(const models::OpenedModel& opened, const std::string& path, const image::EvalTransform& student)
+    : Teacher(without_head(models::build_model(opened)), infer::transform_of(opened.config.preprocessing, path),
+              student, kernels::Precision::fp32) {}
 
 Teacher::Teacher(const models::OpenedModel& opened, const std::string& path, const image::EvalTransform& student,
                  kernels::Precision precision)
@@ -114,9 +128,10 @@ Teacher::Teacher(models::VisionTransformer model, const image::EvalTransform& ow
                  kernels::Precision precision)
     : size_(model.config().img_size),
       student_size_(student.size),
-      classes_(model.config().num_classes),
+      width_(width_of(model.config())),
       checksum_(checksum(model)),
-      preprocessing_(describe(student) + ", " + describe(own)),
+      preprocessing_(describe(student) + ", " + describe(own) +
+                     (model.config().num_classes == 0 ? ", features" : "")),
       session_(std::move(model), {.threads = num_threads(), .precision = precision}),
       resize_y_(resize_matrix(student_size_[0], size_[0])),
       resize_x_(resize_matrix(student_size_[1], size_[1])) {
@@ -172,24 +187,24 @@ Tensor Teacher::input_of(const Tensor& images) const {
 
 Teacher::~Teacher() = default;
 
-void Teacher::use_cache(const std::filesystem::path& folder, const Recipe& recipe, const std::string& images) {
-  const std::string identity = str(describe_views(recipe), ", ", images, ", ", preprocessing_, ", ", checksum_, ", ",
-                                   kernels::name_of(session_.precision()));
+void Teacher::use_cache(const std::filesystem::path& folder, const Recipe& recipe, const TeacherViews& views,
+                        const std::string& images) {
+  const std::string identity = str(describe_views(recipe, views), ", ", images, ", ", preprocessing_, ", ", checksum_,
+                                   ", ", kernels::name_of(session_.precision()));
   std::array<char, 32> name{};
   std::snprintf(name.data(), name.size(), "teacher-%016llx.cache",
                 static_cast<unsigned long long>(random_key(identity)));
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) throw Error(str(folder.string(), ": cannot be created: ", error.message()));
-  cache_ =
-      std::make_unique<TeacherCache>(folder / name.data(), identity, 2 * recipe.loss.distillation->views, classes_);
-  mean_for_new_images_ = recipe.loss.distillation->view_epochs.has_value();
+  cache_ = std::make_unique<TeacherCache>(folder / name.data(), identity, 2 * views.count, width_);
+  mean_for_new_images_ = views.epochs.has_value();
 }
 
 // If a row is missing, the teacher runs on the complete batch, so that a resumed run computes the same bits: they can
 // depend on the batch size.
 Tensor Teacher::logits(const data::Batch& batch) const {
-  const Tensor cached = Tensor::empty({batch.images.size(0), classes_});
+  const Tensor cached = Tensor::empty({batch.images.size(0), width_});
   if (cache_ && mean_for_new_images_ && batch.view < 0 && cache_->read_mean(batch.samples, cached)) return cached;
   if (!cache_ || batch.view < 0) return logits(batch.images);
   if (cache_->read(batch.samples, batch.view, cached)) return cached;

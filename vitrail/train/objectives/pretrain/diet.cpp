@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+// DIET (Ibrahim et al. 2023, arXiv 2302.10260): each training image is a class.  Its settings for a pretrained model are
+// those of DIET-CP (arXiv 2509.06990).
 #include "vitrail/base/error.h"
 #include "vitrail/base/random.h"
+#include "vitrail/models/derived_config_internal.h"
 #include "vitrail/nn/linear.h"
 #include "vitrail/ops/loss.h"
 #include "vitrail/train/objectives/pretrain/pretrain_method_internal.h"
@@ -26,11 +29,11 @@ class Diet : public PretrainMethod {
   explicit Diet(const PretrainContext& context)
       : context_(context),
         params_(context.recipe.seed),
-        layers_(context.model.config().embed_dim, context.images, ParamSource(params_, "pretrain")) {}
+        layers_(models::feature_width_of(context.model.config()), context.images.size(), ParamSource(params_, "pretrain")) {}
   nn::Module& layers() override { return layers_; }
-  Tensor loss(const data::Batch& batch) const override {
-    const Tensor features = context_.model.forward(batch.images);
-    return ops::cross_entropy(layers_.forward(features), batch.labels, context_.recipe.loss.label_smoothing);
+  Tensor loss(const PretrainBatch& batch) override {
+    const Tensor features = context_.model.forward(batch.data.images);
+    return ops::cross_entropy(layers_.forward(features), batch.data.labels, context_.recipe.loss.label_smoothing);
   }
 
  private:
@@ -39,14 +42,22 @@ class Diet : public PretrainMethod {
   DietClassifier layers_;
 };
 
-}  // namespace
-
 std::unique_ptr<PretrainMethod> make_diet(const PretrainContext& context) {
-  if (context.images > kMaxDietImages) {
+  if (context.images.size() > kMaxDietImages) {
     throw Error("pretrain.method diet", str("at most ", kMaxDietImages, " training images, since each is a class"),
-                str(context.images));
+                str(context.images.size(), " (lejepa takes any number)"));
   }
   return std::make_unique<Diet>(context);
+}
+
+}  // namespace
+
+PretrainMethodRow diet_method() {
+  return {.name = "diet",
+          .make = make_diet,
+          .reason = "each image is a class: it improves a model from its weights alone, on up to 20,000 images",
+          .defaults = {.label_smoothing = 0.3, .augment = strong_augmentation(0.2)},
+          .smooths_labels = true};
 }
 
 }  // namespace vitrail::train

@@ -2,6 +2,7 @@
 #include "vitrail/train/objectives/pretrain/pretrain_internal.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "vitrail/autograd/variable.h"
 #include "vitrail/base/error.h"
@@ -22,11 +23,39 @@ std::optional<ProbeSets> probe_of(const Recipe& recipe, int64_t channels) {
   return path.empty() ? std::nullopt : std::optional(open_probe(path, recipe.data, channels));
 }
 
+// A model that sees local views takes images of other sizes than its own.
+ModelRecipe model_of(const Recipe& recipe) {
+  ModelRecipe model = recipe.model;
+  if (!pretrain_method_of(recipe).has_local_views || pretrain_of(recipe).local_views == 0) return model;
+  auto args = nlohmann::json::parse(model.model_args.empty() ? "{}" : model.model_args);
+  args["dynamic_img_size"] = true;
+  model.model_args = args.dump();
+  return model;
+}
+
 std::vector<int64_t> positions_of(const Subset& train) {
   std::vector<int64_t> positions(static_cast<size_t>(train.dataset->size()), -1);
   for (size_t i = 0; i < train.samples.size(); ++i)
     positions[static_cast<size_t>(train.samples[i])] = static_cast<int64_t>(i);
   return positions;
+}
+
+// The options of the loader with the views of the method.
+data::LoaderOptions with_views(const Recipe& recipe, const models::VisionTransformerConfig& config,
+                               data::LoaderOptions options) {
+  const auto& set_views = pretrain_method_of(recipe).set_views;
+  if (set_views) set_views(recipe, config.patch_size[0], options);
+  if (!options.views.empty()) options.augment.reset();
+  return options;
+}
+
+// Held-out images, with the views of the method.
+data::Loader held_out_loader(const Subset& held_out, const data::LoaderOptions& training) {
+  data::LoaderOptions options = data::evaluation_options(training);
+  options.rank = 0, options.ranks = 1;  // each process measures all images
+  options.subset = held_out.samples;
+  options.views = training.views;
+  return {held_out.dataset, options};
 }
 
 }  // namespace
@@ -35,14 +64,19 @@ Pretrain::Pretrain(const ObjectiveContext& context)
     : context_(context),
       data_(open_unlabelled_data(context.recipe.data, architecture_of(context.recipe.model).in_chans)),
       probe_(probe_of(context.recipe, architecture_of(context.recipe.model).in_chans)),
-      prepared_(prepare_model(context.recipe.model, {}, context.recipe.seed)),
+      prepared_(prepare_model(model_of(context.recipe), {}, context.recipe.seed)),
       metrics_(
           pretrain_metrics(probe_.has_value(), probe_ && has_linear_probe(*probe_, prepared_.config.vit.embed_dim))),
       options_(training_options(context.recipe, data_, set_preprocessing(), prepared_.config.vit.in_chans,
                                 context.threads, context.group)),
-      loader_(data_.train.dataset, options_),
+      loader_(data_.train.dataset, with_views(context.recipe, prepared_.config.vit, options_)),
       method_(pretrain_method_of(context.recipe)
-                  .make({.recipe = context_.recipe, .model = prepared_.model, .images = data_.train.size()})),
+                  .make({.recipe = context_.recipe,
+                         .model = prepared_.model,
+                         .transform = options_.transform,
+                         .images = data_.train,
+                         .folder = context.folder,
+                         .group = context.group})),
       trained_(prepared_.model, method_->layers()),
       evaluation_(data_.validation, probe_, options_),
       positions_(positions_of(data_.train)) {
@@ -53,6 +87,24 @@ Pretrain::Pretrain(const ObjectiveContext& context)
 image::EvalTransform Pretrain::set_preprocessing() {
   prepared_.config.preprocessing = preprocessing_of(context_.recipe.data, prepared_.config);
   return infer::transform_of(prepared_.config.preprocessing, "data");
+}
+
+std::vector<std::string> Pretrain::frozen() const {
+  std::vector<std::string> frozen = context_.recipe.model.freeze;
+  for (const std::string& name : method_->frozen()) {
+    if (std::ranges::count(frozen, name) == 0) frozen.push_back(name);
+  }
+  return frozen;
+}
+
+std::vector<nn::NamedTensor> Pretrain::saved(std::vector<nn::NamedTensor> parameters) const {
+  const std::string prefix = method_->saved().prefix;
+  std::vector<nn::NamedTensor> saved;
+  for (nn::NamedTensor& parameter : parameters) {
+    if (prefix.empty() ? parameter.name.starts_with("pretrain.") : !parameter.name.starts_with(prefix)) continue;
+    saved.push_back({parameter.name.substr(prefix.size()), parameter.tensor});
+  }
+  return saved;
 }
 
 std::vector<optim::RateScale> Pretrain::rate_scales() const {
@@ -78,20 +130,38 @@ std::vector<std::string> Pretrain::introduction() const {
   return lines;
 }
 
+// Sets the labels to the positions among the training images.
+Tensor Pretrain::loss_of(data::Batch& batch, PretrainBatch position) {
+  for (size_t i = 0; i < batch.samples.size(); ++i)
+    batch.labels.data<int64_t>()[i] = positions_[static_cast<size_t>(batch.samples[i])];
+  const nn::RandomScope random(context_.recipe.seed, position.number, batch.positions);
+  const ops::MixedPrecision precision(context_.recipe.precision == "bf16" ? DType::bf16 : DType::f32);
+  return method_->loss(position);
+}
+
 BatchResult Pretrain::train_batch(const BatchPosition& position, const Backward& backward) {
   data::Batch batch = loader_.next().value();
   unreadable_.add(data_.train, batch);
-  BatchResult local{.images = batch.images.size(0)};
+  BatchResult local{.images = std::ssize(batch.samples)};
   local.skipped = std::ssize(batch.skipped);
   local.weight = static_cast<double>(local.images);
   if (local.images == 0) return local;
-  for (int64_t i = 0; i < local.images; ++i)
-    batch.labels.data<int64_t>()[i] = positions_[static_cast<size_t>(batch.samples[static_cast<size_t>(i)])];
-  const nn::RandomScope random(context_.recipe.seed, position.number, batch.positions);
-  const ops::MixedPrecision precision(context_.recipe.precision == "bf16" ? DType::bf16 : DType::f32);
-  prepared_.model.train();
   trained_.train();
-  return backward(method_->loss(batch), local);
+  return backward(loss_of(batch, {.data = batch, .number = position.number, .epochs = position.epochs}), local);
+}
+
+// The mean over the images, which have the same views in each epoch.
+double Pretrain::held_out_loss() {
+  data::Loader loader = held_out_loader(data_.validation, loader_.options());
+  loader.start(0);
+  double sum = 0, images = 0;
+  for (uint64_t number = 0; auto batch = loader.next(); ++number) {
+    const auto count = static_cast<double>(batch->samples.size());
+    if (count == 0) continue;
+    sum += count * loss_of(*batch, {.data = *batch, .number = number, .held_out = true}).item<double>();
+    images += count;
+  }
+  return sum / images;
 }
 
 double Pretrain::score_of(const Evaluation& evaluation, const std::string& name) const {
@@ -105,32 +175,33 @@ void Pretrain::require_rank(const Evaluation& evaluation) const {
   const double rank = score_of(evaluation, "rank");
   if (rank >= kMinRank || rank >= score_of(*start_, "rank") / 2) return;
   throw Error("pretrain",
-              str("features of an effective rank of at least ", 100 * kMinRank, " % of their number ",
+              str("features of an effective rank of at least ", 100 * kMinRank, " % of the largest possible ",
                   "(a lower \"lr\" may help)"),
               str(100 * rank, " %: they have collapsed"));
 }
 
 Measurement Pretrain::measure(Split, const std::function<void(int64_t, int64_t)>& progress) {
   const autograd::NoGrad no_grad;
-  prepared_.model.eval();
-  const infer::Session session = headless_session(prepared_, context_.threads, kernels::Precision::fp32);
+  trained_.train(false);
+  const models::VisionTransformer* saved = method_->saved().model;
+  const infer::Session session =
+      headless_session(saved ? *saved : prepared_.model, context_.threads, kernels::Precision::fp32);
   Measurement result;
   result.images = probe_ ? probe_->evaluated.size() : data_.validation.size();
   result.scores = scores_of(metrics_.each, evaluation_.measure(session, progress), result.images);
-  result.loss = 1 - result.scores.front().value;
+  result.loss = measures_loss() ? held_out_loss() : 1 - result.scores.front().value;
   require_rank(result);
   return result;
 }
 
-// Without labels, a later epoch is preferred unless images are found again much less often, or the features have become
-// much fewer, than at the start.
-Quality Pretrain::quality(const Evaluation& evaluation) const {
+// Without labels and a loss of held-out images, later weights are preferred unless images are found again much less
+// often, or the features have become much fewer, than at the start.
+bool Pretrain::replaces(const Evaluation& evaluation, const Quality& best) const {
   constexpr double kMaxRetrievalLoss = 0.05, kMinRankShare = 0.5;
-  if (probe_) return Objective::quality(evaluation);
-  const bool worse =
-      start_ && (score_of(evaluation, "retrieval") < score_of(*start_, "retrieval") - kMaxRetrievalLoss ||
-                 score_of(evaluation, "rank") < kMinRankShare * score_of(*start_, "rank"));
-  return {.score = evaluation.scores.front().value, .loss = worse ? 1.0 : 0.0};
+  if (pretrain_of(context_.recipe).keep == "last") return true;
+  if (probe_ || method_->has_held_out_loss()) return Objective::replaces(evaluation, best);
+  return !start_ || (score_of(evaluation, "retrieval") >= score_of(*start_, "retrieval") - kMaxRetrievalLoss &&
+                     score_of(evaluation, "rank") >= kMinRankShare * score_of(*start_, "rank"));
 }
 
 }  // namespace vitrail::train

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/train/objectives/pretrain/pretrain_evaluation_internal.h"
 
+#include <algorithm>
 #include <deque>
 #include <utility>
 
@@ -86,7 +87,8 @@ std::vector<double> FeatureEvaluation::measure(const infer::Session& session,
   }
   const HeadFeatures& images = features[features.size() - 2];
   values.push_back(retrieval(images, features.back()));
-  values.push_back(analysis::effective_rank(images.rows) / static_cast<double>(images.rows.size(1)));
+  const int64_t largest = std::min(images.rows.size(0), images.rows.size(1));
+  values.push_back(analysis::effective_rank(images.rows) / static_cast<double>(largest));
   return values;
 }
 

@@ -13,7 +13,7 @@ namespace vitrail::train {
 
 // The scores, in this order: with a probe the accuracy of k nearest neighbours, and with `linear` that of a logistic
 // regression; the share of the held-out images whose augmented view has the image itself as its nearest neighbour among
-// them (instance retrieval); their effective rank (analysis::effective_rank) divided by the number of features.
+// them (instance retrieval); their effective rank (analysis::effective_rank) as a share of the largest possible one.
 Metrics pretrain_metrics(bool probe, bool linear);
 
 // Whether a logistic regression on the features of a probe takes seconds.

@@ -37,10 +37,10 @@ class Pretrain : public Objective {
   explicit Pretrain(const ObjectiveContext& context);
 
   nn::Module& model() override { return trained_; }
-  std::vector<std::string> frozen() const override { return context_.recipe.model.freeze; }
+  std::vector<std::string> frozen() const override;
   std::vector<optim::RateScale> rate_scales() const override;
   std::string config_json() const override { return models::write_model_config(prepared_.config); }
-  bool is_saved(const std::string& parameter) const override { return !parameter.starts_with("pretrain."); }
+  std::vector<nn::NamedTensor> saved(std::vector<nn::NamedTensor> parameters) const override;
   int64_t size(Split split) const override { return subset(split).size(); }
   std::string name(Split split) const override { return subset(split).name; }
   std::vector<ImageSet> image_sets() const override;
@@ -49,11 +49,13 @@ class Pretrain : public Objective {
   int64_t batches() const override { return loader_.steps_per_epoch(); }
   void start_epoch(int64_t epoch, int64_t batch) override { loader_.start(epoch, batch); }
   BatchResult train_batch(const BatchPosition& position, const Backward& backward) override;
+  void end_step(double progress) override { method_->end_step(progress); }
   double waited_seconds() const override { return loader_.waited_seconds(); }
   const Metrics& metrics() const override { return metrics_; }
-  // The loss is 1 − the first score.  Throws Error if the features have collapsed since the start.
+  // The loss is 1 − the first score; without a probe, that of the method on held-out images, if it has one.  Throws
+  // Error if the features have collapsed since the start.
   Measurement measure(Split split, const std::function<void(int64_t, int64_t)>& progress) override;
-  Quality quality(const Evaluation& evaluation) const override;
+  bool replaces(const Evaluation& evaluation, const Quality& best) const override;
   bool keeps_start() const override { return true; }
   void start_from(const Evaluation& start) override { start_ = start; }
   std::string subject() const override { return prepared_.config.architecture; }
@@ -64,6 +66,9 @@ class Pretrain : public Objective {
  private:
   const Subset& subset(Split split) const;
   image::EvalTransform set_preprocessing();
+  Tensor loss_of(data::Batch& batch, PretrainBatch position);
+  bool measures_loss() const { return !probe_ && method_->has_held_out_loss(); }
+  double held_out_loss();
   double score_of(const Evaluation& evaluation, const std::string& name) const;
   void require_rank(const Evaluation& evaluation) const;
 
@@ -72,7 +77,7 @@ class Pretrain : public Objective {
   std::optional<ProbeSets> probe_;
   PreparedModel prepared_;  // without a head
   Metrics metrics_;
-  data::LoaderOptions options_;
+  data::LoaderOptions options_;  // with one augmented view
   data::Loader loader_;
   std::unique_ptr<PretrainMethod> method_;
   PretrainModel trained_;

@@ -9,40 +9,112 @@
 #include "vitrail/data/loader/loader.h"
 #include "vitrail/models/vision_transformer.h"
 #include "vitrail/train/objectives/objective.h"
+#include "vitrail/train/objectives/pretrain/methods.h"
+#include "vitrail/train/objectives/pretrain/pretrain_recipe_internal.h"
+#include "vitrail/train/run/run_data_internal.h"
 
 namespace vitrail::train {
+
+// The images of a step.
+struct PretrainBatch {
+  const data::Batch& data;  // the labels are the images' positions among the training images
+  uint64_t number = 0;      // index of the batch in the run
+  double epochs = 0;        // so far, with fractions
+  bool held_out = false;    // held-out images: the model is in eval mode, and the loss changes no state
+};
 
 class PretrainMethod {
  public:
   virtual ~PretrainMethod() = default;
 
-  // What is trained with the model and is no part of it: a classifier, a projector, a decoder.
+  // What is kept in checkpoints with the model and is no part of it: a classifier, a projector, a decoder, a teacher.
   virtual nn::Module& layers() = 0;
+  // Name patterns of parameters that no gradient changes: of the model, and of layers() with the prefix "pretrain.".
+  virtual std::vector<std::string> frozen() const { return {}; }
 
-  // The mean loss of the images of a batch, whose labels are their positions among the training images.  The model is
-  // in training mode.
-  virtual Tensor loss(const data::Batch& batch) const = 0;
+  // The mean loss of the images.
+  virtual Tensor loss(const PretrainBatch& batch) = 0;
+  // Whether loss() also takes held-out images, and a lower loss on them means a better model.
+  virtual bool has_held_out_loss() const { return false; }
+
+  // After a step of the optimiser.  `progress`: the share of the run's steps that are done, in (0, 1].
+  virtual void end_step(double /*progress*/) {}
+
+  // The model that is measured and saved, if it is not the trained one.  `prefix`: that of its parameters' names.
+  struct Saved {
+    const models::VisionTransformer* model = nullptr;
+    std::string prefix = {};
+  };
+  virtual Saved saved() const { return {}; }
+
+  // Images that show what is predicted, for the report: normalised [B, C, H, W] → [B, C, H, W] each.
+  virtual std::vector<Tensor> pictures(const Tensor& /*images*/) const { return {}; }
+  virtual std::string pictures_title() const { return {}; }
 };
 
 // What a method is made from.  The references outlive it.
 struct PretrainContext {
   const Recipe& recipe;
   models::VisionTransformer& model;  // its logits are the pooled features
-  int64_t images = 0;                // training images
+  image::EvalTransform transform;    // of the model's images
+  const Subset& images;              // the training images
+  std::filesystem::path folder{};    // the run's
+  const ProcessGroup& group;
+};
+
+// Settings of the recipe that is chosen without one.
+struct PretrainDefaults {
+  int64_t max_batch = 64;
+  double epochs = 2, scratch_epochs = 10;  // times those of fine-tuning
+  double lr = 5e-5, scratch_lr = 5e-4;     // for a batch of 64 images; the rate is proportional to the batch's root
+  double beta2 = 0.999;
+  double final_lr = 0;  // share of the peak rate
+  double label_smoothing = 0, clip = 0;
+  data::AugmentOptions augment{};
 };
 
 // A row of the table of methods.
 struct PretrainMethodRow {
   std::string name;  // PretrainRecipe::method
   std::function<std::unique_ptr<PretrainMethod>(const PretrainContext&)> make;
-  std::string reason;  // why one chooses it, for the user
+  std::string reason;               // why one chooses it, for the user
+  std::vector<std::string> fields = {};  // of PretrainRecipe that it reads, beside those of every method
+  PretrainDefaults defaults{};
+  // Sets the fields whose best values depend on the side of an image in pixels.
+  std::function<void(PretrainRecipe&, int64_t side)> choose{};
+  // Sets the loader's views of an image; none: one augmented view.  `patch`: side of a patch.
+  std::function<void(const Recipe&, int64_t patch, data::LoaderOptions&)> set_views{};
+  bool has_local_views = false;  // PretrainRecipe::local_views applies
+  // The time of a training step relative to one forward and backward pass of the model.
+  std::function<double(const PretrainRecipe&)> cost{};
+  bool smooths_labels = false;        // loss.label_smoothing applies
+  bool norm_before_pooling = false;   // the model's final norm is in front of the pooling
 };
 const PretrainMethodRow& pretrain_method_of(const Recipe& recipe);  // throws Error if there is none
-std::vector<std::string> pretrain_method_names();
 
-// DIET (Ibrahim et al. 2023, arXiv 2302.10260): each training image is a class.  Throws Error for more images than
-// kMaxDietImages.
-std::unique_ptr<PretrainMethod> make_diet(const PretrainContext& context);
-constexpr int64_t kMaxDietImages = 20'000;  // the classifier has a row for each
+// The method that suits so many training images, a model from scratch or a pretrained one, and a teacher if one is
+// given.
+std::string default_pretrain_method(int64_t images, bool scratch, bool teacher);
+
+// Random resized crops of these shares of an image, flips, colour jitter and grey images.
+data::AugmentOptions strong_augmentation(double min_scale);
+
+// Global and local views as `pretrain` describes them, one group each, with the augmentation of the recipe.
+std::vector<data::ViewGroup> multi_crop(const Recipe& recipe, int64_t patch, const data::LoaderOptions& options);
+
+// The share of the cost of `views` views, of which some are smaller.
+double multi_crop_cost(const PretrainRecipe& pretrain);
+
+// The features of the views [first, first + V) of a batch's images, [V · B, D], with random draws of their own.
+Tensor features_of_views(const models::VisionTransformer& model, const Tensor& views, const data::Batch& batch,
+                         int64_t first);
+
+// The methods.
+PretrainMethodRow diet_method();
+PretrainMethodRow lejepa_method();
+PretrainMethodRow mae_method();
+PretrainMethodRow distill_method();
+PretrainMethodRow dino_method();
+constexpr int64_t kMaxDietImages = 20'000;  // its classifier has a row for each
 
 }  // namespace vitrail::train

@@ -3,17 +3,13 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/train/objectives/pretrain/pretrain_method_internal.h"
-#include "vitrail/train/objectives/pretrain/pretrain_recipe_internal.h"
 
 namespace vitrail::train {
 namespace {
 
 const std::vector<PretrainMethodRow>& table() {
-  static const std::vector<PretrainMethodRow> rows{
-      {.name = "diet",
-       .make = make_diet,
-       .reason = "each image is a class: it improves a model from its weights alone, on up to 20,000 images"},
-  };
+  static const std::vector<PretrainMethodRow> rows{diet_method(), lejepa_method(), mae_method(), distill_method(),
+                                                   dino_method()};
   return rows;
 }
 
@@ -30,6 +26,12 @@ std::vector<std::string> pretrain_method_names() {
   std::vector<std::string> names;
   for (const PretrainMethodRow& row : table()) names.push_back(row.name);
   return names;
+}
+
+std::string default_pretrain_method(int64_t images, bool scratch, bool teacher) {
+  if (teacher) return "distill";
+  if (scratch) return "mae";
+  return images <= kMaxDietImages ? "diet" : "lejepa";
 }
 
 }  // namespace vitrail::train

@@ -35,7 +35,7 @@ std::vector<std::string> Probe::introduction() const { return introduction_of("c
 
 HeadFeatures Probe::compute_features(const SolveProgress& progress) {
   const infer::Session session =
-      headless_session(prepared_, context_.threads, kernels::precision_from_name(context_.recipe.precision));
+      headless_session(prepared_.model, context_.threads, kernels::precision_from_name(context_.recipe.precision));
   data::Loader loader = evaluation_loader(data_.train, options_);
   std::vector<int64_t> read;
   HeadFeatures features = head_features(session, loader, [&](const data::Batch& batch, int64_t step) {
