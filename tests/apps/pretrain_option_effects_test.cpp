@@ -56,15 +56,19 @@ void check_preset_of_pretrain() {
   const UnlabelledRun unlabelled;
   Arguments arguments = unlabelled.arguments(kOnePretrainingEpoch + Arguments{"--preset", "scratch"});
   EXPECT_TRUE(contains(run_program(arguments).err, "without -m"));
-  const Arguments without_model{"pretrain",        unlabelled.images() / "train", "-o", unlabelled.folder(), "--preset",
-                                "scratch", "--epochs", "1", "--threads", "2"};
+  const Arguments without_model{"pretrain",  unlabelled.images() / "train",
+                                "-o",        unlabelled.folder(),
+                                "--preset",  "scratch",
+                                "--epochs",  "1",
+                                "--threads", "2"};
   run(without_model);
   EXPECT_EQ(unlabelled.recipe()["pretrain"]["method"], "mae");
   EXPECT_EQ(unlabelled.recipe()["model"]["init"], "");
 }
 
 void check_keep_of_pretrain() {
-  EXPECT_EQ(UnlabelledRun().recipe_with(kOnePretrainingEpoch + Arguments{"--keep", "last"})["pretrain"]["keep"], "last");
+  EXPECT_EQ(UnlabelledRun().recipe_with(kOnePretrainingEpoch + Arguments{"--keep", "last"})["pretrain"]["keep"],
+            "last");
 }
 
 void check_teacher_of_pretrain() {
@@ -111,6 +115,20 @@ void check_allow_changes_of_pretrain() {
   const Arguments changed = unlabelled.arguments({"--epochs", "2", "--resume"});
   EXPECT_TRUE(contains(run_program(changed).err, "epochs"));
   EXPECT_EQ(json_of(changed + Arguments{"--allow-changes"})["steps"], 2 * steps);
+}
+
+// Paths on standard input, which a resumed run does not need again.
+TEST(PretrainInput, IsAListOnStandardInput) {
+  const fs::path images = train::make_images(40, 4), folder = scratch_folder() / "run";
+  std::string list;
+  for (const auto& entry : fs::recursive_directory_iterator(images / "train")) {
+    if (entry.is_regular_file()) list += entry.path().string() + "\n";
+  }
+  const Arguments arguments{"pretrain", "-", "-o", folder, "-m", small_model(), "--threads", "1", "--epochs", "1"};
+  const ProgramResult first = run_program(arguments, list);
+  ASSERT_EQ(first.status, 0) << first.err;
+  EXPECT_EQ(nlohmann::json::parse(first.out)["steps"], 13);  // 108 images in batches of 8
+  EXPECT_EQ(run_program(arguments + Arguments{"--resume"}).status, 0);
 }
 
 }  // namespace

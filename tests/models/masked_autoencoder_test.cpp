@@ -169,7 +169,8 @@ Tensor with_new_patch(int64_t patch) {
 TEST(MaskedAutoencoder, PixelsOfMaskedPatchesAreTargetsAlone) {
   for (const bool norm_pix : {false, true}) {
     const MaskedAutoencoder model = random_mae(norm_pix);
-    const Tensor predictions = model.forward(small_images(), kKept), targets = pixel_targets(small_images(), model.config());
+    const Tensor predictions = model.forward(small_images(), kKept),
+                 targets = pixel_targets(small_images(), model.config());
     ASSERT_EQ(predictions.shape(), (Shape{2, 12, 8}));
     const Tensor images = with_new_patch(5), others = pixel_targets(images, model.config());
     EXPECT_TRUE(close(model.forward(images, kKept), predictions, 0));

@@ -80,7 +80,8 @@ class MethodFixture {
     }
     for (const nn::NamedTensor& parameter : trained_->named_parameters()) {
       if (has_no_gradient(parameter.name)) continue;
-      EXPECT_TRUE(testing::close(parameter.tensor, golden_[name_ + ".after." + parameter.name], 2e-5)) << parameter.name;
+      EXPECT_TRUE(testing::close(parameter.tensor, golden_[name_ + ".after." + parameter.name], 2e-5))
+          << parameter.name;
     }
   }
 
@@ -136,7 +137,8 @@ class MethodFixture {
   FixtureParams params_;
   models::VisionTransformer model_{config(), ParamSource(params_)};
   const ProcessGroup alone_{nullptr};
-  Subset images_{.dataset = data::open_unlabelled(make_images(3) / "train"), .samples = {0, 1, 2, 3, 4, 5, 6, 7, 8}, .name = ""};
+  Subset images_{
+      .dataset = data::open_unlabelled(make_images(3) / "train"), .samples = {0, 1, 2, 3, 4, 5, 6, 7, 8}, .name = ""};
   std::unique_ptr<PretrainMethod> method_;
   std::unique_ptr<PretrainModel> trained_;
   std::unique_ptr<optim::Optimizer> optimizer_;
@@ -190,13 +192,16 @@ TEST(PretrainMethods, DistillComparesWithTheTeachersFeatures) {
   const fs::path images = make_images(40), scratch = testing::scratch_folder();
   const Recipe start = parse_recipe(R"({"objective": "pretrain", "model": {"img_size": 8, "patch_size": 4,
       "embed_dim": 16, "depth": 1, "num_heads": 2}, "epochs": 1, "batch_size": 16, "data": {"train": ")" +
-                                        (images / "train").string() + R"("}})", "r.json");
+                                        (images / "train").string() + R"("}})",
+                                    "r.json");
   train_to(scratch / "teacher", start);
   const std::string teacher = (scratch / "teacher/model").string();
-  const Recipe recipe = with_overrides(
-      start, "r.json", {"pretrain.method=distill", "pretrain.teacher=" + teacher, "model=null", "model.init=" + teacher});
+  const Recipe recipe =
+      with_overrides(start, "r.json",
+                     {"pretrain.method=distill", "pretrain.teacher=" + teacher, "model=null", "model.init=" + teacher});
   const ProcessGroup alone{nullptr};
-  Pretrain distill({.recipe = recipe, .group = alone, .threads = 1, .folder = scratch / "run", .log = [](const auto&) {}});
+  Pretrain distill(
+      {.recipe = recipe, .group = alone, .threads = 1, .folder = scratch / "run", .log = [](const auto&) {}});
   for (const double sign : {1.0, -1.0}) {
     const autograd::NoGrad no_grad;
     const Tensor projection = distill.model().parameter("pretrain.projection.weight");

@@ -184,6 +184,25 @@ TEST(Pretrain, KeepsTheLowestHeldOutLossWithoutAProbe) {
   EXPECT_LT(losses.back(), losses.front());
 }
 
+TEST(Pretrain, TheReportShowsViewsNeighboursAndReconstructions) {
+  const fs::path images = make_images(40), run = testing::scratch_folder() / "run";
+  train_to(run, diet_recipe(images, {"pretrain.method=mae", "loss.label_smoothing=0", "epochs=2"}));
+  const std::string page = read_text(run / "report.html");
+  const auto images_under = [&](const std::string& title) {
+    const size_t begin = page.find("<h2>" + title + "</h2>");
+    if (begin == page.npos) return int64_t{-1};
+    int64_t count = 0;
+    for (size_t at = begin; (at = page.find("<img", at + 1)) < page.find("<h2>", begin + 1);) ++count;
+    return count;
+  };
+  EXPECT_EQ(images_under("Training images, and views of each as the model sees them"), 4 * (1 + 7));
+  EXPECT_EQ(images_under("Held-out images, the patches that the model sees, and what it predicts of the others"),
+            4 * 3);
+  EXPECT_EQ(images_under("Held-out images, each before its nearest three, before training"), 8 * 4);
+  EXPECT_EQ(images_under("Held-out images, each before its nearest three"), 8 * 4);
+  EXPECT_TRUE(testing::contains(page, "before training</span>"));  // the legend of the dashed line
+}
+
 TEST(Pretrain, RefusesSettingsOfOtherMethods) {
   const fs::path images = make_images(40);
   const auto problem_of = [&](const std::vector<std::string>& settings) {
@@ -194,9 +213,10 @@ TEST(Pretrain, RefusesSettingsOfOtherMethods) {
   EXPECT_TRUE(testing::contains(problem_of({"pretrain.method=mae"}), "loss: expected the defaults"));
   EXPECT_TRUE(testing::contains(problem_of({"data.unreadable=leave_out"}), "data.unreadable"));
   EXPECT_TRUE(testing::contains(testing::error_of([&] {
-    train_to(testing::scratch_folder() / "run",
-             diet_recipe(images, {"pretrain.method=distill", "loss.label_smoothing=0"}));
-  }), "pretrain.teacher"));
+                                  train_to(testing::scratch_folder() / "run",
+                                           diet_recipe(images, {"pretrain.method=distill", "loss.label_smoothing=0"}));
+                                }),
+                                "pretrain.teacher"));
 }
 
 TEST(Pretrain, RefusesWhatItCannotUse) {
@@ -231,7 +251,7 @@ TEST(PretrainDefaults, AreThoseOfDiet) {
                                                   .model = (run / "model").string(),
                                                   .objective = "pretrain",
                                                   .settings = {"epochs=1"}});
-  EXPECT_EQ(short_run.recipe.schedule.warmup_epochs, 0.1);  // of the epochs that the settings say
+  EXPECT_EQ(short_run.recipe.schedule.warmup_epochs, 0.1);  // a tenth of the epochs that the settings say
 }
 
 TEST(PretrainDefaults, ChooseTheMethod) {

@@ -160,10 +160,9 @@ TEST(ReportPage, HasItsPartsInOrder) {
   report.subtitle = "vit on photos";
   report.facts = {{"top-1", "88.1 %"}, {"epochs", "3"}};
   report.charts = {{"Loss", "epoch", false, {{"training", {1, 2}, {1, 2}}}}};
-  report.examples = {small};
-  report.augmented = {large};
-  report.overlays = {small, large};
-  report.overlay_title = "Masks: the objects, and what a click in the middle of each gives";
+  report.galleries = {{"Training images", {small}},
+                      {"Training images as the model sees them", {large}},
+                      {"Masks: the objects, and what a click in the middle of each gives", {small, large}}};
   report.class_rows = {{"cat", 7, {.precision = 0.5, .recall = 0.25, .f1 = 1.0 / 3, .support = 4}}};
   report.classes = {"cat", "dog"};
   report.confusion = {{1, 2}, {3, 4}};
@@ -331,6 +330,22 @@ TEST(ReportStyle, EachClassOfThePageHasItsRule) {
 }
 
 // A page of normalised images shows their pixels again, for each channel with its own statistics.
+// Without augmentation, an image and its views are equal.
+TEST(ReportImages, AViewGalleryHasEachImageBeforeItsViews) {
+  const fs::path images = make_images(2);
+  const Subset train{data::open_dataset(images, {.split = "train"}), {}, "train"};
+  data::LoaderOptions options;
+  options.transform.size = {8, 8};
+  options.transform.crop_pct = 1;
+  options.views = {{.count = 2, .size = {8, 8}}, {.count = 1, .size = {4, 4}}};
+  const std::vector<image::Image> shown = view_gallery(train, options, 3).images;
+  ASSERT_EQ(shown.size(), 12u);
+  for (size_t i = 0; i < 3; ++i) {
+    for (size_t v = 1; v < 3; ++v) EXPECT_EQ(shown[4 * i + v].pixels, shown[4 * i].pixels) << i << v;
+    EXPECT_EQ(shown[4 * i + 3].width, 4);
+  }
+}
+
 TEST(ReportImages, UndoTheNormalisationOfEachChannel) {
   const fs::path images = make_images(2);
   const Subset train{data::open_dataset(images, {.split = "train"}), {}, "train"};
@@ -342,9 +357,9 @@ TEST(ReportImages, UndoTheNormalisationOfEachChannel) {
     options.transform.std = one_value ? std::vector<double>{0.5} : std::vector<double>{0.2, 0.3, 0.7};
     options.balance = options.shuffle = true;
     options.repeats = 2;
-    const ReportImages shown = report_images(train, options);
-    ASSERT_EQ(shown.augmented.size(), 6u);
-    for (size_t i = 0; i < 6; ++i) EXPECT_EQ(shown.augmented[i].pixels, shown.examples[i].pixels) << i;
+    const std::vector<Gallery> shown = training_galleries(train, options);
+    ASSERT_EQ(shown[1].images.size(), 6u);
+    for (size_t i = 0; i < 6; ++i) EXPECT_EQ(shown[1].images[i].pixels, shown[0].images[i].pixels) << i;
   }
 }
 

@@ -74,12 +74,9 @@ TEST(ReportText, IsEscapedWhereverItStandsOnThePage) {
 TEST(ReportText, APartWithoutContentIsLeftOut) {
   const std::vector<std::pair<std::string, std::function<void(Report&)>>> parts{
       {"<h2>Curves</h2>", [](Report& r) { r.charts.resize(1); }},
-      {"<h2>Training images</h2>", [](Report& r) { r.examples = {image::make_image(2, 2, 3)}; }},
-      {"<h2>Training images as", [](Report& r) { r.augmented = {image::make_image(2, 2, 3)}; }},
-      {"<h2>Masks: ",
+      {"<h2>Training images</h2>",
        [](Report& r) {
-         r.overlays = {image::make_image(2, 2, 3)};
-         r.overlay_title = "Masks: x";
+         r.galleries = {{"Training images", {image::make_image(2, 2, 3)}}};
        }},
       {"<h2>Classes: ", [](Report& r) { r.class_rows.resize(1); }},
       {"<h2>Confusion: ", [](Report& r) { r.confusion = {{1}}, r.classes = {"x"}; }},
@@ -101,7 +98,7 @@ TEST(ReportText, ImagesOfUpTo96PixelsAreEnlarged) {
   for (const auto& [width, height] : {std::pair<int64_t, int64_t>{96, 96}, {97, 2}, {2, 97}}) {
     const image::Image image = image::make_image(width, height, 3);
     Report example, wrong;
-    example.examples = {image};
+    example.galleries = {{"x", {image}}};
     wrong.misclassified.resize(1);
     wrong.misclassified[0].thumbnail = image;
     for (const Report& report : {example, wrong})
@@ -303,20 +300,21 @@ TEST(ReportImages, AreEvenlySpacedAndWithoutThoseThatCannotBeRead) {
   options.batch_size = 3;
   options.shuffle = true;
   options.unreadable = data::Unreadable::replace;
-  const ReportImages all = report_images(train, options);
-  ASSERT_EQ(all.examples.size(), 11u);
-  ASSERT_EQ(all.augmented.size(), 11u);
+  const auto galleries = [&] { return training_galleries(train, options); };
+  const std::vector<Gallery> all = galleries();
+  ASSERT_EQ(all[0].images.size(), 11u);
+  ASSERT_EQ(all[1].images.size(), 11u);
   for (size_t i = 0; i < 11; ++i) {
-    EXPECT_EQ(all.examples[i].pixels, train.dataset->image(static_cast<int64_t>(i + 1) * 30 / 12).pixels) << i;
-    EXPECT_EQ(all.augmented[i].pixels, all.examples[i].pixels) << i;  // normalised and back
+    EXPECT_EQ(all[0].images[i].pixels, train.dataset->image(static_cast<int64_t>(i + 1) * 30 / 12).pixels) << i;
+    EXPECT_EQ(all[1].images[i].pixels, all[0].images[i].pixels) << i;  // normalised and back
   }
   train.samples = {7, 3};
-  const ReportImages two = report_images(train, options);
-  ASSERT_EQ(two.examples.size(), 2u);
-  EXPECT_EQ(two.examples[0].pixels, train.dataset->image(7).pixels);
-  EXPECT_EQ(two.examples[1].pixels, train.dataset->image(3).pixels);
+  const std::vector<image::Image> two = galleries()[0].images;
+  ASSERT_EQ(two.size(), 2u);
+  EXPECT_EQ(two[0].pixels, train.dataset->image(7).pixels);
+  EXPECT_EQ(two[1].pixels, train.dataset->image(3).pixels);
   train.samples = {0};
-  EXPECT_TRUE(report_images(train, options).augmented.empty());
+  EXPECT_TRUE(galleries()[1].images.empty());
 }
 
 }  // namespace

@@ -66,7 +66,7 @@ class RunReportTest : public ::testing::Test {
             .environment = {{"command", "vitrail train"}},
             .add_section =
                 [&](Report& report) {
-                  add_classes(data_, evaluation_, data_.test, images_, report);
+                  add_classes(data_, evaluation_, data_.test, galleries_, report);
                   if (search_) add_search(*search_, report);
                 },
             .model_card = [&](const ReportInput& given) { return classifier_card(given, data_.classes, texts()); }};
@@ -97,7 +97,7 @@ class RunReportTest : public ::testing::Test {
   RunData data_;
   Counters counters_;
   ClassEvaluation evaluation_;
-  ReportImages images_;
+  std::vector<Gallery> galleries_;
   std::optional<analysis::StrengthSearch> search_;
 };
 

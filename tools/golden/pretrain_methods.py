@@ -147,7 +147,7 @@ def learn(method, layers, loss_of, tensors):
         optimizer.step()
         if dino:
             dino.end_step(model, layers, 0.9)
-    after = {name: p for name, p in model.named_parameters()}
+    after = dict(model.named_parameters())
     after |= {f"pretrain.head.{n}" if dino else f"pretrain.{n}": p for n, p in layers.named_parameters()}
     if dino:
         after |= {f"pretrain.teacher.{name}": p for name, p in dino.teacher.named_parameters()}

@@ -12,7 +12,8 @@ const VisionTransformerConfig& checked(const VisionTransformerConfig& config);
 bool has_swiglu(const VisionTransformerConfig& config);
 int64_t mlp_hidden_of(const VisionTransformerConfig& config);
 int64_t pool_mlp_hidden_of(const VisionTransformerConfig& config);
-// The width of VisionTransformer::pool(), and that of forward() without a head, which may have a hidden layer behind it.
+// The width of VisionTransformer::pool(), and that of forward() without a head, which may have a hidden layer behind
+// it.
 int64_t pooled_width_of(const VisionTransformerConfig& config);
 int64_t feature_width_of(const VisionTransformerConfig& config);
 nn::init::Scheme scheme_of(const VisionTransformerConfig& config);

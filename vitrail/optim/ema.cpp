@@ -63,10 +63,12 @@ bool Ema::warmed_up(int64_t step) const {
   return share <= limit;
 }
 
-void Ema::update(int64_t step) {
-  const double weight = 1 - decay(step);
-  for_each_pair(average_, weights_, [&](auto* a, auto* w, int64_t n) { kernels::lerp(a, w, n, weight); });
+void update_average(const std::vector<nn::NamedTensor>& average, const std::vector<nn::NamedTensor>& weights,
+                    double decay) {
+  for_each_pair(average, weights, [&](auto* a, auto* w, int64_t n) { kernels::lerp(a, w, n, 1 - decay); });
 }
+
+void Ema::update(int64_t step) { update_average(average_, weights_, decay(step)); }
 
 void Ema::swap() const {
   for_each_pair(average_, weights_, [](auto* a, auto* w, int64_t n) { std::swap_ranges(a, a + n, w); });

@@ -16,6 +16,10 @@ struct EmaOptions {
   int64_t after_step = 0;  // up to this optimiser step the average is a copy of the weights
 };
 
+// average ← decay · average + (1 − decay) · weights, of pairs of tensors (f32 or f64, contiguous).
+void update_average(const std::vector<nn::NamedTensor>& average, const std::vector<nn::NamedTensor>& weights,
+                    double decay);
+
 class Ema {
  public:
   // Starts with a copy of the weights (f32 or f64, contiguous).  Keeps the tensors themselves: update() reads them.

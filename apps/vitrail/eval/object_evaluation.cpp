@@ -356,9 +356,10 @@ void ObjectEvaluation::write_report(const std::string& file, const std::string& 
   report.confusion = counts;
   report.confusion_of =
       fmt::format("{} and detections with a score above {}", counted(objects_, "object"), kShownScore);
-  report.overlay_title = "Worst images: true boxes in green, detections with class and score";
+  train::Gallery worst{"Worst images: true boxes in green, detections with class and score", {}};
   for (const WorstImage& each : worst_)
-    report.overlays.push_back(worst_image(set_.images[each.image].path, each.truth, each.found, set_.class_names));
+    worst.images.push_back(worst_image(set_.images[each.image].path, each.truth, each.found, set_.class_names));
+  report.galleries.push_back(std::move(worst));
   report.environment = {{"command", command_line}, {"version", "vitrail " VITRAIL_VERSION}};
   train::write_text(file, train::render_report(report));
 }

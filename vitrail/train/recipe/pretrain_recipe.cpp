@@ -79,8 +79,8 @@ void set_duration(const DefaultRecipeOptions& options, const PretrainMethodRow& 
     recipe.schedule.warmup_epochs = 0.1 * static_cast<double>(recipe.epochs);
     recipe.patience = 0;  // the schedule ends low
   }
-  recipe.lr = (is_new(options) ? defaults.scratch_lr : defaults.lr) *
-              std::sqrt(static_cast<double>(recipe.batch_size) / 64);
+  recipe.lr =
+      (is_new(options) ? defaults.scratch_lr : defaults.lr) * std::sqrt(static_cast<double>(recipe.batch_size) / 64);
   recipe.schedule.final_lr = defaults.final_lr * recipe.lr;
   recipe.optimizer.beta2 = defaults.beta2;
   recipe.loss.label_smoothing = defaults.label_smoothing;

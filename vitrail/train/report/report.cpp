@@ -128,9 +128,7 @@ std::string render_report(const Report& report) {
   if (!report.charts.empty()) page += "<h2>Curves</h2>\n<div class=\"charts\">\n";
   for (const Chart& chart : report.charts) page += render_chart(chart);
   if (!report.charts.empty()) page += "</div>\n";
-  page += render_images("Training images", report.examples);
-  page += render_images("Training images as the model sees them", report.augmented);
-  page += render_images(report.overlay_title, report.overlays);
+  for (const Gallery& gallery : report.galleries) page += render_images(gallery.title, gallery.images);
   page += render_classes(report);
   if (!report.confusion.empty()) {
     page += "<h2>Confusion: " + escape_html(report.confusion_of) + "</h2>\n" + render_confusion(report);

@@ -116,7 +116,8 @@ void draw_curve(std::string& svg, const Curve& curve, size_t color, const Axis& 
     svg +=
         str("<polyline class=\"smooth s", color % 4, "\" points=\"", polyline_points(smoothed(curve), x, y), "\"/>\n");
   }
-  svg += str("<polyline class=\"curve s", color % 4, "\" points=\"", polyline_points(curve, x, y), "\"/>\n");
+  svg += str("<polyline class=\"curve ", curve.dashed ? "dashed " : "", "s", color % 4, "\" points=\"",
+             polyline_points(curve, x, y), "\"/>\n");
   if (curve.x.size() > 60) return;  // a few values also get a dot each, with a tooltip
   for (size_t i = 0; i < curve.x.size(); ++i) {
     if (!std::isfinite(curve.y[i])) continue;

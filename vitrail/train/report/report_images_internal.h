@@ -3,6 +3,7 @@
 // Images of a run's report.
 #include <vector>
 
+#include "vitrail/train/report/report_internal.h"
 #include "vitrail/train/run/run_data_internal.h"
 
 namespace vitrail::train {
@@ -10,13 +11,14 @@ namespace vitrail::train {
 // An image of at most 160 pixels, which limits the size of the page.
 image::Image make_thumbnail(const image::Image& image);
 
-struct ReportImages {
-  std::vector<image::Image> examples;   // thumbnails
-  std::vector<image::Image> augmented;  // the same images in a batch of the first epoch
-};
+// Undoes the normalisation of image `index` of a batch [B, C, H, W].
+image::Image pixels_of(const Tensor& images, int64_t index, const image::EvalTransform& transform);
 
-// Up to 12 training images, evenly over the dataset.  Images that cannot be read are left out.  `training`: the options
-// of the training loader.
-ReportImages report_images(const Subset& train, const data::LoaderOptions& training);
+// Up to 12 training images, evenly over the dataset, as they are and in a batch of the first epoch.  Images that cannot
+// be read are left out.  `training`: the options of the training loader.
+std::vector<Gallery> training_galleries(const Subset& train, const data::LoaderOptions& training);
+
+// Up to `count` training images likewise, each followed by its views in the first epoch.
+Gallery view_gallery(const Subset& train, const data::LoaderOptions& training, int64_t count);
 
 }  // namespace vitrail::train

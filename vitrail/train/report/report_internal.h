@@ -16,6 +16,7 @@ namespace vitrail::train {
 struct Curve {
   std::string name;
   std::vector<double> x, y;
+  bool dashed = false;
 };
 
 struct Chart {
@@ -39,14 +40,17 @@ struct ClassRow {
   std::optional<double> average_precision = {};  // for images with several labels
 };
 
+// Images under a title: "Masks: the objects, and …"
+struct Gallery {
+  std::string title;
+  std::vector<image::Image> images;
+};
+
 struct Report {
   std::string title, subtitle;
   std::vector<std::pair<std::string, std::string>> facts;  // "top-1 on the test images" → "88.1 %"
   std::vector<Chart> charts;
-  std::vector<image::Image> examples;   // training images, as they are
-  std::vector<image::Image> augmented;  // training images, as the model sees them
-  std::vector<image::Image> overlays;   // masks over images, of a segmentation model
-  std::string overlay_title;            // "Masks: the objects, and …"
+  std::vector<Gallery> galleries;
   std::vector<ClassRow> class_rows;
   bool shows_average_precision = false;           // a column of class_rows
   std::vector<std::string> classes;               // names by index

@@ -29,6 +29,7 @@ svg text { fill:var(--soft); font-size:12px; font-family:inherit; font-variant-n
 svg .grid { stroke:var(--line); stroke-width:1; }
 svg .smooth { fill:none; stroke-width:7; stroke-opacity:.3; stroke-linejoin:round; stroke-linecap:round; }
 svg .curve { fill:none; stroke-width:2; stroke-linejoin:round; stroke-linecap:round; }
+svg .dashed { stroke-dasharray:6 5; }
 .s0 { stroke:var(--c0); } .s1 { stroke:var(--c1); } .s2 { stroke:var(--c2); } .s3 { stroke:var(--c3); }
 .f0 { fill:var(--c0); } .f1 { fill:var(--c1); } .f2 { fill:var(--c2); } .f3 { fill:var(--c3); }
 .legend { display:flex; flex-wrap:wrap; gap:4px 16px; font-size:13px; color:var(--soft); }

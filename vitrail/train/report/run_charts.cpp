@@ -41,7 +41,7 @@ std::map<std::string, std::vector<Point>> read_metrics(const std::filesystem::pa
 
 // Samples the points evenly down to kMaxPoints.
 Curve make_curve(const std::string& name, const std::vector<Point>& points, double Point::*x, double Point::*y) {
-  Curve curve{name, {}, {}};
+  Curve curve{name, {}, {}, false};
   const size_t stride = points.size() / kMaxPoints + 1;
   for (size_t i = 0; i < points.size(); i += stride) {
     curve.x.push_back(points[i].*x);
@@ -91,6 +91,11 @@ std::vector<Chart> metric_charts(const std::filesystem::path& csv, const std::st
                                       std::pair{"val_ema", "validation, EMA weights"}}) {
       if (const auto found = points.find(event); found != points.end())
         shown.push_back(make_curve(name, found->second, x, y));
+    }
+    const auto start = points.find("start");  // a line over the epochs
+    if (start != points.end() && !shown.empty() && !shown.back().x.empty()) {
+      const double value = start->second.front().*y;
+      shown.push_back({"before training", {0, shown.back().x.back()}, {value, value}, true});
     }
     if (!of_training && y == &Point::score) std::erase_if(shown, [](const Curve& c) { return c.name == "training"; });
     return shown;

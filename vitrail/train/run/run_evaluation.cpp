@@ -47,8 +47,8 @@ void Run::finish_epoch() {
   const Candidate candidate = candidate_of(
       result, [this](const Evaluation& evaluation) { return objective_->quality(evaluation); }, update_->ema(),
       position_.step);
-  result.best = validated ? objective_->replaces(candidate.is_average ? average : weights, counters_.best)
-                          : !validates() && last;
+  result.best =
+      validated ? objective_->replaces(candidate.is_average ? average : weights, counters_.best) : !validates() && last;
   result.seconds = seconds();
   result.text = epoch_text(objective_->metrics(), result);
   if (group_.is_rank_zero()) log_validation(result, *metrics_log_);

@@ -68,9 +68,9 @@ Measurement Classifier::measure(Split split, const std::function<void(int64_t, i
 }
 
 void Classifier::add_section(const Measurement& measurement, Split split, Report& report) {
-  if (!images_) images_ = report_images(data_.train, options_);
+  if (galleries_.empty()) galleries_ = training_galleries(data_.train, options_);
   const auto* evaluation = std::any_cast<ClassEvaluation>(&measurement.details);  // null without held-out images
-  add_classes(data_, evaluation ? *evaluation : ClassEvaluation{}, subset(split), *images_, report);
+  add_classes(data_, evaluation ? *evaluation : ClassEvaluation{}, subset(split), galleries_, report);
 }
 
 Classification::Classification(const ObjectiveContext& context)

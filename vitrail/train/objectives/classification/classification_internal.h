@@ -52,7 +52,7 @@ class Classifier : public Objective {
  private:
   image::EvalTransform set_preprocessing();
 
-  std::optional<ReportImages> images_;
+  std::vector<Gallery> galleries_;  // training images in the report
 };
 
 // Classification by gradient descent, of one class or several labels per image, also by distillation.

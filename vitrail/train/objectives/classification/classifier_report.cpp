@@ -44,9 +44,8 @@ std::vector<ClassRow> class_rows(const RunData& data, const ClassEvaluation& eva
 }  // namespace
 
 void add_classes(const RunData& data, const ClassEvaluation& evaluation, const Subset& subset,
-                 const ReportImages& images, Report& report) {
-  report.examples = images.examples;
-  report.augmented = images.augmented;
+                 const std::vector<Gallery>& galleries, Report& report) {
+  report.galleries.insert(report.galleries.end(), galleries.begin(), galleries.end());
   report.class_rows = class_rows(data, evaluation);
   report.shows_average_precision = data.multi_label;
   report.classes = data.classes;

@@ -11,7 +11,7 @@ namespace vitrail::train {
 // Adds examples, metrics by class, the confusion and the worst mistakes.  `evaluation`: of the best weights on
 // `subset`.
 void add_classes(const RunData& data, const ClassEvaluation& evaluation, const Subset& subset,
-                 const ReportImages& images, Report& report);
+                 const std::vector<Gallery>& galleries, Report& report);
 
 // How a model was trained, for its card.
 struct TrainingTexts {

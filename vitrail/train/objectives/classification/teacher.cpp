@@ -130,8 +130,7 @@ Teacher::Teacher(models::VisionTransformer model, const image::EvalTransform& ow
       student_size_(student.size),
       width_(width_of(model.config())),
       checksum_(checksum(model)),
-      preprocessing_(describe(student) + ", " + describe(own) +
-                     (model.config().num_classes == 0 ? ", features" : "")),
+      preprocessing_(describe(student) + ", " + describe(own) + (model.config().num_classes == 0 ? ", features" : "")),
       session_(std::move(model), {.threads = num_threads(), .precision = precision}),
       resize_y_(resize_matrix(student_size_[0], size_[0])),
       resize_x_(resize_matrix(student_size_[1], size_[1])) {

@@ -50,7 +50,7 @@ class Teacher {
   // views.
   Tensor logits(const data::Batch& batch) const;
 
-  int64_t width() const { return width_; }  // of the logits
+  int64_t width() const { return width_; }  // the number of logits
 
   // Computes the logits [B, classes] of the student's images [B, C, H, W].  The images are converted to the teacher's
   // normalisation and resized (bicubic, without crop) to its input size, so that both models see the same view.

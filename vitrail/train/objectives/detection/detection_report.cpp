@@ -45,7 +45,7 @@ void Detection::add_section(const Measurement& measurement, Split split, Report&
   prepared_.model.eval();
   const ObjectSamples samples(data_.of(split), infer::color_mode_of(prepared_.model.config().backbone.vit.in_chans),
                               context_.recipe.data);
-  report.overlay_title = "Lowest F1: the labels, and the boxes that are found";
+  Gallery gallery{"Lowest F1: the labels, and the boxes that are found", {}};
   for (const BoxAgreement& worst : evaluation->worst) {
     const auto sample = samples.get(worst.image);
     if (!sample) continue;  // the evaluation reports it
@@ -54,9 +54,10 @@ void Detection::add_section(const Measurement& measurement, Split split, Report&
     for (const Found& each : found_in(sample->image, predict(sample->image))) {
       if (each.score > kDrawnScore) draw_box(each.box, each.index, boxes);
     }
-    report.overlays.push_back(make_thumbnail(labels));
-    report.overlays.push_back(make_thumbnail(boxes));
+    gallery.images.push_back(make_thumbnail(labels));
+    gallery.images.push_back(make_thumbnail(boxes));
   }
+  report.galleries.push_back(std::move(gallery));
 }
 
 std::string Detection::model_card(const ReportInput& input) const {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// DIET (Ibrahim et al. 2023, arXiv 2302.10260): each training image is a class.  Its settings for a pretrained model are
-// those of DIET-CP (arXiv 2509.06990).
+// DIET (Ibrahim et al. 2023, arXiv 2302.10260): each training image is a class.  Its settings for a pretrained model
+// are those of DIET-CP (arXiv 2509.06990).
 #include "vitrail/base/error.h"
 #include "vitrail/base/random.h"
 #include "vitrail/models/derived_config_internal.h"
@@ -29,7 +29,8 @@ class Diet : public PretrainMethod {
   explicit Diet(const PretrainContext& context)
       : context_(context),
         params_(context.recipe.seed),
-        layers_(models::feature_width_of(context.model.config()), context.images.size(), ParamSource(params_, "pretrain")) {}
+        layers_(models::feature_width_of(context.model.config()), context.images.size(),
+                ParamSource(params_, "pretrain")) {}
   nn::Module& layers() override { return layers_; }
   Tensor loss(const PretrainBatch& batch) override {
     const Tensor features = context_.model.forward(batch.data.images);

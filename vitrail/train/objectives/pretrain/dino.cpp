@@ -6,7 +6,6 @@
 
 #include "vitrail/autograd/variable.h"
 #include "vitrail/base/error.h"
-#include "vitrail/kernels/optimizer/weight_update.h"
 #include "vitrail/models/derived_config_internal.h"
 #include "vitrail/nn/copied_params.h"
 #include "vitrail/nn/linear.h"
@@ -17,6 +16,7 @@
 #include "vitrail/ops/loss.h"
 #include "vitrail/ops/softmax.h"
 #include "vitrail/ops/tokens.h"
+#include "vitrail/optim/ema.h"
 #include "vitrail/train/objectives/pretrain/pretrain_method_internal.h"
 #include "vitrail/train/run/process_group_internal.h"
 
@@ -67,8 +67,7 @@ models::VisionTransformer copy_of(const models::VisionTransformer& model) {
 }
 
 // The student's head, the teacher, and the centre of the teacher's logits [1, K].
-class DinoLayers : public nn::Module {
- public:
+struct DinoLayers : nn::Module {
   DinoLayers(const models::VisionTransformer& model, const PretrainRecipe& pretrain, const ParamSource& params)
       : head(models::feature_width_of(model.config()), pretrain.projector_dim, pretrain.prototypes,
              params.child("head")),
@@ -91,14 +90,6 @@ class DinoLayers : public nn::Module {
   Tensor center;
 };
 
-// average ← momentum · average + (1 − momentum) · weights
-void update_average(const nn::Module& average, const nn::Module& weights, double momentum) {
-  const std::vector<nn::NamedTensor> from = weights.named_parameters(), to = average.named_parameters();
-  for (size_t i = 0; i < from.size(); ++i) {
-    kernels::lerp(to[i].tensor.data<float>(), from[i].tensor.data<float>(), to[i].tensor.numel(), 1 - momentum);
-  }
-}
-
 class Dino : public PretrainMethod {
  public:
   explicit Dino(const PretrainContext& context)
@@ -115,19 +106,18 @@ class Dino : public PretrainMethod {
   // The mean over the pairs of a global view of the teacher and another view of the student.
   Tensor loss(const PretrainBatch& batch) override {
     const auto images = std::ssize(batch.data.samples);
-    const Tensor student = scaled(layers_.head.forward(features_of(batch.data), batch.epochs >= 1),
-                                  1 / kStudentTemperature);
+    const Tensor student =
+        scaled(layers_.head.forward(features_of(batch.data), batch.epochs >= 1), 1 / kStudentTemperature);
     const Tensor targets = teacher_targets(batch.data);
     const Tensor first = targets.narrow(0, 0, images), second = targets.narrow(0, images, images);
-    const Tensor of_global = ops::cross_entropy(student.narrow(0, 0, kGlobalViews * images),
-                                                ops::cat({second, first}, 0));
+    const Tensor of_global =
+        ops::cross_entropy(student.narrow(0, 0, kGlobalViews * images), ops::cat({second, first}, 0));
     const int64_t locals = student.size(0) / images - kGlobalViews;
     if (locals == 0) return of_global;
     const Tensor mean = scaled(ops::add(first, second), 0.5);
     const Tensor repeated = ops::contiguous(mean.view({1, images, mean.size(1)}).expand({locals, images, mean.size(1)}))
                                 .view({locals * images, mean.size(1)});
-    const Tensor of_local =
-        ops::cross_entropy(student.narrow(0, kGlobalViews * images, locals * images), repeated);
+    const Tensor of_local = ops::cross_entropy(student.narrow(0, kGlobalViews * images, locals * images), repeated);
     const auto pairs = static_cast<double>(kGlobalViews + kGlobalViews * locals);
     return ops::weighted_sum({of_global, of_local},
                              {kGlobalViews / pairs, static_cast<double>(kGlobalViews * locals) / pairs});
@@ -136,8 +126,8 @@ class Dino : public PretrainMethod {
   // The momentum rises to 1 by a cosine.
   void end_step(double progress) override {
     const double momentum = 1 - (1 - pretrain_.momentum) * (1 + std::cos(std::numbers::pi * progress)) / 2;
-    update_average(layers_.teacher, context_.model, momentum);
-    update_average(layers_.teacher_head, layers_.head, momentum);
+    optim::update_average(layers_.teacher.named_parameters(), context_.model.named_parameters(), momentum);
+    optim::update_average(layers_.teacher_head.named_parameters(), layers_.head.named_parameters(), momentum);
   }
 
  private:
@@ -210,21 +200,22 @@ std::unique_ptr<PretrainMethod> make_dino(const PretrainContext& context) {
 }  // namespace
 
 PretrainMethodRow dino_method() {
-  return {.name = "dino",
-          .make = make_dino,
-          .reason = "the model learns from views what its moving average says of other views",
-          .fields = {"global_views", "global_scale", "local_views", "local_scale", "local_size", "projector_dim",
-                     "prototypes", "momentum", "teacher_temperature"},
-          .defaults = {.max_batch = 64, .lr = 2.5e-5, .scratch_lr = 2.5e-4, .clip = 3,
-                       .augment = strong_augmentation(0.4)},
-          .choose =
-              [](PretrainRecipe& pretrain, int64_t) {
-                pretrain.global_scale = {0.4, 1};
-                pretrain.local_scale = {0.05, 0.4};
-              },
-          .set_views = set_dino_views,
-          .has_local_views = true,
-          .cost = [](const PretrainRecipe& pretrain) {
+  return {
+      .name = "dino",
+      .make = make_dino,
+      .reason = "the model learns from views what its moving average says of other views",
+      .fields = {"global_views", "global_scale", "local_views", "local_scale", "local_size", "projector_dim",
+                 "prototypes", "momentum", "teacher_temperature"},
+      .defaults = {.max_batch = 64, .lr = 2.5e-5, .scratch_lr = 2.5e-4, .clip = 3, .augment = strong_augmentation(0.4)},
+      .choose =
+          [](PretrainRecipe& pretrain, int64_t) {
+            pretrain.global_scale = {0.4, 1};
+            pretrain.local_scale = {0.05, 0.4};
+          },
+      .set_views = set_dino_views,
+      .has_local_views = true,
+      .cost =
+          [](const PretrainRecipe& pretrain) {
             constexpr double kTeacher = 2 / 3.0;  // two views without a backward pass
             return multi_crop_cost(pretrain) + kTeacher;
           }};

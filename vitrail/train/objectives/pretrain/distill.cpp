@@ -88,8 +88,9 @@ PretrainMethodRow distill_method() {
                        .lr = 1e-4,
                        .scratch_lr = 5e-4,
                        .augment = strong_augmentation(0.2)},
-          .set_views = [](const Recipe& recipe, int64_t,
-                          data::LoaderOptions& options) { options.augment->views = pretrain_of(recipe).views; }};
+          .set_views = [](const Recipe& recipe, int64_t, data::LoaderOptions& options) {
+            options.augment->views = pretrain_of(recipe).views;
+          }};
 }
 
 }  // namespace vitrail::train

@@ -139,10 +139,8 @@ PretrainMethodRow lejepa_method() {
                      "lambda", "directions", "projector_dim", "projection_dim"},
           .defaults = {.max_batch = 128, .final_lr = 1e-3, .augment = strong_augmentation(0.3)},
           .choose = choose_views,
-          .set_views =
-              [](const Recipe& recipe, int64_t patch, data::LoaderOptions& options) {
-                options.views = multi_crop(recipe, patch, options);
-              },
+          .set_views = [](const Recipe& recipe, int64_t patch,
+                          data::LoaderOptions& options) { options.views = multi_crop(recipe, patch, options); },
           .has_local_views = true,
           .cost = multi_crop_cost};
 }

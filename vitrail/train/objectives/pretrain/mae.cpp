@@ -13,7 +13,7 @@
 namespace vitrail::train {
 namespace {
 
-constexpr int64_t kHeadWidth = 32;  // of the decoder's attention
+constexpr int64_t kHeadWidth = 32;  // channels of a head of the decoder's attention
 
 // Two thirds of the encoder's width, as the published models have, in whole heads.
 int64_t default_decoder_dim(int64_t encoder_dim) {
@@ -24,8 +24,7 @@ models::MaskedAutoencoderConfig config_of(const PretrainContext& context) {
   const PretrainRecipe& pretrain = pretrain_of(context.recipe);
   models::MaskedAutoencoderConfig config{.encoder = context.model.config()};
   config.encoder.num_classes = 0;
-  config.decoder_dim =
-      pretrain.decoder_dim > 0 ? pretrain.decoder_dim : default_decoder_dim(config.encoder.embed_dim);
+  config.decoder_dim = pretrain.decoder_dim > 0 ? pretrain.decoder_dim : default_decoder_dim(config.encoder.embed_dim);
   config.decoder_depth = pretrain.decoder_depth;
   config.decoder_heads = std::max<int64_t>(1, config.decoder_dim / kHeadWidth);
   config.decoder_mlp_hidden = 4 * config.decoder_dim;
@@ -60,16 +59,13 @@ class Mae : public PretrainMethod {
     return models::pixel_loss(predictions(images, kept), images, kept, config_);
   }
 
-  std::vector<Tensor> pictures(const Tensor& images) const override {
+  std::vector<Tensor> predicted_images(const Tensor& images) const override {
     std::vector<int64_t> numbers(static_cast<size_t>(images.size(0)));
     for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<int64_t>(i);
     const models::PatchIndices kept =
         models::draw_kept_patches(context_.recipe.seed, 0, numbers, patches_of(images), config_.mask_ratio);
     const models::Reconstruction shown = models::reconstruction(predictions(images, kept), images, kept, config_);
     return {shown.masked, shown.reconstructed};
-  }
-  std::string pictures_title() const override {
-    return "Held-out images, the patches that the model sees, and what it predicts of the others";
   }
 
  private:
@@ -113,7 +109,9 @@ class Mae : public PretrainMethod {
 };
 
 // The encoder's share of the patches, and the decoder relative to a model of usual depth.
-double mae_cost(const PretrainRecipe& pretrain) { return 1.2 * (1 - pretrain.mask_ratio) + 0.05 * pretrain.decoder_depth; }
+double mae_cost(const PretrainRecipe& pretrain) {
+  return 1.2 * (1 - pretrain.mask_ratio) + 0.05 * pretrain.decoder_depth;
+}
 
 }  // namespace
 
@@ -123,8 +121,9 @@ PretrainMethodRow mae_method() {
   augment.random_resized_crop = data::RandomResizedCrop{.scale = {0.2, 1}};
   return {.name = "mae",
           .make = [](const PretrainContext& context) { return std::make_unique<Mae>(context); },
-          .reason = "the model sees a quarter of each image, so that a new model sees many images; judge it by "
-                    "fine-tuning, not by k-NN",
+          .reason =
+              "the model sees a quarter of each image, so that a new model sees many images; judge it by "
+              "fine-tuning, not by k-NN",
           .fields = {"mask_ratio", "norm_pix", "decoder_dim", "decoder_depth"},
           .defaults = {.max_batch = 256,
                        .epochs = 4,

@@ -188,9 +188,12 @@ Measurement Pretrain::measure(Split, const std::function<void(int64_t, int64_t)>
       headless_session(saved ? *saved : prepared_.model, context_.threads, kernels::Precision::fp32);
   Measurement result;
   result.images = probe_ ? probe_->evaluated.size() : data_.validation.size();
-  result.scores = scores_of(metrics_.each, evaluation_.measure(session, progress), result.images);
+  FeatureEvaluation::Result evaluated = evaluation_.measure(session, progress);
+  result.scores = scores_of(metrics_.each, evaluated.values, result.images);
   result.loss = measures_loss() ? held_out_loss() : 1 - result.scores.front().value;
   require_rank(result);
+  if (!start_) start_features_ = evaluated.held_out;
+  result.details = std::move(evaluated.held_out);
   return result;
 }
 

@@ -58,8 +58,8 @@ FeatureEvaluation::FeatureEvaluation(const Subset& held_out, const std::optional
   view_options_.augment = training.augment;
 }
 
-std::vector<double> FeatureEvaluation::measure(const infer::Session& session,
-                                               const std::function<void(int64_t, int64_t)>& progress) const {
+FeatureEvaluation::Result FeatureEvaluation::measure(const infer::Session& session,
+                                                     const std::function<void(int64_t, int64_t)>& progress) const {
   std::deque<data::Loader> loaders;
   const auto add_loader = [&](const Subset& subset, data::LoaderOptions options) {
     options.subset = subset.samples;
@@ -85,11 +85,11 @@ std::vector<double> FeatureEvaluation::measure(const infer::Session& session,
     for (const Score& score : baselines_of(features[0], features[1], probe_->classes, linear))
       values.push_back(score.value);
   }
-  const HeadFeatures& images = features[features.size() - 2];
+  HeadFeatures& images = features[features.size() - 2];
   values.push_back(retrieval(images, features.back()));
   const int64_t largest = std::min(images.rows.size(0), images.rows.size(1));
   values.push_back(analysis::effective_rank(images.rows) / static_cast<double>(largest));
-  return values;
+  return {values, std::move(images)};
 }
 
 }  // namespace vitrail::train

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "vitrail/infer/session.h"
+#include "vitrail/train/objectives/classification/head_features_internal.h"
 #include "vitrail/train/objectives/pretrain/pretrain_data_internal.h"
 #include "vitrail/train/objectives/scores.h"
 #include "vitrail/train/run/loader_setup_internal.h"
@@ -25,10 +26,13 @@ class FeatureEvaluation {
   // object.
   FeatureEvaluation(const Subset& held_out, const std::optional<ProbeSets>& probe, data::LoaderOptions training);
 
-  // The values of pretrain_metrics() for the model of a session, whose logits are its features.
-  // `progress(done, total)`: after each batch; it may throw.
-  std::vector<double> measure(const infer::Session& session,
-                              const std::function<void(int64_t, int64_t)>& progress) const;
+  struct Result {
+    std::vector<double> values;  // pretrain_metrics()
+    HeadFeatures held_out;
+  };
+  // For the model of a session, whose logits are its features.  `progress(done, total)`: after each batch; it may
+  // throw.
+  Result measure(const infer::Session& session, const std::function<void(int64_t, int64_t)>& progress) const;
 
  private:
   const Subset& held_out_;

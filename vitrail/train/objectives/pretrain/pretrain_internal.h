@@ -12,6 +12,7 @@
 #include "vitrail/train/objectives/pretrain/pretrain_evaluation_internal.h"
 #include "vitrail/train/objectives/pretrain/pretrain_method_internal.h"
 #include "vitrail/train/objectives/pretrain/pretrain_recipe_internal.h"
+#include "vitrail/train/report/report_internal.h"
 #include "vitrail/train/run/unreadable_images_internal.h"
 
 namespace vitrail::train {
@@ -58,6 +59,7 @@ class Pretrain : public Objective {
   bool replaces(const Evaluation& evaluation, const Quality& best) const override;
   bool keeps_start() const override { return true; }
   void start_from(const Evaluation& start) override { start_ = start; }
+  bool reports_details() const override { return true; }
   std::string subject() const override { return prepared_.config.architecture; }
   std::string usage() const override { return "embed -m {} IMAGES"; }
   void add_section(const Measurement& measurement, Split split, Report& report) override;
@@ -69,6 +71,7 @@ class Pretrain : public Objective {
   Tensor loss_of(data::Batch& batch, PretrainBatch position);
   bool measures_loss() const { return !probe_ && method_->has_held_out_loss(); }
   double held_out_loss();
+  std::optional<Gallery> prediction_gallery();
   double score_of(const Evaluation& evaluation, const std::string& name) const;
   void require_rank(const Evaluation& evaluation) const;
 
@@ -85,6 +88,7 @@ class Pretrain : public Objective {
   std::vector<int64_t> positions_;  // each image's place among the training images, or −1
   UnreadableImages unreadable_;
   std::optional<Evaluation> start_;
+  std::optional<HeadFeatures> start_features_;  // those of held-out images; none in a resumed run
 };
 
 }  // namespace vitrail::train

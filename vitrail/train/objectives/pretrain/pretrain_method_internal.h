@@ -47,16 +47,15 @@ class PretrainMethod {
   };
   virtual Saved saved() const { return {}; }
 
-  // Images that show what is predicted, for the report: normalised [B, C, H, W] → [B, C, H, W] each.
-  virtual std::vector<Tensor> pictures(const Tensor& /*images*/) const { return {}; }
-  virtual std::string pictures_title() const { return {}; }
+  // What the model predicts of images, as images for the report, normalised [B, C, H, W] each.
+  virtual std::vector<Tensor> predicted_images(const Tensor& /*images*/) const { return {}; }
 };
 
 // What a method is made from.  The references outlive it.
 struct PretrainContext {
   const Recipe& recipe;
   models::VisionTransformer& model;  // its logits are the pooled features
-  image::EvalTransform transform;    // of the model's images
+  image::EvalTransform transform;    // that images get without augmentation
   const Subset& images;              // the training images
   std::filesystem::path folder{};    // the run's
   const ProcessGroup& group;
@@ -77,8 +76,8 @@ struct PretrainDefaults {
 struct PretrainMethodRow {
   std::string name;  // PretrainRecipe::method
   std::function<std::unique_ptr<PretrainMethod>(const PretrainContext&)> make;
-  std::string reason;               // why one chooses it, for the user
-  std::vector<std::string> fields = {};  // of PretrainRecipe that it reads, beside those of every method
+  std::string reason;                    // why one chooses it, for the user
+  std::vector<std::string> fields = {};  // fields of PretrainRecipe for this method alone
   PretrainDefaults defaults{};
   // Sets the fields whose best values depend on the side of an image in pixels.
   std::function<void(PretrainRecipe&, int64_t side)> choose{};
@@ -87,8 +86,8 @@ struct PretrainMethodRow {
   bool has_local_views = false;  // PretrainRecipe::local_views applies
   // The time of a training step relative to one forward and backward pass of the model.
   std::function<double(const PretrainRecipe&)> cost{};
-  bool smooths_labels = false;        // loss.label_smoothing applies
-  bool norm_before_pooling = false;   // the model's final norm is in front of the pooling
+  bool smooths_labels = false;       // loss.label_smoothing applies
+  bool norm_before_pooling = false;  // the model's final norm is in front of the pooling
 };
 const PretrainMethodRow& pretrain_method_of(const Recipe& recipe);  // throws Error if there is none
 
@@ -102,7 +101,7 @@ data::AugmentOptions strong_augmentation(double min_scale);
 // Global and local views as `pretrain` describes them, one group each, with the augmentation of the recipe.
 std::vector<data::ViewGroup> multi_crop(const Recipe& recipe, int64_t patch, const data::LoaderOptions& options);
 
-// The share of the cost of `views` views, of which some are smaller.
+// The cost of the views of an image, relative to one of the model's own size.
 double multi_crop_cost(const PretrainRecipe& pretrain);
 
 // The features of the views [first, first + V) of a batch's images, [V · B, D], with random draws of their own.

@@ -54,8 +54,9 @@ void check_fields(const PretrainRecipe& pretrain, const PretrainMethodRow& metho
   const nlohmann::ordered_json defaults = json_of({}), given = json_of(pretrain);
   for (const auto& [name, value] : given.items()) {
     const bool is_read = std::ranges::count(kOfAll, name) > 0 || std::ranges::count(method.fields, name) > 0;
-    require(is_read || value == defaults.at(name), str("pretrain.", name, ": expected the default ", defaults.at(name).dump(),
-            " for the method \"", method.name, "\", which does not use it, got ", value.dump()));
+    require(is_read || value == defaults.at(name),
+            str("pretrain.", name, ": expected the default ", defaults.at(name).dump(), " for the method \"",
+                method.name, "\", which does not use it, got ", value.dump()));
   }
 }
 
@@ -63,8 +64,9 @@ void check_fields(const PretrainRecipe& pretrain, const PretrainMethodRow& metho
 void check_unused_without_labels(const Recipe& recipe, const PretrainMethodRow& method, const Require& require) {
   LossRecipe plain = recipe.loss;
   if (method.smooths_labels) plain.label_smoothing = 0;
-  require(plain == LossRecipe{}, str("loss: expected the defaults", method.smooths_labels ? ", or another label_smoothing," : "",
-          " for the method \"", method.name, "\", got others"));
+  require(plain == LossRecipe{},
+          str("loss: expected the defaults", method.smooths_labels ? ", or another label_smoothing," : "",
+              " for the method \"", method.name, "\", got others"));
   require(!recipe.mix.any(), "mix: expected none for the objective \"pretrain\", got mixup or cutmix");
   require(!recipe.model.linear_probe, "model.linear_probe: expected false for the objective \"pretrain\", got true");
   require(recipe.model.head == "drawn", "model.head: expected \"drawn\" for the objective \"pretrain\", got \"probe\"");

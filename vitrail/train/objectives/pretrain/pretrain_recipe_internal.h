@@ -28,9 +28,9 @@ struct PretrainRecipe {
   int64_t projector_dim = 2048;  // hidden width of the projector, or of DINO's head
 
   // lejepa
-  std::string regularizer = "sigreg";  // or "visreg"
+  std::string regularizer = "sigreg";  // the name: "sigreg" or "visreg"
   std::optional<double> lambda{};      // weight of the regulariser; unset: 0.02 for sigreg, 0.6 for visreg
-  int64_t directions = 1024;           // of the regulariser, drawn in each step
+  int64_t directions = 1024;           // directions that the regulariser draws in each step
   int64_t projection_dim = 64;
 
   // mae
@@ -44,7 +44,7 @@ struct PretrainRecipe {
 
   // dino
   int64_t prototypes = 4096;
-  double momentum = 0.996;  // of the teacher at the start; it rises to 1
+  double momentum = 0.996;  // the teacher's at the start; it rises to 1
   double teacher_temperature = 0.04;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Masks over images, and the model card of a run with the objective "segment".
 #include <algorithm>
+#include <utility>
 
 #include "vitrail/base/error.h"
 #include "vitrail/image/decode.h"
@@ -36,7 +37,7 @@ std::vector<sam::Rle> predicted_masks(const sam::Predictor& predictor, const ima
 void Segmentation::add_section(const Measurement&, Split, Report& report) {
   const sam::InstanceDataset* const dataset = data_.test ? data_.test.get() : data_.validation.get();
   if (dataset == nullptr) return;
-  report.overlay_title = "Masks: the objects, and what a click in the middle of each gives";
+  Gallery gallery{"Masks: the objects, and what a click in the middle of each gives", {}};
   const sam::Predictor model = predictor();
   const int64_t count = std::min(kOverlayImages, dataset->size());
   for (int64_t i = 0; i < count; ++i) {
@@ -45,11 +46,12 @@ void Segmentation::add_section(const Measurement&, Split, Report& report) {
       const image::Image image = image::read_image(dataset->path(index), {.apply_exif = context_.recipe.data.exif});
       std::vector<sam::Rle> objects = dataset->masks(index, image.width, image.height);
       objects.resize(std::min(objects.size(), kOverlayMasks));
-      report.overlays.push_back(make_thumbnail(sam::mask_overlay(image, objects)));
-      report.overlays.push_back(make_thumbnail(sam::mask_overlay(image, predicted_masks(model, image, objects))));
+      gallery.images.push_back(make_thumbnail(sam::mask_overlay(image, objects)));
+      gallery.images.push_back(make_thumbnail(sam::mask_overlay(image, predicted_masks(model, image, objects))));
     } catch (const Error&) {  // the evaluation reports it
     }
   }
+  report.galleries.push_back(std::move(gallery));
 }
 
 std::string Segmentation::model_card(const ReportInput& input) const {

@@ -47,19 +47,20 @@ void Semantic::add_section(const Measurement& measurement, Split split, Report& 
   use(false);
   const int64_t channels = prepared_.model.config().backbone.in_chans;
   const MapDataset& dataset = *data_.of(split);
-  report.overlay_title = "Lowest mean IoU: the map, and the prediction";
+  Gallery gallery{"Lowest mean IoU: the map, and the prediction", {}};
   for (const MapAgreement& worst : evaluation->worst) {
     try {
       const image::Image image = image::read_image(
           dataset.path(worst.image), {.mode = infer::color_mode_of(channels), .apply_exif = context_.recipe.data.exif});
       const std::vector<int32_t> labels = dataset.labels(worst.image, image.width, image.height);
-      report.overlays.push_back(map_overlay(image, labels, data_.classes.size()));
-      report.overlays.push_back(
+      gallery.images.push_back(map_overlay(image, labels, data_.classes.size()));
+      gallery.images.push_back(
           map_overlay(image, analysis::argmax_at_size(logits_of(image).squeeze(0), image.height, image.width),
                       data_.classes.size()));
     } catch (const Error&) {  // the evaluation reports it
     }
   }
+  report.galleries.push_back(std::move(gallery));
 }
 
 std::string Semantic::model_card(const ReportInput& input) const {
