@@ -4,7 +4,9 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "tests/dist/thread_communicator.h"
 #include "tests/support/errors.h"
+#include "tests/train/metrics_comparison.h"
 #include "tests/train/training_runs.h"
 #include "vitrail/models/load.h"
 #include "vitrail/train/objectives/pretrain/pretrain_data_internal.h"
@@ -155,6 +157,16 @@ TEST_P(PretrainMethodRun, TheModelOpensWithoutItsLayersAndHasChanged) {
   EXPECT_FALSE(testing::close(weight_of(state), weight_of(first), 0));
 }
 
+// Threads as processes.  With dropped paths, and for LeJEPA with statistics of the whole batch.
+TEST_P(PretrainMethodRun, TwoProcessesGiveTheLossesOfOneWithTheDoubleBatch) {
+  train_to(scratch_ / "one", recipe(), false, std::nullopt, 1);
+  const Recipe half = recipe({"batch_size=8"});
+  dist::testing::run_ranks(2, [&](const std::shared_ptr<dist::Communicator>& communicator) {
+    train(half, {.folder = scratch_ / "two", .threads = 1, .communicator = communicator});
+  });
+  expect_same_losses(scratch_ / "one", scratch_ / "two");
+}
+
 INSTANTIATE_TEST_SUITE_P(Methods, PretrainMethodRun, ::testing::ValuesIn(pretrain_method_names()),
                          [](const auto& info) { return info.param; });
 
@@ -200,7 +212,30 @@ TEST(Pretrain, TheReportShowsViewsNeighboursAndReconstructions) {
             4 * 3);
   EXPECT_EQ(images_under("Held-out images, each before its nearest three, before training"), 8 * 4);
   EXPECT_EQ(images_under("Held-out images, each before its nearest three"), 8 * 4);
+  EXPECT_EQ(images_under("Principal components of the patches of held-out images, before training"), 8);
+  EXPECT_EQ(images_under("Principal components of the patches of held-out images"), 8);
   EXPECT_TRUE(testing::contains(page, "before training</span>"));  // the legend of the dashed line
+}
+
+// The decoder is beside the model, and a run that starts from it goes on with the same loss.
+TEST(Pretrain, AnotherRunOfMaeTakesTheDecoder) {
+  const fs::path images = make_images(40), scratch = testing::scratch_folder();
+  const std::vector<std::string> mae{"pretrain.method=mae", "loss.label_smoothing=0", "pretrain.keep=last"};
+  const auto losses_of = [&](const std::string& name, std::vector<std::string> settings) {
+    settings.insert(settings.end(), mae.begin(), mae.end());
+    std::vector<double> losses;
+    TrainerCallbacks callbacks;
+    callbacks.epoch = [&](const EpochResult& epoch) { losses.push_back(epoch.validation->loss); };
+    train(diet_recipe(images, settings), {.folder = scratch / name, .threads = 2}, callbacks);
+    return losses;
+  };
+  const double last = losses_of("first", {"epochs=4", "optimizer.lr=3e-3"}).back();
+  const std::string model = (scratch / "first").string();
+  const std::vector<std::string> from{"model=null", "model.init=" + model, "optimizer.lr=1e-12", "pretrain.head_lr=0",
+                                      "epochs=1"};
+  EXPECT_NEAR(losses_of("second", from).front(), last, 1e-5);
+  fs::remove(scratch / "first/model/pretrain.safetensors");
+  EXPECT_GT(losses_of("third", from).front(), last + 0.1);
 }
 
 TEST(Pretrain, RefusesSettingsOfOtherMethods) {

@@ -82,6 +82,9 @@ class Objective {
   // The saved model's tensors by its own names, of the parameters of model() or of their average.  Others are in the
   // checkpoints alone.
   virtual std::vector<nn::NamedTensor> saved(std::vector<nn::NamedTensor> parameters) const { return parameters; }
+  // Writes what belongs beside the saved model in its folder.
+  virtual void write_beside(const std::filesystem::path& /*folder*/,
+                            const std::vector<nn::NamedTensor>& /*parameters*/) const {}
 
   // The data.  size(): images of a split, 0 if there is none.
   virtual int64_t size(Split split) const = 0;

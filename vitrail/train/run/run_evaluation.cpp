@@ -69,6 +69,7 @@ bool Run::out_of_patience() const { return validates() && train::out_of_patience
 void Run::write_model(const char* folder, const std::vector<nn::NamedTensor>& weights) const {
   if (!group_.is_rank_zero()) return;
   train::write_model(folder_->path() / folder, objective_->config_json(), objective_->saved(weights));
+  objective_->write_beside(folder_->path() / folder, weights);
 }
 
 void Run::keep_best(int64_t epoch, const Candidate& candidate) {

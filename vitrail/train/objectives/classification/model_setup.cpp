@@ -382,4 +382,9 @@ PreparedModel prepare_model(const ModelRecipe& recipe, const std::vector<std::st
   return {std::move(config), std::move(model), std::move(notes), transfer.has_new_classes()};
 }
 
+double patch_drop_rate(const Recipe& recipe, const VisionTransformerConfig& config, double epochs) {
+  const std::optional<TokenDropRecipe>& drop = recipe.token_drop;
+  return drop && epochs < drop->until * static_cast<double>(recipe.epochs) ? drop->rate : config.patch_drop_rate;
+}
+
 }  // namespace vitrail::train

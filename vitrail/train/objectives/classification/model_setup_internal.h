@@ -52,4 +52,7 @@ models::Preprocessing preprocessing_of(const DataRecipe& recipe, const models::M
 PreparedModel prepare_model(const ModelRecipe& recipe, const std::vector<std::string>& classes, uint64_t seed,
                             bool multi_label = false);
 
+// The rate of patch dropout after so many epochs: that of recipe.token_drop, or the model's own.
+double patch_drop_rate(const Recipe& recipe, const models::VisionTransformerConfig& config, double epochs);
+
 }  // namespace vitrail::train

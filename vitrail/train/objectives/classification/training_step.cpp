@@ -51,9 +51,7 @@ TrainingStep::TrainingStep(const Recipe& recipe, models::VisionTransformer& mode
 }
 
 void TrainingStep::set_patch_drop(double epochs) {
-  const std::optional<TokenDropRecipe>& drop = recipe_.token_drop;
-  const bool active = drop && epochs < drop->until * static_cast<double>(recipe_.epochs);
-  model_.drop_patches_in_training(active ? drop->rate : model_.config().patch_drop_rate);
+  model_.drop_patches_in_training(patch_drop_rate(recipe_, model_.config(), epochs));
 }
 
 // Labels are smoothed here; mixed targets were smoothed when the loader made them.  With a teacher, the class head of a

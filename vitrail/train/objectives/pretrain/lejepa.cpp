@@ -82,7 +82,7 @@ class Lejepa : public PretrainMethod {
   bool has_held_out_loss() const override { return true; }
 
   Tensor loss(const PretrainBatch& batch) override {
-    const Tensor z = projections(batch.data);
+    const Tensor z = projections(batch);
     const double lambda = pretrain_.lambda.value_or(pretrain_.regularizer == "sigreg" ? 0.02 : 0.6);
     const Tensor directions =
         ops::random_directions(z.size(2), pretrain_.directions, context_.recipe.seed, batch.number);
@@ -96,16 +96,17 @@ class Lejepa : public PretrainMethod {
 
  private:
   // [V, B, K]
-  Tensor projections(const data::Batch& batch) const {
+  Tensor projections(const PretrainBatch& batch) const {
     std::vector<Tensor> features;
     int64_t views = 0;
-    const auto images = std::ssize(batch.samples);
-    for (const Tensor& group : batch.views) {
-      features.push_back(features_of_views(context_.model, group, batch, views));
+    const auto images = std::ssize(batch.data.samples);
+    for (const Tensor& group : batch.data.views) {
+      features.push_back(features_of_views(context_.model, group, batch.data, views));
       views += group.size(0) / images;
     }
-    const Tensor rows = features.size() == 1 ? features.front() : ops::cat(features, 0);
-    return layers_.forward(rows).view({views, images, pretrain_.projection_dim});
+    Tensor rows = features.size() == 1 ? features.front() : ops::cat(features, 0);
+    if (!batch.held_out) rows = gather_views(rows, views, context_.group);
+    return layers_.forward(rows).view({views, rows.size(0) / views, pretrain_.projection_dim});
   }
 
   // The mean over the global views of each image, for each view.  It has a gradient.

@@ -133,6 +133,7 @@ PretrainMethodRow mae_method() {
                        .beta2 = 0.95,
                        .augment = augment},
           .cost = mae_cost,
+          .keeps_layers = true,
           .norm_before_pooling = true};
 }
 

@@ -8,15 +8,19 @@
 #include "vitrail/base/error.h"
 #include "vitrail/base/text.h"
 #include "vitrail/infer/preprocess.h"
+#include "vitrail/models/model_files.h"
 #include "vitrail/nn/dropout.h"
 #include "vitrail/ops/precision.h"
 #include "vitrail/train/objectives/classification/head_features_internal.h"
 #include "vitrail/train/run/image_sets_internal.h"
 #include "vitrail/train/run/loader_setup_internal.h"
+#include "vitrail/train/run/run_folder_internal.h"
 #include "vitrail/train/run/validation_change_internal.h"
 
 namespace vitrail::train {
 namespace {
+
+constexpr const char* kLayersFile = "pretrain.safetensors";  // beside the model's weights
 
 std::optional<ProbeSets> probe_of(const Recipe& recipe, int64_t channels) {
   const std::string& path = pretrain_of(recipe).probe;
@@ -81,6 +85,7 @@ Pretrain::Pretrain(const ObjectiveContext& context)
       evaluation_(data_.validation, probe_, options_),
       positions_(positions_of(data_.train)) {
   prepared_.model.checkpoint_blocks(context.recipe.model.activation_checkpointing);
+  if (take_layers()) prepared_.notes.push_back(str("the layers behind the model: those of ", kLayersFile));
 }
 
 // Sets the model's preprocessing and returns it as a transform.
@@ -105,6 +110,39 @@ std::vector<nn::NamedTensor> Pretrain::saved(std::vector<nn::NamedTensor> parame
     saved.push_back({parameter.name.substr(prefix.size()), parameter.tensor});
   }
   return saved;
+}
+
+const models::VisionTransformer& Pretrain::saved_model() const {
+  const models::VisionTransformer* saved = method_->saved().model;
+  return saved ? *saved : prepared_.model;
+}
+
+void Pretrain::write_beside(const std::filesystem::path& folder, const std::vector<nn::NamedTensor>& parameters) const {
+  if (!pretrain_method_of(context_.recipe).keeps_layers) return;
+  std::vector<nn::NamedTensor> layers;
+  for (const nn::NamedTensor& parameter : parameters) {
+    if (parameter.name.starts_with("pretrain.")) layers.push_back(parameter);
+  }
+  write_weights(folder / kLayersFile, layers);
+}
+
+// Copies the layers of an earlier run into `layers`, if the start has such that fit.  Returns whether it does.
+bool Pretrain::take_layers() {
+  const std::string& init = context_.recipe.model.init;
+  if (init.empty() || !pretrain_method_of(context_.recipe).keeps_layers) return false;
+  const std::filesystem::path file = models::ModelFiles(init).weights.front().parent_path() / kLayersFile;
+  std::error_code error;
+  if (!std::filesystem::exists(file, error)) return false;
+  const auto checkpoint = weights::Checkpoint::open(file);
+  const std::vector<nn::NamedTensor> layers = method_->layers().named_parameters();
+  const bool fits = std::ranges::all_of(layers, [&](const nn::NamedTensor& layer) {
+    const std::string name = "pretrain." + layer.name;
+    return checkpoint.has(name) && checkpoint.info(name).shape == layer.tensor.shape();
+  });
+  if (!fits) return false;
+  const autograd::NoGrad no_grad;
+  for (const nn::NamedTensor& layer : layers) layer.tensor.copy_(checkpoint.tensor("pretrain." + layer.name));
+  return true;
 }
 
 std::vector<optim::RateScale> Pretrain::rate_scales() const {
@@ -147,6 +185,7 @@ BatchResult Pretrain::train_batch(const BatchPosition& position, const Backward&
   local.weight = static_cast<double>(local.images);
   if (local.images == 0) return local;
   trained_.train();
+  prepared_.model.drop_patches_in_training(patch_drop_rate(context_.recipe, prepared_.config.vit, position.epochs));
   return backward(loss_of(batch, {.data = batch, .number = position.number, .epochs = position.epochs}), local);
 }
 
@@ -183,16 +222,14 @@ void Pretrain::require_rank(const Evaluation& evaluation) const {
 Measurement Pretrain::measure(Split, const std::function<void(int64_t, int64_t)>& progress) {
   const autograd::NoGrad no_grad;
   trained_.train(false);
-  const models::VisionTransformer* saved = method_->saved().model;
-  const infer::Session session =
-      headless_session(saved ? *saved : prepared_.model, context_.threads, kernels::Precision::fp32);
+  const infer::Session session = headless_session(saved_model(), context_.threads, kernels::Precision::fp32);
   Measurement result;
   result.images = probe_ ? probe_->evaluated.size() : data_.validation.size();
   FeatureEvaluation::Result evaluated = evaluation_.measure(session, progress);
   result.scores = scores_of(metrics_.each, evaluated.values, result.images);
   result.loss = measures_loss() ? held_out_loss() : 1 - result.scores.front().value;
   require_rank(result);
-  if (!start_) start_features_ = evaluated.held_out;
+  if (!start_) start_galleries_ = feature_galleries(evaluated.held_out, ", before training");
   result.details = std::move(evaluated.held_out);
   return result;
 }

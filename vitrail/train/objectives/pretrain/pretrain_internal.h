@@ -42,6 +42,7 @@ class Pretrain : public Objective {
   std::vector<optim::RateScale> rate_scales() const override;
   std::string config_json() const override { return models::write_model_config(prepared_.config); }
   std::vector<nn::NamedTensor> saved(std::vector<nn::NamedTensor> parameters) const override;
+  void write_beside(const std::filesystem::path& folder, const std::vector<nn::NamedTensor>& parameters) const override;
   int64_t size(Split split) const override { return subset(split).size(); }
   std::string name(Split split) const override { return subset(split).name; }
   std::vector<ImageSet> image_sets() const override;
@@ -71,7 +72,11 @@ class Pretrain : public Objective {
   Tensor loss_of(data::Batch& batch, PretrainBatch position);
   bool measures_loss() const { return !probe_ && method_->has_held_out_loss(); }
   double held_out_loss();
+  const models::VisionTransformer& saved_model() const;
+  bool take_layers();
+  std::optional<data::Batch> held_out_batch(int64_t images) const;
   std::optional<Gallery> prediction_gallery();
+  std::vector<Gallery> feature_galleries(const HeadFeatures& features, const std::string& when) const;
   double score_of(const Evaluation& evaluation, const std::string& name) const;
   void require_rank(const Evaluation& evaluation) const;
 
@@ -88,7 +93,7 @@ class Pretrain : public Objective {
   std::vector<int64_t> positions_;  // each image's place among the training images, or −1
   UnreadableImages unreadable_;
   std::optional<Evaluation> start_;
-  std::optional<HeadFeatures> start_features_;  // those of held-out images; none in a resumed run
+  std::vector<Gallery> start_galleries_;  // none in a resumed run
 };
 
 }  // namespace vitrail::train

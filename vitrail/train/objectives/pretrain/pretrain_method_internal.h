@@ -86,6 +86,7 @@ struct PretrainMethodRow {
   bool has_local_views = false;  // PretrainRecipe::local_views applies
   // The time of a training step relative to one forward and backward pass of the model.
   std::function<double(const PretrainRecipe&)> cost{};
+  bool keeps_layers = false;         // layers() are written beside the model, for a run that starts from it
   bool smooths_labels = false;       // loss.label_smoothing applies
   bool norm_before_pooling = false;  // the model's final norm is in front of the pooling
 };
@@ -103,6 +104,11 @@ std::vector<data::ViewGroup> multi_crop(const Recipe& recipe, int64_t patch, con
 
 // The cost of the views of an image, relative to one of the model's own size.
 double multi_crop_cost(const PretrainRecipe& pretrain);
+
+// The rows [R, D] of all processes, which have equally many, as a run in one process has them.  `views`: the rows are v
+// · R / views + i for view v of image i.  The gradient is that of the mean loss of all processes, each of which
+// computes it from all rows.
+Tensor gather_views(const Tensor& rows, int64_t views, const ProcessGroup& group);
 
 // The features of the views [first, first + V) of a batch's images, [V · B, D], with random draws of their own.
 Tensor features_of_views(const models::VisionTransformer& model, const Tensor& views, const data::Batch& batch,
