@@ -106,8 +106,8 @@ std::vector<data::ViewGroup> multi_crop(const Recipe& recipe, int64_t patch, con
 double multi_crop_cost(const PretrainRecipe& pretrain);
 
 // The rows [R, D] of all processes, which have equally many, as a run in one process has them.  `views`: the rows are v
-// · R / views + i for view v of image i.  The gradient is that of the mean loss of all processes, each of which
-// computes it from all rows.
+// · R / views + i for view v of image i.  Each process computes the loss of all rows; the gradient is that of the mean
+// of these losses.
 Tensor gather_views(const Tensor& rows, int64_t views, const ProcessGroup& group);
 
 // The features of the views [first, first + V) of a batch's images, [V · B, D], with random draws of their own.
