@@ -112,6 +112,12 @@ std::vector<nn::NamedTensor> Pretrain::saved(std::vector<nn::NamedTensor> parame
   return saved;
 }
 
+// The parts of the model are children of trained_, the model itself is none.
+void Pretrain::set_training(bool on) {
+  prepared_.model.train(on);
+  trained_.train(on);
+}
+
 const models::VisionTransformer& Pretrain::saved_model() const {
   const models::VisionTransformer* saved = method_->saved().model;
   return saved ? *saved : prepared_.model;
@@ -184,7 +190,7 @@ BatchResult Pretrain::train_batch(const BatchPosition& position, const Backward&
   local.skipped = std::ssize(batch.skipped);
   local.weight = static_cast<double>(local.images);
   if (local.images == 0) return local;
-  trained_.train();
+  set_training(true);
   prepared_.model.drop_patches_in_training(patch_drop_rate(context_.recipe, prepared_.config.vit, position.epochs));
   return backward(loss_of(batch, {.data = batch, .number = position.number, .epochs = position.epochs}), local);
 }
@@ -215,13 +221,13 @@ void Pretrain::require_rank(const Evaluation& evaluation) const {
   if (rank >= kMinRank || rank >= score_of(*start_, "rank") / 2) return;
   throw Error("pretrain",
               str("features of an effective rank of at least ", 100 * kMinRank, " % of the largest possible ",
-                  "(a lower \"lr\" may help)"),
+                  "(a lower \"lr\", or of lejepa a higher \"pretrain.lambda\", may help)"),
               str(100 * rank, " %: they have collapsed"));
 }
 
 Measurement Pretrain::measure(Split, const std::function<void(int64_t, int64_t)>& progress) {
   const autograd::NoGrad no_grad;
-  trained_.train(false);
+  set_training(false);
   const infer::Session session = headless_session(saved_model(), context_.threads, kernels::Precision::fp32);
   Measurement result;
   result.images = probe_ ? probe_->evaluated.size() : data_.validation.size();

@@ -11,6 +11,7 @@
 #include "vitrail/data/datasets/unlabelled.h"
 #include "vitrail/data/loader/decoded_cache.h"
 #include "vitrail/data/loader/sampler_internal.h"
+#include "vitrail/image/resize_internal.h"
 #include "vitrail/infer/preprocess.h"
 #include "vitrail/train/recipe/recipe_inputs.h"
 
@@ -29,6 +30,25 @@ Subset limited(Subset subset) {
   subset.samples = std::move(kept);
   subset.name = str(kMaxProbeImages, " of ", subset.name);
   return subset;
+}
+
+// Nothing is to be learned from copies of one image, whatever their sizes.
+void require_different_images(const Subset& train, const std::string& path) {
+  constexpr int64_t kMaxCompared = 100, kSide = 8;  // evenly spaced images, as thumbnails
+  const int64_t size = train.size(), compared = std::min(size, kMaxCompared);
+  std::vector<uint8_t> first;
+  for (int64_t i = 0; i < compared; ++i) {
+    try {
+      const image::Image image = train.dataset->image(train.samples[static_cast<size_t>(i * size / compared)]);
+      std::vector<uint8_t> pixels = image::resize(image, kSide, kSide, image::Filter::bilinear).pixels;
+      if (first.empty())
+        first = std::move(pixels);
+      else if (pixels != first)
+        return;
+    } catch (const Error&) {  // require_readable_images() reports it
+    }
+  }
+  throw Error(path, "images that differ", str(compared, " of ", size, " compared, all copies of one image"));
 }
 
 }  // namespace
@@ -63,6 +83,7 @@ RunData open_unlabelled_data(const DataRecipe& recipe, int64_t channels) {
     data.train.dataset = data::cache_decoded(data.train.dataset, recipe.keep_decoded_mb << 20);
   if (data.validation.dataset) data.validation.dataset = data.train.dataset;
   require_readable_images(data.train, recipe.train);
+  require_different_images(data.train, recipe.train);
   return data;
 }
 

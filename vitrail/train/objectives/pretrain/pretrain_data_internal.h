@@ -15,7 +15,8 @@ constexpr int64_t kFewUnlabelled = 1000;  // fewer are a warning
 // images, and if the hold-out leaves none.
 RunData open_unlabelled_sets(const DataRecipe& recipe, int64_t channels);
 
-// The same with a cache.  Also throws Error if none of 100 images can be read, and warns of few images.
+// The same with a cache.  Also throws Error if none of 100 images can be read, or all are copies of one, and warns of
+// few images.
 RunData open_unlabelled_data(const DataRecipe& recipe, int64_t channels);
 
 // A labelled dataset whose features tell how good a model is.

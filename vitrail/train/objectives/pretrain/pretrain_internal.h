@@ -72,6 +72,7 @@ class Pretrain : public Objective {
   Tensor loss_of(data::Batch& batch, PretrainBatch position);
   bool measures_loss() const { return !probe_ && method_->has_held_out_loss(); }
   double held_out_loss();
+  void set_training(bool on);
   const models::VisionTransformer& saved_model() const;
   bool take_layers();
   std::optional<data::Batch> held_out_batch(int64_t images) const;

@@ -76,7 +76,7 @@ std::optional<data::Batch> Pretrain::held_out_batch(int64_t images) const {
 std::optional<Gallery> Pretrain::prediction_gallery() {
   const std::optional<data::Batch> batch = held_out_batch(kShownImages);
   if (!batch) return std::nullopt;
-  trained_.train(false);
+  set_training(false);
   const std::vector<Tensor> predicted = method_->predicted_images(batch->images);
   if (predicted.empty()) return std::nullopt;
   Gallery gallery{"Held-out images, the patches that the model sees, and what it predicts of the others", {}};
@@ -111,7 +111,7 @@ std::vector<Gallery> Pretrain::feature_galleries(const HeadFeatures& features, c
 
 void Pretrain::add_section(const Measurement& measurement, Split, Report& report) {
   const autograd::NoGrad no_grad;
-  trained_.train(false);
+  set_training(false);
   report.galleries.push_back(view_gallery(data_.train, with_several_views(loader_.options()), kShownImages));
   if (auto gallery = prediction_gallery()) report.galleries.push_back(std::move(*gallery));
   report.galleries.insert(report.galleries.end(), start_galleries_.begin(), start_galleries_.end());
