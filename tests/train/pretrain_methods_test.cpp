@@ -180,6 +180,26 @@ TEST(PretrainMethods, LejepasRegulariserIsOfTheProjectionsOfAllViews) {
   EXPECT_NEAR(loss_with("null", "sigreg", 0), 0.98 * invariance + 0.02 * loss_with("1", "sigreg", 0), 1e-5);
 }
 
+// Equal views of an image in training mode: each has its own dropped paths, whatever its group.
+TEST(PretrainViews, HaveDrawsOfTheirOwn) {
+  models::VisionTransformerConfig config;
+  config.img_size = {8, 8}, config.patch_size = {4, 4}, config.embed_dim = 16, config.depth = 8;
+  config.num_heads = 2, config.num_classes = 0, config.drop_path_rate = 0.5;
+  RandomParams params(3);
+  models::VisionTransformer model(config, ParamSource(params));
+  model.train();
+  data::Batch batch;
+  batch.samples = batch.positions = {0, 1};
+  const Tensor view = Tensor::randn({1, 3, 8, 8}, 5), views = view.expand({4, 3, 8, 8}).contiguous();
+  const nn::RandomScope random(1, 2);
+  const Tensor features = features_of_views(model, views, batch, 0), again = features_of_views(model, views, batch, 0);
+  EXPECT_TRUE(testing::close(features, again, 0));
+  for (const int64_t row : {1, 2, 3})
+    EXPECT_FALSE(testing::close(features.select(0, row), features.select(0, 0), 1e-6)) << row;
+  const Tensor others = features_of_views(model, views, batch, 2);
+  EXPECT_FALSE(testing::close(others, features, 1e-6));
+}
+
 // The cosine of the momentum is 0.9 where it starts from 0.8 in the middle of the run.
 TEST(PretrainMethods, DinoEqualsPyTorch) {
   MethodFixture dino("dino", {"pretrain.projector_dim=8", "pretrain.prototypes=6", "pretrain.momentum=0.8"});

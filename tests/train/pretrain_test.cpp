@@ -192,6 +192,14 @@ TEST_P(PretrainMethodRun, TwoProcessesGiveTheLossesOfOneWithTheDoubleBatch) {
   const auto one = train_column(scratch_ / "one", Column::gradient_norm),
              two = train_column(scratch_ / "two", Column::gradient_norm);
   for (size_t i = 0; i < one.size(); ++i) EXPECT_NEAR(one[i], two[i], 1e-3 * one[i]) << i;
+  // "val,step,epoch,loss,…"
+  const auto held_out_loss = [&](const char* run) {
+    std::string row = read_text(scratch_ / run / "metrics.csv");
+    row = row.substr(row.rfind("\nval,") + 1);
+    for (int column = 0; column < 3; ++column) row = row.substr(row.find(',') + 1);
+    return std::stod(row);
+  };
+  EXPECT_NEAR(held_out_loss("one"), held_out_loss("two"), 1e-3);
 }
 
 INSTANTIATE_TEST_SUITE_P(Methods, PretrainMethodRun, ::testing::ValuesIn(pretrain_method_names()),

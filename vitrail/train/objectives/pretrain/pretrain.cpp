@@ -56,6 +56,7 @@ data::LoaderOptions with_views(const Recipe& recipe, const models::VisionTransfo
 // Held-out images, with the views of the method.
 data::Loader held_out_loader(const Subset& held_out, const data::LoaderOptions& training) {
   data::LoaderOptions options = data::evaluation_options(training);
+  options.batch_size *= options.ranks;
   options.rank = 0, options.ranks = 1;  // each process measures all images
   options.subset = held_out.samples;
   options.views = training.views;
