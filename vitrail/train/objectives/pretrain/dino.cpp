@@ -107,7 +107,8 @@ class Dino : public PretrainMethod {
   Tensor loss(const PretrainBatch& batch) override {
     const auto images = std::ssize(batch.data.samples);
     const Tensor student =
-        scaled(layers_.head.forward(features_of(batch.data), batch.epochs >= 1), 1 / kStudentTemperature);
+        scaled(layers_.head.forward(features_of_views(context_.model, batch.data), batch.epochs >= 1),
+               1 / kStudentTemperature);
     const Tensor targets = teacher_targets(batch.data);
     const Tensor first = targets.narrow(0, 0, images), second = targets.narrow(0, images, images);
     const Tensor of_global =
@@ -131,17 +132,6 @@ class Dino : public PretrainMethod {
   }
 
  private:
-  // [V · B, D]
-  Tensor features_of(const data::Batch& batch) const {
-    std::vector<Tensor> features;
-    int64_t view = 0;
-    for (const Tensor& group : batch.views) {
-      features.push_back(features_of_views(context_.model, group, batch, view));
-      view += group.size(0) / std::ssize(batch.samples);
-    }
-    return ops::cat(features, 0);
-  }
-
   // softmax((h − c) / τ) of the global views [2 · B, K].  Moves the centre towards the mean of h for the next step.
   Tensor teacher_targets(const data::Batch& batch) {
     const autograd::NoGrad no_grad;

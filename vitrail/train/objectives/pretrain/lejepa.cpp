@@ -97,14 +97,8 @@ class Lejepa : public PretrainMethod {
  private:
   // [V, B, K]
   Tensor projections(const PretrainBatch& batch) const {
-    std::vector<Tensor> features;
-    int64_t views = 0;
-    const auto images = std::ssize(batch.data.samples);
-    for (const Tensor& group : batch.data.views) {
-      features.push_back(features_of_views(context_.model, group, batch.data, views));
-      views += group.size(0) / images;
-    }
-    Tensor rows = features.size() == 1 ? features.front() : ops::cat(features, 0);
+    Tensor rows = features_of_views(context_.model, batch.data);
+    const int64_t views = rows.size(0) / std::ssize(batch.data.samples);
     if (!batch.held_out) rows = gather_views(rows, views, context_.group);
     return layers_.forward(rows).view({views, rows.size(0) / views, pretrain_.projection_dim});
   }

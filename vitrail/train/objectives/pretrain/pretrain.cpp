@@ -8,6 +8,7 @@
 #include "vitrail/base/error.h"
 #include "vitrail/base/text.h"
 #include "vitrail/infer/preprocess.h"
+#include "vitrail/models/derived_config_internal.h"
 #include "vitrail/models/model_files.h"
 #include "vitrail/nn/dropout.h"
 #include "vitrail/ops/precision.h"
@@ -70,8 +71,8 @@ Pretrain::Pretrain(const ObjectiveContext& context)
       data_(open_unlabelled_data(context.recipe.data, architecture_of(context.recipe.model).in_chans)),
       probe_(probe_of(context.recipe, architecture_of(context.recipe.model).in_chans)),
       prepared_(prepare_model(model_of(context.recipe), {}, context.recipe.seed)),
-      metrics_(
-          pretrain_metrics(probe_.has_value(), probe_ && has_linear_probe(*probe_, prepared_.config.vit.embed_dim))),
+      metrics_(pretrain_metrics(probe_.has_value(),
+                                probe_ && has_linear_probe(*probe_, models::feature_width_of(prepared_.config.vit)))),
       options_(training_options(context.recipe, data_, set_preprocessing(), prepared_.config.vit.in_chans,
                                 context.threads, context.group)),
       loader_(data_.train.dataset, with_views(context.recipe, prepared_.config.vit, options_)),

@@ -110,9 +110,9 @@ double multi_crop_cost(const PretrainRecipe& pretrain);
 // of these losses.
 Tensor gather_views(const Tensor& rows, int64_t views, const ProcessGroup& group);
 
-// The features of the views [first, first + V) of a batch's images, [V · B, D], with random draws of their own.
-Tensor features_of_views(const models::VisionTransformer& model, const Tensor& views, const data::Batch& batch,
-                         int64_t first);
+// The features of all V views of a batch's images, [V · B, D], row v · B + i for view v of image i.  Each view has
+// random draws of its own.
+Tensor features_of_views(const models::VisionTransformer& model, const data::Batch& batch);
 
 // The methods.
 PretrainMethodRow diet_method();

@@ -7,6 +7,7 @@
 #include "vitrail/nn/dropout.h"
 #include "vitrail/ops/elementwise.h"
 #include "vitrail/ops/operation.h"
+#include "vitrail/ops/tokens.h"
 #include "vitrail/train/objectives/pretrain/pretrain_method_internal.h"
 #include "vitrail/train/run/process_group_internal.h"
 
@@ -82,16 +83,20 @@ Tensor gather_views(const Tensor& rows, int64_t views, const ProcessGroup& group
                     {rows});
 }
 
-Tensor features_of_views(const models::VisionTransformer& model, const Tensor& views, const data::Batch& batch,
-                         int64_t first) {
+Tensor features_of_views(const models::VisionTransformer& model, const data::Batch& batch) {
   constexpr int64_t kPositions = int64_t{1} << 40;  // more than a batch has
-  const auto images = std::ssize(batch.samples);
-  std::vector<int64_t> positions;
-  for (int64_t row = 0; row < views.size(0); ++row)
-    positions.push_back((first + row / images) * kPositions + batch.positions[static_cast<size_t>(row % images)]);
-  const nn::RandomScope::State& step = nn::RandomScope::current();
-  const nn::RandomScope random(step.seed, step.step, positions);
-  return model.forward(views);
+  const nn::RandomScope::State step = nn::RandomScope::current();
+  std::vector<Tensor> features;
+  int64_t view = 0;
+  for (const Tensor& group : batch.views) {
+    std::vector<int64_t> positions;
+    for (; std::ssize(positions) < group.size(0); ++view) {
+      for (const int64_t position : batch.positions) positions.push_back(view * kPositions + position);
+    }
+    const nn::RandomScope random(step.seed, step.step, positions);
+    features.push_back(model.forward(group));
+  }
+  return features.size() == 1 ? features.front() : ops::cat(features, 0);
 }
 
 }  // namespace vitrail::train
