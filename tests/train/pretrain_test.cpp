@@ -297,6 +297,21 @@ TEST(Pretrain, EndsWhereFeaturesCollapse) {
   EXPECT_TRUE(testing::contains(problem, "they have collapsed")) << problem;
 }
 
+// The effective rank of equal features is 1, of at most as many as there are images.
+TEST(Pretrain, TheRankIsAShareOfTheLargestPossibleOne) {
+  const fs::path images = make_images(40);
+  const Recipe recipe = diet_recipe(images, {"pretrain.head_lr=5e-3"});
+  const ProcessGroup alone{nullptr};
+  Pretrain objective({.recipe = recipe, .group = alone, .threads = 1, .folder = {}, .log = [](const auto&) {}});
+  const Tensor weight = objective.model().parameter("patch_embed.proj.weight");
+  weight.copy_(Tensor::zeros(weight.shape()));
+  const Measurement measured = objective.measure(Split::validation, [](int64_t, int64_t) {});
+  EXPECT_EQ(measured.scores.back().name, "rank");
+  EXPECT_NEAR(measured.scores.back().value, 1.0 / 12, 1e-4);  // 12 images have 16 features
+  ASSERT_EQ(objective.rate_scales().size(), 1u);
+  EXPECT_NEAR(objective.rate_scales()[0].factor, 5, 1e-9);  // head_lr of lr 1e-3
+}
+
 // Dropped patches change the loss of the first step, not of a step after the share of the epochs.
 TEST(Pretrain, DropsPatchesInTheFirstEpochs) {
   const fs::path images = make_images(40), scratch = testing::scratch_folder();
