@@ -312,6 +312,13 @@ TEST(Pretrain, TheRankIsAShareOfTheLargestPossibleOne) {
   EXPECT_NEAR(objective.rate_scales()[0].factor, 5, 1e-9);  // head_lr of lr 1e-3
 }
 
+// Two patches have no three principal components.
+TEST(Pretrain, RunsWithFewerPatchesThanColours) {
+  const fs::path images = make_images(40), run = testing::scratch_folder() / "run";
+  EXPECT_FALSE(train_to(run, diet_recipe(images, {"model.patch_size=8", "data.holdout=2", "epochs=1"})).stopped);
+  EXPECT_FALSE(testing::contains(read_text(run / "report.html"), "Principal components"));
+}
+
 // Dropped patches change the loss of the first step, not of a step after the share of the epochs.
 TEST(Pretrain, DropsPatchesInTheFirstEpochs) {
   const fs::path images = make_images(40), scratch = testing::scratch_folder();

@@ -50,7 +50,7 @@ struct DefaultRecipeOptions {
 // Linear probe: logistic regression on all training images.
 // A dataset of label maps: a head for the pixels on frozen or fine-tuned features.  Frozen ones are the linear probe.
 // A dataset of boxes: an RF-DETR, or its projector and decoder on a Vision Transformer.
-// Images without labels, with the objective "pretrain": DIET.
+// Images without labels, with the objective "pretrain": the method that suits their number and the preset.
 DefaultRecipe default_recipe(const DefaultRecipeOptions& options);
 
 // The objective that a dataset is for: "semantic" if it has label maps (is_map_dataset) or is of COCO's form with

@@ -134,7 +134,7 @@ void Pretrain::write_beside(const std::filesystem::path& folder, const std::vect
   write_weights(folder / kLayersFile, layers);
 }
 
-// Copies the layers of an earlier run into `layers`, if the start has such that fit.  Returns whether it does.
+// Takes the layers of an earlier run that are beside the start, if they fit.  Returns whether it does.
 bool Pretrain::take_layers() {
   const std::string& init = context_.recipe.model.init;
   if (init.empty() || !pretrain_method_of(context_.recipe).keeps_layers) return false;

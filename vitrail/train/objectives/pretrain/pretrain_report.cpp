@@ -52,8 +52,10 @@ image::Image image_of(const Tensor& colors) {
   const int64_t rows = colors.size(0), columns = colors.size(1);
   image::Image image = image::make_image(columns, rows, 3);
   const Tensor values = colors.contiguous();
-  for (int64_t i = 0; i < values.numel(); ++i)
-    image.pixels[static_cast<size_t>(i)] = static_cast<uint8_t>(std::lround(255 * values.data<float>()[i]));
+  for (int64_t i = 0; i < values.numel(); ++i) {
+    const float value = values.data<float>()[i];
+    image.pixels[static_cast<size_t>(i)] = std::isfinite(value) ? static_cast<uint8_t>(std::lround(255 * value)) : 0;
+  }
   const int64_t scale = std::max<int64_t>(1, kSide / std::max(rows, columns));
   return image::resize(image, scale * columns, scale * rows, image::Filter::nearest);
 }
@@ -98,6 +100,8 @@ std::vector<Gallery> Pretrain::feature_galleries(const HeadFeatures& features, c
   const Tensor tokens = model.forward_features(batch->images);
   const std::array<int64_t, 2> grid = model.grid_of(batch->images.size(2), batch->images.size(3));
   const int64_t prefix = model.num_prefix_tokens();
+  constexpr int64_t kColors = 3;  // principal components, which need a patch more
+  if (tokens.size(0) * grid[0] * grid[1] <= kColors || tokens.size(2) < kColors) return galleries;
   std::vector<Tensor> patches;
   for (int64_t i = 0; i < tokens.size(0); ++i) {
     patches.push_back(
