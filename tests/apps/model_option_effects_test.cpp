@@ -10,6 +10,7 @@
 #include "vitrail/image/decode.h"
 #include "vitrail/image/encode.h"
 #include "vitrail/weights/checkpoint.h"
+#include "vitrail/weights/lora_adapter.h"
 #include "vitrail/weights/safetensors.h"
 
 namespace vitrail::testing {
@@ -185,6 +186,36 @@ void check_key_map(const std::string& command) {
   const ProgramResult result = run_program(without);
   EXPECT_EQ(result.status, 1);
   EXPECT_TRUE(contains(result.err, "give a key map")) << result.err;
+}
+
+// An adapter with a new head, and a model with what it adds.
+struct AdaptedModel {
+  fs::path adapter = scratch_folder() / "adapter",
+           merged = with_config("timm_token", [](Json&config) { config["num_classes"] = 3; });
+  AdaptedModel() {
+    const std::string adapted = "blocks.0.attn.qkv.weight";
+    const weights::LoraAdapter lora{
+        .parts = {{adapted, {Tensor::randn({2, 18}, 1), Tensor::randn({54, 2}, 2), 0.5}}},
+        .tensors = {{"head.weight", Tensor::randn({3, 18}, 3)}, {"head.bias", Tensor::zeros({3})}},
+        .path = {}};
+    weights::write_lora_adapter(adapter, lora, "base");
+    std::vector<std::pair<std::string, Tensor>> tensors;
+    const weights::Checkpoint original = weights::Checkpoint::open(fs::path(small_model()) / "model.safetensors");
+    for (const weights::TensorInfo& info : original.tensors()) {
+      const auto replaced = lora.tensors.find(info.name);
+      const Tensor tensor = replaced == lora.tensors.end() ? original.tensor(info.name) : replaced->second;
+      tensors.emplace_back(info.name,
+                           info.name == adapted ? weights::add_lora_part(tensor, lora.parts.at(adapted)) : tensor);
+    }
+    weights::write_safetensors(merged / "model.safetensors", tensors, {});
+  }
+};
+
+void check_adapter(const std::string& command) {
+  const AdaptedModel model;
+  const std::string adapted = observe(command, small_model(), {"--adapter", model.adapter});
+  EXPECT_EQ(adapted, observe(command, model.merged));
+  EXPECT_NE(adapted, observe(command, small_model()));
 }
 
 void check_tome(const std::string& command) {
@@ -370,6 +401,7 @@ OptionEffects model_option_effects() {
   const std::pair<const char*, Check> shared[] = {
       {"--config", check_config},
       {"--key-map", check_key_map},
+      {"--adapter", check_adapter},
       {"--image-size", check_image_size},
       {"--preset",
        [](const std::string& command) {
@@ -412,6 +444,7 @@ OptionEffects model_option_effects() {
     add(command, "--batch", check_batch);
   add("bench", "--config", check_config);
   add("bench", "--key-map", check_key_map);
+  add("bench", "--adapter", check_adapter);
   effects.push_back({"bench", "--image-size", check_image_size_of_bench});
   effects.push_back({"knn", "--exif", check_exif_of_knn});
   effects.push_back({"search", "--exif", check_exif_of_search});

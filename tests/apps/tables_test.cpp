@@ -342,8 +342,8 @@ TEST(CompletionText, TellsNamesChoicesAndVariables) {
        {Case{"bash",
              {"    *:--precision) words='fp32 half bf16 int8' ;;", "    cache:@) words='ls verify rm prune' ;;",
               "    train:--preset) words='finetune probe scratch' ;;",
-              "    duplicates) words+=' -h --help -m --model --config --key-map --image-size --preset --mean --std "
-              "--interpolation --crop-pct --crop-mode --threshold --format --batch --exif' ;;"}},
+              "    duplicates) words+=' -h --help -m --model --config --key-map --adapter --image-size --preset --mean "
+              "--std --interpolation --crop-pct --crop-mode --threshold --format --batch --exif' ;;"}},
         {"zsh",
          {"            '(--format)--format[Output format\\: text, json (one object per line) or "
           "csv]:value:(text json csv)' \\"}},

@@ -278,10 +278,13 @@ TEST(CommandOptions, ThatNeedOthersSayWhich) {
        {{"inspect", "vit_tiny_patch16_224", "--config", "c.json"},
         "--config: vit_tiny_patch16_224 is a configuration already; give one of the two"},
        {{"inspect", "vit_tiny_patch16_224", "--key-map", "timm"}, "--key-map: vit_tiny_patch16_224 has no weights"},
+       {{"inspect", "vit_tiny_patch16_224", "--adapter", "a"}, "--adapter: vit_tiny_patch16_224 has no weights"},
        {{"bench", small_model(), "--train", "--tome", "2"}, "--tome: token merging applies to inference only"},
        {{"bench", small_model(), "--train", "--precision", "int8"}, "--precision: training takes fp32 or half"},
        {{"bench", "cifar_vit_d192", "--key-map", "timm"},
         "--key-map: is for a weights file; cifar_vit_d192 is an architecture"},
+       {{"bench", "cifar_vit_d192", "--adapter", "a"},
+        "--adapter: is for a weights file; cifar_vit_d192 is an architecture"},
        {{"convert", small_model(), "-o", out / "f", "--calibrate", a}, "--calibrate: requires --dtype int8"},
        {{"pca", a, "-o", out / "p", "--invert"},
         "--invert: expected --foreground first or a number beside it, got none"},
@@ -306,8 +309,9 @@ TEST(CommandOptions, ThatNeedOthersSayWhich) {
 TEST(CommandOptions, OfModelsAreRefusedForLayersAndASecondModel) {
   expect_refused({{{"inspect", "-m", small_model(), "vit_tiny_patch16_224"}, "-m: names a model, and so does MODEL"},
                   {{"inspect", "layer:mlp", "-m", small_model()}, "-m: names a model, and so does MODEL"}});
-  for (const auto& [option, value] : {std::pair("--trace", "random"), std::pair("--tree", ""), std::pair("--keys", ""),
-                                      std::pair("--config", "vit_tiny_patch16_224"), std::pair("--image-size", "64")}) {
+  for (const auto& [option, value] :
+       {std::pair("--trace", "random"), std::pair("--tree", ""), std::pair("--keys", ""),
+        std::pair("--config", "vit_tiny_patch16_224"), std::pair("--adapter", "a"), std::pair("--image-size", "64")}) {
     Arguments arguments{"inspect", "layer:mlp", option};
     if (*value != '\0') arguments.push_back(value);
     expect_refused(
@@ -327,8 +331,9 @@ TEST(CommandOptions, OfClassifiersAreRefusedForSegmentAnything) {
   const std::string reason = ": does not apply to Segment Anything, whose weights and code determine it";
   for (const auto& [option, value, shown] :
        {std::tuple("--config", "c.json", "--config"), std::tuple("--key-map", "timm", "--key-map"),
-        std::tuple("--image-size", "64", "--image-size"), std::tuple("--mean", "0.5", "--mean and --std"),
-        std::tuple("--std", "0.5", "--mean and --std"), std::tuple("--interpolation", "box", "--interpolation"),
+        std::tuple("--adapter", "a", "--adapter"), std::tuple("--image-size", "64", "--image-size"),
+        std::tuple("--mean", "0.5", "--mean and --std"), std::tuple("--std", "0.5", "--mean and --std"),
+        std::tuple("--interpolation", "box", "--interpolation"),
         std::tuple("--crop-pct", "0.5", "--crop-pct and --crop-mode"),
         std::tuple("--crop-mode", "squash", "--crop-pct and --crop-mode")}) {
     expect_refused({{{"inspect", "-m", model, option, value}, shown + reason},

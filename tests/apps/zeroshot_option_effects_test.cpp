@@ -81,6 +81,20 @@ void check_key_map_of_zeroshot() {
             0);
 }
 
+void check_adapter_of_zeroshot() {
+  const auto adapter_with = [](const Tensor& b, int64_t width) {
+    const fs::path folder = scratch_folder() / "adapter";
+    weights::write_lora_adapter(
+        folder, {.parts = {{"blocks.0.attn.qkv.weight", {Tensor::randn({1, width}, 1), b}}}, .tensors = {}, .path = {}},
+        "base");
+    return folder;
+  };
+  const int64_t width = models::open_model(models::ModelFiles(dual_model())).config.vit.embed_dim;
+  const Tensor drawn = Tensor::randn({3 * width, 1}, 2);
+  EXPECT_EQ(zeroshot({"--adapter", adapter_with(Tensor::zeros(drawn.shape()), width)}), zeroshot({}));
+  EXPECT_NE(zeroshot({"--adapter", adapter_with(drawn, width)}), zeroshot({}));
+}
+
 void check_image_size_of_zeroshot() {
   Expected expected;
   expected.options.load.image_size = {24, 20};
@@ -220,6 +234,7 @@ OptionEffects zeroshot_option_effects() {
   return {{"zeroshot", "-m,--model", check_model_of_zeroshot},
           {"zeroshot", "--config", check_config_of_zeroshot},
           {"zeroshot", "--key-map", check_key_map_of_zeroshot},
+          {"zeroshot", "--adapter", check_adapter_of_zeroshot},
           {"zeroshot", "--image-size", check_image_size_of_zeroshot},
           {"zeroshot", "--preset", as({"--preset", "inception"}, {.preset = "inception"})},
           {"zeroshot", "--mean", as({"--mean", "0.1,0.9,0.3"}, {.mean = {{0.1, 0.9, 0.3}}})},

@@ -20,8 +20,8 @@ const char* const kDataDefaults = R"({
   "in_flight": 3})";
 
 const char* const kModelDefaults = R"({
-  "architecture": "", "init": "", "config": "", "key_map": "", "positions": "drawn", "mimetic": null,
-  "head": "drawn", "freeze": [],
+  "architecture": "", "init": "", "config": "", "key_map": "", "adapter": "", "positions": "drawn",
+  "mimetic": null, "head": "drawn", "freeze": [],
   "linear_probe": false, "activation_checkpointing": false, "model_args": {}})";
 
 const char* const kOtherDefaults = R"(
@@ -38,6 +38,7 @@ const char* const kOtherDefaults = R"(
               "fill": [], "repeats": 1, "plain_epochs": 0.0, "mixup": 0.0, "cutmix": 0.0, "mix_probability": 1.0,
               "switch_probability": 0.5, "mix_mode": "batch", "unmixed_epochs": 0.0},
   "token_drop": null,
+  "lora": null,
   "loss": {"name": "cross_entropy", "label_smoothing": 0.0, "bce_threshold": null, "bce_sum": false,
            "class_weighting": "none", "class_weights": [], "distillation": null},
   "ema": null,
@@ -101,6 +102,7 @@ TEST(RecipeDefaults, OfOptionalPartsAreThoseOfTheirReferences) {
   EXPECT_EQ(part("augment.color_jitter={}", "/augment/color_jitter"),
             compact(R"({"brightness": 0.0, "contrast": 0.0, "saturation": 0.0, "hue": 0.0, "probability": 1.0})"));
   EXPECT_EQ(part("token_drop={}", "/token_drop"), compact(R"({"rate": 0.5, "until": 0.6})"));
+  EXPECT_EQ(part("lora={}", "/lora"), compact(R"({"rank": 8, "alpha": 16.0, "layers": "qv", "dropout": 0.0})"));
   EXPECT_EQ(part("loss.distillation.teacher=t", "/loss/distillation"),
             compact(R"({"teacher": "t", "kind": "soft", "alpha": 0.5, "temperature": 3.0, "views": 0,
                         "view_epochs": null, "cache": ""})"));

@@ -30,6 +30,7 @@ std::string section_of(const std::string& object) {
   if (object == "segment") return section("docs/segment.md", "## Train");
   if (object == "semantic") return section("docs/training.md", "## Label maps");
   if (object == "pretrain") return section("docs/pretraining.md", "## Recipe");
+  if (object == "lora") return section("docs/training.md", "### LoRA");
   if (object == "detect") return section("docs/training.md", "## Boxes");
   const bool own = object == "data" || object == "optimizer" || object == "schedule" || object == "loss";
   return section("docs/training.md", own ? "### `" + object + "`" : "### Top level");

@@ -39,6 +39,7 @@ std::vector<RecipeField> recipe_fields() {
       {"model.activation_checkpointing=true", [](auto& r) { return r.model.activation_checkpointing; }},
       {"model.config=c", [](auto& r) { return r.model.config == "c"; }},
       {"model.key_map=k", [](auto& r) { return r.model.key_map == "k"; }},
+      {R"(model={"init": "m", "adapter": "a"})", [](auto& r) { return r.model.adapter == "a"; }},
       {"data.train=t", [](auto& r) { return r.data.train == "t"; }},
       {"data.val=v", [](auto& r) { return r.data.val == "v"; }},
       {"data.test=s", [](auto& r) { return r.data.test == "s"; }},
@@ -269,7 +270,10 @@ std::set<std::string> paths_of(const std::string& setting) {
 }
 
 TEST(RecipeFields, EachHasACaseAbove) {
-  std::set<std::string> paths{"objective", "loss.distillation.view_epochs"};  // in other tests
+  std::set<std::string> paths{"objective",   "loss.distillation.view_epochs",  // in other tests
+                              "lora.rank",   "lora.alpha",
+                              "lora.layers",  //
+                              "lora.dropout"};
   for (const auto& fields : {recipe_fields(), segment_fields(), semantic_fields(), detection_fields()}) {
     for (const RecipeField& field : fields) paths.merge(paths_of(field.setting));
   }
@@ -383,6 +387,22 @@ TEST(RecipeFields, AreRefusedOutsideOfTheirLimits) {
       EXPECT_TRUE(contains(message, path + ": expected")) << path << "=" << value << "\n" << message;
     }
   }
+}
+
+TEST(RecipeFields, OfLoraGoWithAModelToStartFrom) {
+  const auto recipe = [](const std::string& lora) {
+    return parse_recipe(tiny_recipe("x"), "r.json", {"model.init=m", "lora=" + lora});
+  };
+  const Recipe all = recipe(R"({"rank": 4, "alpha": 3, "layers": "all", "dropout": 0.1})");
+  const Recipe again = parse_recipe(write_recipe(all), "r.json");
+  for (const nn::LoraOptions& lora : {*all.lora, *again.lora}) {
+    EXPECT_EQ(std::tuple(lora.rank, lora.alpha, lora.layers, lora.dropout), std::tuple(4, 3., "all", 0.1));
+  }
+  for (const char* field : {"\"rank\": 1", "\"rank\": 4096", "\"alpha\": 1e-9", "\"dropout\": 0", "\"dropout\": 0.99"})
+    EXPECT_NO_THROW(recipe(std::string("{") + field + "}")) << field;
+  for (const char* field :
+       {"\"rank\": 0", "\"rank\": 4097", "\"alpha\": 0", "\"dropout\": -0.1", "\"dropout\": 1", "\"layers\": \"k\""})
+    EXPECT_TRUE(contains(error_of([&] { recipe(std::string("{") + field + "}"); }), "lora.")) << field;
 }
 
 TEST(RecipeFields, OfDistillationAreRefusedOutsideOfTheirLimits) {

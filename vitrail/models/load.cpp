@@ -25,6 +25,7 @@
 #include "vitrail/models/text_tower.h"
 #include "vitrail/models/unsupported_families_internal.h"
 #include "vitrail/models/with_file_internal.h"
+#include "vitrail/weights/adapted_params_internal.h"
 #include "vitrail/weights/checkpoint_params_internal.h"
 #include "vitrail/weights/hub_layout.h"
 #include "vitrail/weights/model_choice_internal.h"
@@ -263,6 +264,45 @@ std::shared_ptr<weights::Checkpoint> ModelFiles::checkpoint(size_t state_dict) c
 
 namespace {
 
+// What differs between an adapted model's configuration and the base's must be what an adapter can change.
+void require_base(const ModelConfig& base, const ModelConfig& adapted, const std::string& where) {
+  const VisionTransformerConfig &a = base.vit, &b = adapted.vit;
+  if (a.patch_size == b.patch_size && a.depth == b.depth && a.embed_dim == b.embed_dim && a.in_chans == b.in_chans)
+    return;
+  const auto text = [](const VisionTransformerConfig& vit) {
+    return str("patches of ", vit.patch_size[0], ", depth ", vit.depth, ", width ", vit.embed_dim, ", ", vit.in_chans,
+               " channels");
+  };
+  throw Error(where, "an adapter of this model: " + text(a), "one of another: " + text(b));
+}
+
+void take_head(const weights::NativeAdapter& adapter, ModelConfig& config) {
+  const auto head = adapter.tensors.find("head.weight");
+  if (head == adapter.tensors.end() || head->second.rank() != 2) return;
+  if (head->second.size(0) == config.vit.num_classes) return;
+  config.vit.num_classes = head->second.size(0);
+  config.labels.clear();
+  config.descriptions.clear();
+}
+
+// Adds the adapter and takes what the adapted model's configuration says.
+void adapt(OpenedModel& opened, const std::string& path, const LoadOptions& options) {
+  opened.adapter = std::make_shared<const weights::LoraAdapter>(weights::read_lora_adapter(path));
+  const std::string& file = opened.adapter->path;
+  const fs::path config_file = fs::path(file).parent_path() / kConfigInMemory;
+  ModelConfig& config = opened.config;
+  if (!is_present(config_file))
+    return take_head(weights::native_adapter(*opened.adapter, *opened.checkpoint, opened.key_map), config);
+  ModelConfig adapted = named_config(config_file.string(), "");
+  require_base(config, adapted, file);
+  const std::array<int64_t, 2> size = options.image_size.value_or(adapted.vit.img_size);
+  const auto base_size = config.vit.img_size;
+  config = std::move(adapted);
+  config.vit.img_size = base_size;
+  if (size != base_size) apply_image_size(config, size, file);
+  apply_overrides(options.preprocessing, config.vit.in_chans, size, config.preprocessing);
+}
+
 OpenedModel open_choice(const Source& files, const LoadOptions& options, const weights::ModelChoice& choice) {
   // The weights come first: a file of another program needs no config.json to be named.
   const auto checkpoint = files.checkpoint(choice.state_dict);
@@ -277,7 +317,9 @@ OpenedModel open_choice(const Source& files, const LoadOptions& options, const w
     read_dinov3_files(*checkpoint, config.vit);
     if (options.config && find_architecture(*options.config)) config.vit.global_pool = GlobalPool::token;
   }
-  return {std::move(config), checkpoint, std::move(key_map), files.weights.front().parent_path()};
+  OpenedModel opened{std::move(config), checkpoint, std::move(key_map), files.weights.front().parent_path()};
+  if (options.adapter) adapt(opened, *options.adapter, options);
+  return opened;
 }
 
 // Why one of a file's models does not fit the configuration; nothing if it does.
@@ -347,8 +389,24 @@ std::map<std::string, int64_t> field_sizes(const VisionTransformerConfig& config
           {"reg_tokens", config.reg_tokens}};
 }
 
+namespace {
+
+std::optional<weights::NativeAdapter> native_adapter_of(const OpenedModel& opened) {
+  if (!opened.adapter) return std::nullopt;
+  return weights::native_adapter(*opened.adapter, *opened.checkpoint, opened.key_map);
+}
+
+weights::AdaptedParams with_adapter(weights::CheckpointParams& params, const OpenedModel& opened,
+                                    const std::optional<weights::NativeAdapter>& adapter) {
+  return {params, adapter ? &*adapter : nullptr, opened.adapter ? opened.adapter->path : ""};
+}
+
+}  // namespace
+
 VisionTransformer build_model(const OpenedModel& opened, weights::Int8Weights int8) {
-  weights::CheckpointParams params(opened.checkpoint, opened.key_map, field_sizes(opened.config.vit), DType::f32, int8);
+  weights::CheckpointParams file(opened.checkpoint, opened.key_map, field_sizes(opened.config.vit), DType::f32, int8);
+  const auto adapter = native_adapter_of(opened);
+  weights::AdaptedParams params = with_adapter(file, opened, adapter);
   return with_file(opened.checkpoint->path(), [&] {
     VisionTransformer model(opened.config.vit, ParamSource(params));
     params.finish();
@@ -362,7 +420,9 @@ void check_weights(const OpenedModel& opened) {
     return CheckpointParams(opened.checkpoint, map, sizes, DType::f32, weights::Int8Weights::dequantize,
                             CheckpointParams::Content::shapes);
   };
-  CheckpointParams images = shapes(opened.key_map, field_sizes(opened.config.vit));
+  CheckpointParams file = shapes(opened.key_map, field_sizes(opened.config.vit));
+  const auto adapter = native_adapter_of(opened);
+  weights::AdaptedParams images = with_adapter(file, opened, adapter);
   with_file(opened.checkpoint->path(), [&] {
     const VisionTransformer model(opened.config.vit, ParamSource(images));
     images.finish();

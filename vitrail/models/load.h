@@ -12,6 +12,7 @@
 #include "vitrail/weights/checkpoint.h"
 #include "vitrail/weights/int8_tensors.h"
 #include "vitrail/weights/key_map.h"
+#include "vitrail/weights/lora_adapter.h"
 
 namespace vitrail::models {
 
@@ -21,6 +22,9 @@ struct LoadOptions {
   // Another image size {height, width}; positions are interpolated.
   std::optional<std::array<int64_t, 2>> image_size = {};
   PreprocessingOverrides preprocessing = {};
+  // A LoRA adapter (weights/lora_adapter.h), a folder or file.  The classes, the image size and the preprocessing are
+  // those of a config.json beside it; without one, a new head has as many classes as rows.
+  std::optional<std::string> adapter = {};
   bool operator==(const LoadOptions&) const = default;
 };
 
@@ -29,7 +33,8 @@ struct OpenedModel {
   ModelConfig config;
   std::shared_ptr<const weights::Checkpoint> checkpoint;
   weights::KeyMap key_map;
-  std::filesystem::path folder = {};  // has the weights, and a dual model's tokenizer
+  std::filesystem::path folder = {};                         // has the weights, and a dual model's tokenizer
+  std::shared_ptr<const weights::LoraAdapter> adapter = {};  // null: none
 };
 
 // A configuration without weights: that of a config.json (and the preprocessor_config.json beside it), or of a

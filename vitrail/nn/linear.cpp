@@ -4,6 +4,7 @@
 #include "vitrail/base/error.h"
 #include "vitrail/nn/trace.h"
 #include "vitrail/ops/activation.h"
+#include "vitrail/ops/elementwise.h"
 #include "vitrail/ops/linear.h"
 
 namespace vitrail::nn {
@@ -18,14 +19,29 @@ Linear::Linear(int64_t in_features, int64_t out_features, bool bias, const Param
   if (bias) bias_ = params.get("bias", {out_features}, init.bias);
 }
 
+Tensor Linear::apply(const Tensor& x, const Tensor& bias) const {
+  const Tensor y = ops::linear(x, weight_, bias);
+  if (!low_rank_) return y;
+  const Tensor reduced = ops::linear(low_rank_->dropout.forward(x), low_rank_->a, {});
+  return ops::add(y, ops::linear(reduced, ops::mul(low_rank_->b, low_rank_->scale), {}));
+}
+
 Tensor Linear::forward(const Tensor& x, kernels::Activation activation) const {
-  if (!tracing()) return ops::linear(x, weight_, bias_, activation);
-  const Tensor out = traced(*this, ops::linear(x, weight_, bias_));
+  if (!tracing() && !low_rank_) return ops::linear(x, weight_, bias_, activation);
+  const Tensor out = traced(*this, apply(x, bias_));
   return activation == kernels::Activation::none ? out : ops::activation(out, activation);
 }
 
 Tensor Linear::forward_with_bias(const Tensor& x, const Tensor& bias) const {
-  return traced(*this, ops::linear(x, weight_, bias.defined() ? bias : bias_));
+  return traced(*this, apply(x, bias.defined() ? bias : bias_));
+}
+
+void Linear::set_low_rank(LowRank part) {
+  const Shape a{part.a.size(0), in_features()}, b{out_features(), part.a.size(0)};
+  if (!(part.a.shape() == a && part.b.shape() == b))
+    throw Error(path(), str("a low-rank part of the shapes ", a, " and ", b),
+                str(part.a.shape(), " and ", part.b.shape()));
+  low_rank_ = std::move(part);
 }
 
 std::string Linear::extra() const {
@@ -36,6 +52,10 @@ std::string Linear::extra() const {
 void Linear::visit(Visitor& visitor) {
   visitor.parameter("weight", weight_);
   visitor.parameter("bias", bias_);
+  if (!low_rank_) return;
+  visitor.parameter("lora_A.weight", low_rank_->a);
+  visitor.parameter("lora_B.weight", low_rank_->b);
+  visitor.child("lora_dropout", static_cast<Module&>(low_rank_->dropout));
 }
 
 }  // namespace vitrail::nn

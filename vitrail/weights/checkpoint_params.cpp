@@ -76,7 +76,7 @@ std::shared_ptr<const QuantizedTensor> CheckpointParams::read_correction(const s
   return std::make_shared<const QuantizedTensor>(*correction);
 }
 
-void CheckpointParams::take_int8_parts(const std::string& path) {
+void CheckpointParams::leave_out(const std::string& path) {
   for (const std::string& name : {path, int8_correction_name(path), old_int8_correction_name(path)}) {
     taken_.insert(name);
     taken_.insert(int8_scale_name(name));
@@ -110,7 +110,7 @@ Tensor CheckpointParams::get(const std::string& path, const Shape& shape, const 
     return placeholder;
   }
   if (content_ == Content::shapes) {
-    take_int8_parts(path);
+    leave_out(path);
     return placeholder;
   }
   Tensor tensor;

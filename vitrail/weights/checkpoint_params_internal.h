@@ -37,13 +37,14 @@ class CheckpointParams : public ParamProvider {
   Tensor get(const std::string& path, const Shape& shape, const Initializer& init) override;
   bool has(const std::string& path) const override { return mapped_.all().contains(path); }
   void finish() override;
+  // Expects a tensor, with its int8 scales and correction if it has them, without reading it.
+  void leave_out(const std::string& path);
 
  private:
   Tensor read(const std::string& path, const MappedTensor& mapped);
   // values with the scales beside them; nothing where the file has no scales.
   std::optional<QuantizedTensor> with_scales(const std::string& path, const Tensor& values);
   std::shared_ptr<const QuantizedTensor> read_correction(const std::string& path);  // null where there is none
-  void take_int8_parts(const std::string& path);  // the scales and the correction of a weight, if it has them
   std::string advise_on_gate(const std::string& path, const Shape& expected, const Shape& got) const;
   std::string name_of_source(const MappedTensor& tensor, const std::string& native) const;
 

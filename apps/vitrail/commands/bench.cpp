@@ -36,8 +36,9 @@ struct BenchModel {
 
 BenchModel load(const NamedModel& model, const BenchCommandOptions& options) {
   if (const models::Architecture* row = models::find_architecture(options.model.model)) {
-    for (const auto& [name, value] :
-         {std::pair("--config", options.model.config), {"--key-map", options.model.key_map}})
+    for (const auto& [name, value] : {std::pair("--config", options.model.config),
+                                      {"--key-map", options.model.key_map},
+                                      {"--adapter", options.model.adapter}})
       if (!value.empty())
         throw CLI::ValidationError(name, "is for a weights file; " + options.model.model + " is an architecture");
     RandomParams random(0);

@@ -35,6 +35,7 @@ std::string why_image_tower_alone(const models::OpenedModel& opened, const Model
   if (int8) return "--dtype int8";
   if (!options.config.empty()) return "--config";
   if (!options.key_map.empty()) return "--key-map";
+  if (!options.adapter.empty()) return "--adapter";
   if (options.image_size) return "--image-size";
   const bool preprocessing = !options.preset.empty() || !options.mean.empty() || !options.std.empty() ||
                              !options.interpolation.empty() || options.crop_pct || !options.crop_mode.empty();

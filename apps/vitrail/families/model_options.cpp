@@ -8,6 +8,7 @@ namespace vitrail::app {
 void refuse_model_options(const ModelOptions& options, const std::string& model) {
   const char* given = !options.config.empty()                          ? "--config"
                       : !options.key_map.empty()                       ? "--key-map"
+                      : !options.adapter.empty()                       ? "--adapter"
                       : options.image_size                             ? "--image-size"
                       : !options.preset.empty()                        ? "--preset"
                       : !options.mean.empty() || !options.std.empty()  ? "--mean and --std"

@@ -94,7 +94,8 @@ std::unique_ptr<InspectedModel> inspect_image_model(const NamedModel& model, con
     throw CLI::ValidationError("--config", options.model + " is a configuration already; give one of the two");
   if (model.files) return std::make_unique<InspectedImageModel>(options.model, options.open(*model.files), values);
   const std::string config = named ? options.model : options.config;
-  if (!options.key_map.empty()) throw CLI::ValidationError("--key-map", config + " has no weights");
+  for (const auto& [name, value] : {std::pair("--key-map", options.key_map), {"--adapter", options.adapter}})
+    if (!value.empty()) throw CLI::ValidationError(name, config + " has no weights");
   return std::make_unique<InspectedImageModel>(config, options.read_config(config), values);
 }
 

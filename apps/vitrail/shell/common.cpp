@@ -31,6 +31,7 @@ void ModelOptions::add_to(CLI::App& command, bool with_m) {
 void ModelOptions::add_source_to(CLI::App& command) {
   command.add_option("--config", config, "config.json for a weights file without one, or a registered architecture");
   command.add_option("--key-map", key_map, "Key map of the weights: JSON file or built-in family (default: detected)");
+  command.add_option("--adapter", adapter, "LoRA adapter of the model: a folder with adapter_config.json, as of peft");
   add_preprocessing_options(command, [this](Fields& f) {
     f.size({"image_size", "Input size: N or HEIGHT,WIDTH"}, image_size);
   });
@@ -74,6 +75,7 @@ models::LoadOptions ModelOptions::load_options() const {
   models::LoadOptions load{.image_size = image_size};
   if (!config.empty()) load.config = config;
   if (!key_map.empty()) load.key_map = key_map;
+  if (!adapter.empty()) load.adapter = adapter;
   load.preprocessing.preset = preset;
   if (!mean.empty()) load.preprocessing.mean = mean;
   if (!std.empty()) load.preprocessing.std = std;

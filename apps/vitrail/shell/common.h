@@ -28,7 +28,7 @@ using Run = std::function<int()>;
 
 // -m and its companions: format of the weights and preprocessing of images.
 struct ModelOptions {
-  std::string model, config, key_map, preset, interpolation, crop_mode;
+  std::string model, config, key_map, adapter, preset, interpolation, crop_mode;
   std::optional<std::array<int64_t, 2>> image_size;  // height, width
   std::vector<double> mean, std;
   std::optional<double> crop_pct;
@@ -39,7 +39,7 @@ struct ModelOptions {
   void add_source_to(CLI::App& command);               // --config, --key-map, --image-size
   void add_preprocessing_to(CLI::App& command);
   void add_merging_to(CLI::App& command);
-  std::vector<std::string> files() const { return {model, config, key_map}; }  // as given, or empty
+  std::vector<std::string> files() const { return {model, config, key_map, adapter}; }  // as given, or empty
   std::string path() const;  // the path or name of the model, by default of the bundled one
   models::LoadOptions load_options() const;
   models::OpenedModel open(const models::ModelFiles& files) const { return models::open_model(files, load_options()); }

@@ -25,7 +25,7 @@ std::unique_ptr<Objective> make(const ObjectiveContext& context) {
 
 std::vector<ObjectiveRow>& table() {
   static std::vector<ObjectiveRow> rows{
-      {.name = "classify", .make = make<Classification>, .check = check_classifier_recipe},
+      {.name = "classify", .make = make<Classification>, .check = check_classifier_recipe, .new_layers = {"head*"}},
       {.name = "probe", .make = make<Probe>, .check = check_probe_recipe, .several_processes = false, .solves = true},
       {.name = "segment",
        .make = make<Segmentation>,
@@ -48,7 +48,8 @@ std::vector<ObjectiveRow>& table() {
       {.name = "pretrain",
        .make = make<Pretrain>,
        .describe = describe_pretrain_recipe,
-       .check = check_pretrain_recipe},
+       .check = check_pretrain_recipe,
+       .new_layers = {"pretrain.*"}},
   };
   return rows;
 }

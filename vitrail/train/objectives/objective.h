@@ -146,6 +146,9 @@ struct ObjectiveRow {
   std::function<void(const Recipe&, std::vector<std::string>& problems)> check{};
   // The splits train, val and test of a dataset that is no data::Manifest.
   std::function<std::vector<std::string>(const std::filesystem::path&)> splits{};
+  // Name patterns of the parameters that are trained beside low-rank parts (Recipe::lora): the layers that are new on a
+  // pretrained model.  None: the objective has no LoRA.
+  std::vector<std::string> new_layers = {};
   bool several_processes = true;
   bool solves = false;  // by Objective::solve(): without steps, checkpoints and a time limit
 };

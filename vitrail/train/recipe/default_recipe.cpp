@@ -23,10 +23,10 @@ namespace vitrail::train {
 namespace {
 
 constexpr int64_t kMinStepsPerEpoch = 10;
-constexpr int64_t kFewPerClass = 50;  // images of a class, held-out ones included
-constexpr int64_t kFewForHead = 200;  // images in total, likewise
-constexpr int64_t kProbeBatch = 64;   // images in a forward pass
-constexpr int64_t kSmallInput = 96;   // pixels; below, random resized crops remove too much
+constexpr int64_t kFewPerClass = 100;  // images of a class, held-out ones included
+constexpr int64_t kFewForHead = 200;   // images in total, likewise
+constexpr int64_t kProbeBatch = 64;    // images in a forward pass
+constexpr int64_t kSmallInput = 96;    // pixels; below, random resized crops remove too much
 
 struct Counts {
   int64_t train, validation;
@@ -84,16 +84,11 @@ void choose_head(const DefaultRecipeOptions& options, const Counts& counts, Defa
 void set_retraining(const DefaultRecipeOptions& options, const Counts& counts, DefaultRecipe& result) {
   const int64_t images = counts.train + counts.validation;
   if (options.cross_validated || !result.recipe.data.val.empty() || counts.validation == 0) return;
-  const std::string held_out = str(counts.validation, " of ", images, " images are held out to choose the ");
-  if (images < kFewPerClass * counts.classes) {
-    result.recipe.data.retrain = true;
-    result.reasons.push_back(str(held_out,
-                                 "number of epochs; then the model is trained on all, because there are fewer ",
-                                 "than ", kFewPerClass, " images a class (--set data.retrain=false: not)"));
-  } else if (4 * counts.validation > images) {
-    result.reasons.push_back(held_out +
-                             "weights; with --folds 5 the model is trained on all, and cross-validation measures it");
-  }
+  if (images >= kFewPerClass * counts.classes) return;
+  result.recipe.data.retrain = true;
+  result.reasons.push_back(str(counts.validation, " of ", images, " images are held out to choose the number of ",
+                               "epochs; then the model is trained on all, because there are fewer than ", kFewPerClass,
+                               " images a class (--set data.retrain=false: not)"));
 }
 
 // Without balance, a model hardly learns classes that are much smaller than others.
@@ -118,9 +113,9 @@ void set_augmentation(int64_t input_size, DefaultRecipe& result) {
   }
 }
 
-void set_finetuning(DefaultRecipe& result) {
+void set_finetuning(const DefaultRecipeOptions& options, DefaultRecipe& result) {
   Recipe& recipe = result.recipe;
-  recipe.groups.layer_decay = 0.75;
+  recipe.groups.layer_decay = asks_for_lora(options) ? 1 : 0.75;
   recipe.loss.label_smoothing = 0.1;
   recipe.clip = 1;
   recipe.schedule.final_lr = 1e-6;
@@ -167,12 +162,12 @@ void set_duration(const DefaultRecipeOptions& options, DefaultRecipe& result) {
       str("batch size ", recipe.batch_size, ", ", counted(steps, "step"), " an epoch of ", counted(images, "image")));
   const bool scratch = options.preset == Preset::scratch;
   choose_epochs(options, result);
-  recipe.lr = (scratch ? 1e-3 : 5e-4) * std::sqrt(static_cast<double>(recipe.batch_size) / 64);
+  recipe.lr = (scratch ? 1e-3 : 5e-4 * lora_rate(options)) * std::sqrt(static_cast<double>(recipe.batch_size) / 64);
   result.reasons.push_back(
       str(counted(recipe.epochs, "epoch"), epochs_reason(options, recipe.epochs * steps), end_text(options, result)));
   result.reasons.push_back(str("AdamW with a peak rate of ", recipe.lr, " for this batch size, ",
-                               scratch ? "" : "layer decay 0.75, ", "warm-up of ",
-                               counted(recipe.schedule.warmup_epochs, "epoch"), ", cosine decay",
+                               recipe.groups.layer_decay < 1 ? "layer decay 0.75, " : "", lora_reason(options),
+                               "warm-up of ", counted(recipe.schedule.warmup_epochs, "epoch"), ", cosine decay",
                                recipe.loss.label_smoothing > 0 ? ", label smoothing 0.1" : ""));
 }
 
@@ -203,6 +198,22 @@ std::string given_setting(const DefaultRecipeOptions& options, const std::string
   }
   std::erase(value, '"');
   return value;
+}
+
+bool asks_for_lora(const DefaultRecipeOptions& options) {
+  const auto is_of_lora = [](const std::string& setting) {
+    return setting.starts_with("lora.") || (setting.starts_with("lora=") && setting != "lora=null");
+  };
+  return options.preset != Preset::scratch && std::ranges::any_of(options.settings, is_of_lora);
+}
+
+double lora_rate(const DefaultRecipeOptions& options) {
+  constexpr double kFactor = 10;
+  return asks_for_lora(options) ? kFactor : 1;
+}
+
+std::string lora_reason(const DefaultRecipeOptions& options) {
+  return asks_for_lora(options) ? str(lora_rate(options), " times that of full fine-tuning for LoRA, ") : "";
 }
 
 // At least 4, unless there are fewer images.
@@ -273,7 +284,7 @@ DefaultRecipe default_recipe(const DefaultRecipeOptions& request) {
   if (options.preset != Preset::scratch) set_start(options, result);
   switch (options.preset) {
     case Preset::finetune:
-      set_finetuning(result);
+      set_finetuning(options, result);
       break;
     case Preset::probe:
       set_probe(result);

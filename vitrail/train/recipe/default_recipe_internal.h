@@ -23,6 +23,12 @@ Section with_given_settings(const std::string& objective, const Section& section
 // The value of the last setting of a field ("epochs"), without quotes; empty if there is none.
 std::string given_setting(const DefaultRecipeOptions& options, const std::string& field);
 
+// Whether the settings ask for LoRA.  lora_rate(): the factor of the learning rate, since low-rank parts start at 0 and
+// need larger steps than pretrained weights.  lora_reason(): its reason for the user.
+bool asks_for_lora(const DefaultRecipeOptions& options);
+double lora_rate(const DefaultRecipeOptions& options);
+std::string lora_reason(const DefaultRecipeOptions& options);
+
 // The model to start from.
 void set_start(const DefaultRecipeOptions& options, DefaultRecipe& result);
 

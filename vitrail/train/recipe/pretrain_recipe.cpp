@@ -79,8 +79,8 @@ void set_duration(const DefaultRecipeOptions& options, const PretrainMethodRow& 
     recipe.schedule.warmup_epochs = 0.1 * static_cast<double>(recipe.epochs);
     recipe.patience = 0;  // the schedule ends low
   }
-  recipe.lr =
-      (is_new(options) ? defaults.scratch_lr : defaults.lr) * std::sqrt(static_cast<double>(recipe.batch_size) / 64);
+  recipe.lr = (is_new(options) ? defaults.scratch_lr : defaults.lr * lora_rate(options)) *
+              std::sqrt(static_cast<double>(recipe.batch_size) / 64);
   recipe.schedule.final_lr = defaults.final_lr * recipe.lr;
   recipe.optimizer.beta2 = defaults.beta2;
   recipe.loss.label_smoothing = defaults.label_smoothing;
@@ -91,8 +91,8 @@ void set_duration(const DefaultRecipeOptions& options, const PretrainMethodRow& 
                                counted(images, "image"), "; ", counted(recipe.epochs, "epoch"),
                                epochs_reason(options, recipe.epochs * steps)));
   result.reasons.push_back(str("AdamW with a peak rate of ", recipe.lr, " for the model and ",
-                               pretrain_of(recipe).head_lr, " for the layers behind it, warm-up of a tenth, cosine ",
-                               "decay"));
+                               pretrain_of(recipe).head_lr, " for the layers behind it, ", lora_reason(options),
+                               "warm-up of a tenth, cosine decay"));
 }
 
 }  // namespace

@@ -36,6 +36,7 @@ void describe_model(Fields& fields, ModelRecipe& model) {
   fields.text("init", model.init);
   fields.text("config", model.config);
   fields.text("key_map", model.key_map);
+  fields.text("adapter", model.adapter);
   fields.choice("positions", model.positions, {"drawn", "sincos2d"});
   fields.object("mimetic", model.mimetic, describe_mimetic);
   fields.choice("head", model.head, {"drawn", "probe"});
@@ -206,6 +207,14 @@ void describe_token_drop(Fields& fields, TokenDropRecipe& drop) {
   fields.number("until", drop.until, kFraction);
 }
 
+void describe_lora(Fields& fields, nn::LoraOptions& lora) {
+  constexpr int64_t kMaxRank = 4096;
+  fields.integer("rank", lora.rank, 1, kMaxRank);
+  fields.number("alpha", lora.alpha, {1e-9, kMax});
+  fields.choice("layers", lora.layers, {"qv", "all"});
+  fields.number("dropout", lora.dropout, {0, 0.99});
+}
+
 void describe_loss(Fields& fields, LossRecipe& loss) {
   fields.choice("name", loss.name, {"cross_entropy", "bce"});
   fields.number("label_smoothing", loss.label_smoothing, kFraction);
@@ -242,6 +251,7 @@ void describe_recipe(Fields& fields, Recipe& recipe) {
   fields.object("schedule", [&](Fields& inner) { describe_schedule(inner, recipe.schedule); });
   fields.object("augment", [&](Fields& inner) { describe_augment(inner, recipe); });
   fields.object("token_drop", recipe.token_drop, describe_token_drop);
+  fields.object("lora", recipe.lora, describe_lora);
   fields.object("loss", [&](Fields& inner) { describe_loss(inner, recipe.loss); });
   fields.object("ema", recipe.ema, describe_ema);
   fields.object("checkpoint", [&](Fields& inner) {
@@ -263,17 +273,9 @@ void read_model(const Json& json, ModelRecipe& model, std::vector<std::string>& 
     problems.push_back("model: expected a registered name or an object, got " + json.dump());
     return;
   }
-  static const std::vector<std::string> kRecipeFields{"architecture",
-                                                      "init",
-                                                      "config",
-                                                      "key_map",
-                                                      "positions",
-                                                      "head",
-                                                      "mimetic",
-                                                      "freeze",
-                                                      "linear_probe",
-                                                      "model_args",
-                                                      "activation_checkpointing"};
+  static const std::vector<std::string> kRecipeFields{
+      "architecture", "init",    "config", "key_map",      "adapter",    "positions",
+      "head",         "mimetic", "freeze", "linear_probe", "model_args", "activation_checkpointing"};
   Json own = Json::object(), args = Json::object();
   for (const auto& item : json.items()) {
     const bool is_own = std::find(kRecipeFields.begin(), kRecipeFields.end(), item.key()) != kRecipeFields.end();
@@ -321,6 +323,18 @@ void expand_short_forms(Json& json) {
   if (json.contains("ema") && json["ema"].is_number()) json["ema"] = Json{{"decay", json["ema"]}};
 }
 
+void check_lora(const Recipe& recipe, std::vector<std::string>& problems) {
+  if (!recipe.lora) return;
+  if (objective_of(recipe).new_layers.empty())
+    problems.push_back(str("lora: expected null for the objective \"", recipe.objective, "\", got an object"));
+  if (recipe.model.init.empty())
+    problems.emplace_back("lora: expected a model to start from in model.init or after -m, got none");
+  if (recipe.model.linear_probe)
+    problems.emplace_back(
+        "lora: expected null together with model.linear_probe, which trains the head alone, got an "
+        "object");
+}
+
 // Checks conditions on several fields.
 void check_consistency(const Recipe& recipe, std::vector<std::string>& problems) {
   auto require = [&](bool condition, const std::string& problem) {
@@ -339,6 +353,9 @@ void check_consistency(const Recipe& recipe, std::vector<std::string>& problems)
           str("data.fold: expected 1 to data.folds, or 0 without folds, got ", data.fold));
   require(data.folds == 0 || (!data.holdout && data.val.empty()),
           "data.folds: expected neither data.holdout nor data.val, got one");
+  require(recipe.model.adapter.empty() || !recipe.model.init.empty(),
+          "model.adapter: expected a model to adapt in model.init or after -m, got none");
+  check_lora(recipe, problems);
   if (const auto& check = objective_of(recipe).check) check(recipe, problems);
 }
 

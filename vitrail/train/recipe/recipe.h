@@ -16,6 +16,7 @@
 #include "vitrail/data/datasets/manifest.h"
 #include "vitrail/data/loader/loader.h"
 #include "vitrail/models/load.h"
+#include "vitrail/nn/lora.h"
 #include "vitrail/nn/mimetic.h"
 #include "vitrail/optim/ema.h"
 #include "vitrail/optim/optimizer.h"
@@ -24,8 +25,8 @@
 
 namespace vitrail::train {
 
-// The checkpoints that models start from, by ModelRecipe::init, config and key_map.
-using OpenedModels = std::map<std::array<std::string, 3>, std::shared_ptr<const models::OpenedModel>>;
+// The checkpoints that models start from, by ModelRecipe::init, config, key_map and adapter.
+using OpenedModels = std::map<std::array<std::string, 4>, std::shared_ptr<const models::OpenedModel>>;
 
 // "model": the model to train.  In JSON, a registered name, or an object that mixes these fields with those of
 // model_args.
@@ -34,6 +35,7 @@ struct ModelRecipe {
   std::string init{};          // checkpoint to start from (a folder or a weights file); empty: from scratch
   std::string config{};        // configuration of `init`, if it has none beside its weights
   std::string key_map{};       // key map of `init`, if its keys are not recognised
+  std::string adapter{};       // LoRA adapter of `init` (weights/lora_adapter.h)
   std::string model_args{};    // a JSON object of VisionTransformerConfig fields; num_classes follows from the data
   // These two replace a part of the random initialisation, so they exclude `init`:
   std::string positions = "drawn";              // random, or "sincos2d": pos_embed from nn::sincos_positions_2d
@@ -146,6 +148,8 @@ struct Recipe {
   data::AugmentOptions augment{};
   data::MixupOptions mix{};
   std::optional<TokenDropRecipe> token_drop{};
+  // The model's layers stay but for low-rank parts and new layers (ObjectiveRow::new_layers).
+  std::optional<nn::LoraOptions> lora{};
   int64_t repeats = 1;        // repeated augmentation (data::LoaderOptions::repeats)
   double plain_epochs = 0;    // number of last epochs with crop and flip only (AugmentOptions::off_epoch)
   double unmixed_epochs = 0;  // number of last epochs without mixup and cutmix

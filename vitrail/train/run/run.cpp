@@ -8,6 +8,7 @@
 #include "vitrail/base/text.h"
 #include "vitrail/ops/precision.h"
 #include "vitrail/train/run/image_sets_internal.h"
+#include "vitrail/train/run/low_rank_internal.h"
 #include "vitrail/train/run/resume_internal.h"
 #include "vitrail/train/run/run_files_internal.h"
 #include "vitrail/train/run/run_internal.h"
@@ -36,6 +37,11 @@ Run::Run(const ObjectiveRow& objective, const Recipe& recipe, const TrainerOptio
   optim::GroupOptions groups = recipe.groups;
   groups.frozen = objective_->frozen();
   groups.rate_scales = objective_->rate_scales();
+  if (recipe_.lora) {
+    nn::add_lora(objective_->model(), *recipe_.lora, recipe_.seed);
+    const auto others = frozen_by_lora(objective_->model().named_parameters(), row_.new_layers);
+    groups.frozen.insert(groups.frozen.end(), others.begin(), others.end());
+  }
   update_ = std::make_unique<WeightUpdate>(recipe_, objective_->model(), groups, steps_, group_);
   if (state_) check_class_names(state_->class_names, objective_->classes(), options.folder.string());
   if (group_.is_rank_zero()) image_sets_ = objective_->image_sets();

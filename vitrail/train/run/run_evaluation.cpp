@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/autograd/variable.h"
+#include "vitrail/train/run/low_rank_internal.h"
 #include "vitrail/train/run/resume_internal.h"
 #include "vitrail/train/run/run_internal.h"
 
@@ -68,8 +69,11 @@ bool Run::out_of_patience() const { return validates() && train::out_of_patience
 
 void Run::write_model(const char* folder, const std::vector<nn::NamedTensor>& weights) const {
   if (!group_.is_rank_zero()) return;
-  train::write_model(folder_->path() / folder, objective_->config_json(), objective_->saved(weights));
-  objective_->write_beside(folder_->path() / folder, weights);
+  const std::filesystem::path path = folder_->path() / folder;
+  const std::vector<nn::NamedTensor> saved = objective_->saved(weights);
+  train::write_model(path, objective_->config_json(), merged(recipe_, saved));
+  write_adapter(path, recipe_, objective_->config_json(), saved, row_.new_layers);
+  objective_->write_beside(path, weights);
 }
 
 void Run::keep_best(int64_t epoch, const Candidate& candidate) {

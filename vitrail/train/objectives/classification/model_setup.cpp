@@ -241,7 +241,8 @@ std::mutex opened_mutex;
 // The checkpoint `recipe.init`, opened once.
 std::shared_ptr<const models::OpenedModel> source_of(const ModelRecipe& recipe) {
   const std::lock_guard lock(opened_mutex);
-  std::shared_ptr<const models::OpenedModel>& opened = (*recipe.opened)[{recipe.init, recipe.config, recipe.key_map}];
+  std::shared_ptr<const models::OpenedModel>& opened =
+      (*recipe.opened)[{recipe.init, recipe.config, recipe.key_map, recipe.adapter}];
   if (!opened) opened = std::make_shared<const models::OpenedModel>(open_source(recipe, recipe.init));
   return opened;
 }
@@ -287,6 +288,7 @@ models::OpenedModel open_source(const ModelRecipe& recipe, const models::ModelFi
   models::LoadOptions load;
   if (!recipe.config.empty()) load.config = recipe.config;
   if (!recipe.key_map.empty()) load.key_map = recipe.key_map;
+  if (!recipe.adapter.empty()) load.adapter = recipe.adapter;
   models::OpenedModel opened = models::open_model(files, load);
   models::refuse_regression(opened.config, recipe.init);
   return opened;

@@ -18,6 +18,7 @@
 #include "vitrail/ops/tokens.h"
 #include "vitrail/optim/ema.h"
 #include "vitrail/train/objectives/pretrain/pretrain_method_internal.h"
+#include "vitrail/train/run/low_rank_internal.h"
 #include "vitrail/train/run/process_group_internal.h"
 
 namespace vitrail::train {
@@ -127,7 +128,8 @@ class Dino : public PretrainMethod {
   // The momentum rises to 1 by a cosine.
   void end_step(double progress) override {
     const double momentum = 1 - (1 - pretrain_.momentum) * (1 + std::cos(std::numbers::pi * progress)) / 2;
-    optim::update_average(layers_.teacher.named_parameters(), context_.model.named_parameters(), momentum);
+    optim::update_average(layers_.teacher.named_parameters(),
+                          merged(context_.recipe, context_.model.named_parameters()), momentum);
     optim::update_average(layers_.teacher_head.named_parameters(), layers_.head.named_parameters(), momentum);
   }
 
