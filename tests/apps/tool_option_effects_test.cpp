@@ -6,7 +6,7 @@
 #include "tests/apps/option_effects.h"
 #include "tests/support/onnx_file.h"
 #include "tests/support/sam_fixture.h"
-#include "tests/train/training_fixture.h"
+#include "tests/train/contrastive_fixture.h"
 #include "vitrail/base/digest_internal.h"
 #include "vitrail/base/npy.h"
 #include "vitrail/base/parallel.h"
@@ -607,6 +607,17 @@ void check_objective_of_train() {
             "detect");
 }
 
+void check_force_of_train() {
+  const fs::path pairs = train::make_pairs(24), folder = scratch_folder() / "run";
+  const Arguments arguments{"train",    pairs, "-o",        folder, "-m",    train::small_clip(),
+                            "--epochs", "1",   "--threads", "1",    "--set", "optimizer.lr=0.001"};
+  const ProgramResult refused = run_program(arguments);
+  EXPECT_EQ(refused.status, 1);
+  EXPECT_TRUE(contains(refused.err, "--force")) << refused.err;
+  const ProgramResult forced = run(arguments + Arguments{"--force"});
+  EXPECT_TRUE(contains(forced.err, "before training → saved model")) << forced.err;
+}
+
 void check_epochs() {
   for (const int epochs : {1, 2}) EXPECT_EQ(chosen_recipe({"--epochs", std::to_string(epochs)})["epochs"], epochs);
 }
@@ -670,6 +681,7 @@ OptionEffects tool_option_effects() {
           {"train", "--time", check_time},
           {"train", "--exif", check_exif_of_train},
           {"train", "--set", check_set},
+          {"train", "--force", check_force_of_train},
           {"train", "--resume", check_resume},
           {"train", "--allow-changes", check_allow_changes}};
 }

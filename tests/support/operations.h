@@ -115,6 +115,11 @@ inline const std::vector<OperationCase>& operation_cases() {
        .shapes = {{2, 3, 4}, {1, 3, 4}},
        .run = [](In in) { return ops::mul(in[1], in[0]); },
        .keeps_token_order = true},
+      {.name = "exp",
+       .shapes = {{2, 3, 4}},
+       .run = [](In in) { return ops::exp(in[0]); },
+       .keeps_token_order = true,
+       .exported = false},
       {.name = "cat",
        .shapes = {{2, 3, 4}},
        .run =

@@ -212,6 +212,17 @@ TEST(MetricsLog, ContinuesAfterTheLastWholeRow) {
   EXPECT_EQ(read_text(folder / "metrics.csv"), whole) << "rows after the checkpoint are written again";
 }
 
+// Before the test there are two scores, whatever the objective's metrics.
+TEST(Counters, OfMoreMetricsAreReadBeforeTheTest) {
+  const std::vector<Metric> metrics(4);
+  const Counters before;
+  EXPECT_FALSE(Counters::from_json(before.to_json(), metrics).tested);
+  Counters after;
+  after.tested = true;
+  after.test = {0.5, 7, scores_of(metrics, {0.1, 0.2, 0.3, 0.4}, 7)};
+  EXPECT_EQ(Counters::from_json(after.to_json(), metrics).test.scores.at(3).value, 0.4);
+}
+
 TEST(Counters, AreWrittenInOneOrderWithAllFields) {
   EXPECT_EQ(full_counters().to_json(),
             R"({"epoch":[1.5,2,3,4.5,5],"interval":[6.5,7,8,9.5,10],"best_top1":0.25,"best_loss":0.75,)"

@@ -165,7 +165,7 @@ TEST(RecipeChoices, AreReadAndWrittenByTheirNames) {
   }
   EXPECT_EQ(error_of([&] { parse_recipe(text, "r.json", {"objective=other"}); }),
             "r.json: invalid recipe:\n  objective: expected one of \"classify\", \"probe\", \"segment\", "
-            "\"semantic\", \"detect\", \"pretrain\", got \"other\"");
+            "\"semantic\", \"detect\", \"pretrain\", \"contrastive\", got \"other\"");
 }
 
 TEST(RecipeFields, OfRandomResizedCropsAreRefusedOutsideOfTheirLimits) {

@@ -31,6 +31,7 @@ std::string section_of(const std::string& object) {
   if (object == "semantic") return section("docs/training.md", "## Label maps");
   if (object == "pretrain") return section("docs/pretraining.md", "## Recipe");
   if (object == "lora") return section("docs/training.md", "### LoRA");
+  if (object == "contrastive") return section("docs/contrastive.md", "## Recipe");
   if (object == "detect") return section("docs/training.md", "## Boxes");
   const bool own = object == "data" || object == "optimizer" || object == "schedule" || object == "loss";
   return section("docs/training.md", own ? "### `" + object + "`" : "### Top level");
@@ -69,7 +70,7 @@ bool equal(const nlohmann::json& documented, const std::string& preset) {
 TEST(RecipeDocumentation, NamesEachFieldWithItsDefault) {
   size_t compared = 0;
   std::vector<FieldRow> rows = rows_of(describe_recipe, Recipe{.objective = "segment"});
-  for (const std::string objective : {"semantic", "detect"}) {
+  for (const std::string objective : {"semantic", "detect", "contrastive"}) {
     std::ranges::copy_if(rows_of(describe_recipe, Recipe{.objective = objective}), std::back_inserter(rows),
                          [&](const FieldRow& row) { return row.name.starts_with(objective + "."); });
   }

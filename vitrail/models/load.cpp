@@ -219,11 +219,6 @@ std::optional<weights::KeyMap> find_text_key_map(const weights::Checkpoint& chec
   return std::nullopt;
 }
 
-weights::KeyMap text_key_map(const weights::Checkpoint& checkpoint) {
-  if (auto map = find_text_key_map(checkpoint)) return *std::move(map);
-  throw Error(checkpoint.path(), "the tensors of a text tower beside the image tower's, as config.json says", "none");
-}
-
 // A number of a dual model that is at most `max`.
 double scalar_of(const weights::Checkpoint& checkpoint, const std::string& name, double max) {
   const Tensor value = checkpoint.tensor(name);
@@ -235,6 +230,11 @@ double scalar_of(const weights::Checkpoint& checkpoint, const std::string& name,
 }
 
 }  // namespace
+
+weights::KeyMap text_key_map(const weights::Checkpoint& checkpoint) {
+  if (auto map = find_text_key_map(checkpoint)) return *std::move(map);
+  throw Error(checkpoint.path(), "the tensors of a text tower beside the image tower's, as config.json says", "none");
+}
 
 ModelConfig read_config(const std::string& file_or_name, const std::optional<std::array<int64_t, 2>>& image_size) {
   ModelConfig config = named_config(file_or_name, "");

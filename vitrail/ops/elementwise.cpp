@@ -2,6 +2,7 @@
 #include "vitrail/ops/elementwise.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "vitrail/autograd/variable.h"
 #include "vitrail/base/parallel.h"
@@ -127,6 +128,26 @@ Tensor mul(const Tensor& a, const Tensor& b) {
     };
   };
   return apply(std::move(operation), {a, b});
+}
+
+Tensor exp(const Tensor& x) {
+  return apply({.name = "exp",
+                .shape = x.shape(),
+                .kernel =
+                    [](auto in, auto out) {
+                      const int64_t n = in[0].tensor->numel();
+                      std::transform(in[0].data, in[0].data + n, out[0].data,
+                                     [](auto value) { return std::exp(value); });
+                    },
+                .gradient = [](const Tensors&, const Tensors& out) -> Backward {
+                  return [y = out[0]](const Tensor& grad) {
+                    const Tensor g = prepared(grad, y.dtype());
+                    return Tensors{computed(product(g, y), {g, y})[0]};
+                  };
+                },
+                .keeps_token_order = true,
+                .plain_loop = true},
+               {x});
 }
 
 Tensor dropout_mask(const Shape& shape, double p, uint64_t key, const std::vector<int64_t>& positions, DType dtype) {

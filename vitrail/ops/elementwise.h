@@ -11,6 +11,8 @@ namespace vitrail::ops {
 Tensor add(const Tensor& a, const Tensor& b);
 Tensor mul(const Tensor& a, const Tensor& b);
 
+Tensor exp(const Tensor& x);  // differentiable; for losses: it has no operator of ONNX
+
 // The gradient of a tensor of `shape` that was broadcast, given that of the result: the sum over the repeated axes.
 Tensor reduced_to(const Tensor& grad, const Shape& shape);
 

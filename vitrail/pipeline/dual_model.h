@@ -12,8 +12,8 @@
 
 #include "vitrail/base/callbacks.h"
 #include "vitrail/infer/function_session.h"
+#include "vitrail/pipeline/dual_texts.h"
 #include "vitrail/pipeline/model.h"
-#include "vitrail/text/tokenizer.h"
 
 namespace vitrail {
 
@@ -40,7 +40,9 @@ class DualModel {
   Tensor embed_texts(const std::vector<std::string>& texts, bool l2_normalize = true, int64_t* tokens = nullptr,
                      const ProgressCallback& progress = {}) const;
   // The ids of a text, with special tokens and without padding.  Throws Error naming `where` for one without tokens.
-  std::vector<int64_t> token_ids(const std::string& text, const std::string& where) const;
+  std::vector<int64_t> token_ids(const std::string& text, const std::string& where) const {
+    return texts_.token_ids(text, where);
+  }
   // Texts by their ids → [T, D].  ids_of: of text i, as token_ids() gives them; asked for before its pass.  Throws
   // Error for no ids, for more than the context has, for one beyond the vocabulary, and without the token that ends a
   // text.
@@ -65,11 +67,8 @@ class DualModel {
   const models::TextTransformerConfig& text_config() const { return text_->model.config(); }
 
  private:
-  Tensor padded(const std::vector<std::vector<int64_t>>& ids) const;
-  void check_tokens(const std::vector<int64_t>& ids, const std::string& where) const;
-
   Model images_;
-  std::unique_ptr<text::Tokenizer> tokenizer_;
+  DualTexts texts_;
   std::unique_ptr<models::TextTower> text_;  // the session refers to it
   std::unique_ptr<infer::FunctionSession> text_session_;
 };

@@ -33,19 +33,20 @@ void require_folder_outside(const DataRecipe& data, const fs::path& folder) {
 }
 
 // What an objective does not support is an error in this one place.
-void require_supported(const ObjectiveRow& objective, const TrainerOptions& options) {
+void require_supported(const ObjectiveRow& objective, const Recipe& recipe, const TrainerOptions& options) {
   if (options.time_limit > 0 && objective.solves)
     throw Error("time_limit", "none for the objective \"" + objective.name + "\"", str(options.time_limit, " seconds"));
   const int processes = options.communicator ? options.communicator->size() : 1;
   if (processes > 1 && !objective.several_processes)
     throw Error("objective", "one process for \"" + objective.name + "\"", str(processes, " processes"));
+  if (objective.refuse_risks && !options.force) objective.refuse_risks(recipe, processes);
 }
 
 }  // namespace
 
 TrainingResult train(const ObjectiveRow& objective, const Recipe& recipe, const TrainerOptions& options,
                      const TrainerCallbacks& callbacks) {
-  require_supported(objective, options);
+  require_supported(objective, recipe, options);
   require_folder_outside(recipe.data, options.folder);
   const int threads = options.threads > 0 ? options.threads : available_threads();
   const ComputeTeam team(threads);

@@ -48,6 +48,7 @@ struct TrainerOptions {
   std::filesystem::path folder{};  // folder of the run, created if missing
   bool resume = false;             // continue from the folder's checkpoint, if there is one; else begin
   bool allow_changes = false;      // if the recipe has changed, warn instead of throwing
+  bool force = false;              // take settings that are known to destroy a pretrained model
   int threads = 0;                 // compute threads; 0: all available cores
   // In seconds; 0: none.  If the recipe's epochs would take longer, their number is reduced after an epoch, and the
   // schedule of the learning rate ends with them.  At least one epoch is trained.  Not for a probe.
@@ -76,7 +77,8 @@ struct TrainingResult {
   std::optional<Score> best{};     // first score of the kept weights on the validation images; empty without any
   std::vector<Score> baselines{};  // what simpler methods reach on the same images: Objective::begin()
   std::optional<Score> start{};    // that of the weights before the first step, if the objective measures them
-  std::optional<Score> last{};     // that of the weights of the last epoch, if validated
+  std::vector<Score> start_scores{}, best_scores{};  // with start: all scores of these weights and of the kept ones
+  std::optional<Score> last{};                       // that of the weights of the last epoch, if validated
   int64_t validation_images = 0;
   std::optional<Score> cross_validated{};  // a probe's on the images that each fold left out
   int64_t best_epoch = 0;  // epoch of the kept weights: the last one if nothing was validated; 0 for a probe

@@ -115,18 +115,19 @@ void MappedTensors::resolve_shape(const Checkpoint& checkpoint, MappedTensor& te
   }
 }
 
+Tensor MappedTensors::part_in(Tensor source, const MappedPart& part) const {
+  if (part.rule == nullptr) return source;
+  const std::string where = str(part.rule->label, ": ", part.source);
+  if (const auto [skip, rows] = std::pair(part.rule->skip, part.rule->rows); skip > 0 || rows > 0)
+    source = source.narrow(0, skip, rows > 0 ? rows : source.size(0) - skip);
+  if (part.rule->rearrange) source = part.rule->rearrange->apply(source, axis_sizes(*part.rule), where);
+  if (part.rule->cuts == 1) return source;
+  const int64_t rows = source.size(0) / part.rule->cuts;
+  return source.narrow(0, rows * part.rule->first, rows * (part.rule->last - part.rule->first));
+}
+
 Tensor MappedTensors::read(const Checkpoint& checkpoint, const MappedTensor& tensor, DType dtype) const {
-  const auto read_part = [&](const MappedPart& part) {
-    Tensor source = checkpoint.tensor(part.source);
-    if (part.rule == nullptr) return source;
-    const std::string where = str(part.rule->label, ": ", part.source);
-    if (const auto [skip, rows] = std::pair(part.rule->skip, part.rule->rows); skip > 0 || rows > 0)
-      source = source.narrow(0, skip, rows > 0 ? rows : source.size(0) - skip);
-    if (part.rule->rearrange) source = part.rule->rearrange->apply(source, axis_sizes(*part.rule), where);
-    if (part.rule->cuts == 1) return source;
-    const int64_t rows = source.size(0) / part.rule->cuts;
-    return source.narrow(0, rows * part.rule->first, rows * (part.rule->last - part.rule->first));
-  };
+  const auto read_part = [&](const MappedPart& part) { return part_in(checkpoint.tensor(part.source), part); };
   if (tensor.parts.size() == 1) {
     const Tensor part = read_part(tensor.parts.front());
     return (is_floating(part.dtype()) ? part.to(dtype) : part).contiguous();
@@ -140,6 +141,21 @@ Tensor MappedTensors::read(const Checkpoint& checkpoint, const MappedTensor& ten
     row += part.size(0);
   }
   return joined;
+}
+
+void MappedTensors::write(const Checkpoint& checkpoint, const MappedTensor& tensor, const Tensor& native,
+                          std::map<std::string, Tensor>& sources) const {
+  int64_t row = 0;
+  for (const MappedPart& piece : tensor.parts) {
+    Tensor& source = sources[piece.source];
+    if (!source.defined()) source = checkpoint.tensor(piece.source).to(DType::f32).clone();
+    const Tensor part = part_in(source, piece);
+    if (part.storage() != source.storage())
+      throw Error(piece.source, "a layout that native values can be written back to", "another one");
+    const bool whole = tensor.parts.size() == 1;
+    part.copy_(whole ? native : native.narrow(0, row, part.size(0)));
+    if (!whole) row += part.size(0);
+  }
 }
 
 }  // namespace vitrail::weights

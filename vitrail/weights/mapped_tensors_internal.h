@@ -40,8 +40,13 @@ class MappedTensors {
   // Reads, rearranges and concatenates the parts.  Contiguous; floating types are converted to `dtype`, others are
   // kept; a view of the file if no change is needed.  `tensor.problem` must be empty.
   Tensor read(const Checkpoint& checkpoint, const MappedTensor& tensor, DType dtype) const;
+  // The inverse: writes the values of a native tensor to the source tensors that it is made of.  Those that `sources`
+  // does not have yet begin as f32 copies of the file's.  Throws Error for a rearrangement that is no view.
+  void write(const Checkpoint& checkpoint, const MappedTensor& tensor, const Tensor& native,
+             std::map<std::string, Tensor>& sources) const;
 
  private:
+  Tensor part_in(Tensor source, const MappedPart& part) const;  // a view of the source, unless its rule needs a copy
   std::map<std::string, int64_t> axis_sizes(const KeyRule& rule) const;
   void add(const Checkpoint& checkpoint, const std::string& source, const KeyMatch& match);
   void resolve(const Checkpoint& checkpoint, MappedTensor& tensor) const;

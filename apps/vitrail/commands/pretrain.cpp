@@ -90,20 +90,10 @@ train::Recipe recipe_of(const PretrainCommandOptions& options, int threads, cons
   return explained_recipe(train::default_recipe(request), images, settings, print);
 }
 
-// "k-NN 68.2 % before training, 72.7 % in the saved model (epoch 12), 71.4 % in the last epoch"
-std::string scores_text(const train::TrainingResult& result) {
-  const auto percent = [](const train::Score& score) { return fmt::format("{:.1f} %", 100 * score.value); };
-  return fmt::format("{} {} before training, {} in the saved model (epoch {}), {} in the last epoch",
-                     result.start->title, percent(*result.start), percent(*result.best), result.best_epoch,
-                     percent(*result.last));
-}
-
 void print_end(const PretrainCommandOptions& options, const train::TrainingResult& result, const Print& print) {
   print_files(options.run, result, print);
   print(fmt::format("fine-tune: vitrail train LABELLED -m {} -o RUN", shell_quoted(options.run.folder + "/model")));
-  if (!result.start || !result.best || !result.last) return;
-  print(scores_text(result));
-  if (result.best_epoch == 0) print("no epoch was better than the start: the saved model is the start");
+  print_change(result, print);
 }
 
 int pretrain_model(const PretrainCommandOptions& options, const GlobalOptions& global, const Processes& processes) {

@@ -145,6 +145,7 @@ void print_end(const TrainCommandOptions& options, const train::TrainingResult& 
   if (result.cross_validated) print("cross-validated " + text_of(*result.cross_validated));
   if (result.test) print("test " + text_of(result.test->scores.front()));
   print_files(options.run, result, print);
+  print_change(result, print);
 }
 
 void add_folds(const train::CrossValidationResult& validated, nlohmann::ordered_json& json) {
@@ -186,7 +187,8 @@ void add_train(CLI::App& program, const GlobalOptions& global, Run& run) {
       "Example: vitrail train photos -o runs/photos -m timm/deit_tiny_patch16_224.fb_in1k\n"
       "Example: vitrail train recipes/cifar10-small.json -o runs/cifar10 --data cifar10.zip --set epochs=30");
   command
-      ->add_option("DATA", options->source, "Dataset with class folders, or a recipe: a .json file (docs/training.md)")
+      ->add_option("DATA", options->source,
+                   "Dataset with class folders, maps, boxes or captions, or a recipe: a .json file (docs/training.md)")
       ->required();
   add_run_folder(*command, options->run);
   command->add_option("-m,--model", options->model,
@@ -198,8 +200,10 @@ void add_train(CLI::App& program, const GlobalOptions& global, Run& run) {
         f.choice({"preset",
                   "finetune, probe for a new head on frozen features, or scratch for a new model (default: finetune)"},
                  options->preset, {"finetune", "probe", "scratch"});
-        f.choice({"objective", "classify, semantic for label maps, or detect for boxes (default: by the dataset)"},
-                 options->objective, {"classify", "semantic", "detect"});
+        f.choice({"objective",
+                  "classify, semantic for label maps, detect for boxes, or contrastive for captions (default: by the "
+                  "dataset)"},
+                 options->objective, {"classify", "semantic", "detect", "contrastive"});
         f.integer({"epochs", "Number of epochs (default: by dataset size)"}, options->epochs, 1, train::kMaxEpochs);
       },
       {}, hide_default);
@@ -212,6 +216,7 @@ void add_train(CLI::App& program, const GlobalOptions& global, Run& run) {
   command->add_flag("--exif", options->exif, "Apply the EXIF orientation");
   command->add_option("--set", options->settings, "Override a field of the recipe: key.path=value; repeatable")
       ->allow_extra_args(false);
+  command->add_flag("--force", options->run.force, "Take settings that are known to destroy a pretrained model");
   add_resume(*command, options->run);
   command->callback([options, &global, &run] {
     run = [options, &global] {

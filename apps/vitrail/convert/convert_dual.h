@@ -17,7 +17,4 @@ std::string why_image_tower_alone(const models::OpenedModel& opened, const Model
 void write_dual_folder(const models::OpenedModel& opened, const NamedTensors& tensors,
                        const std::filesystem::path& folder);
 
-// Copies the files of a tokenizer, if there are any.
-void copy_tokenizer(const std::filesystem::path& from, const std::filesystem::path& to);
-
 }  // namespace vitrail::app

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <set>
 
-#include "apps/vitrail/convert/convert_dual.h"
 #include "apps/vitrail/convert/convert_tensors.h"
 #include "apps/vitrail/families/model_options.h"
 #include "apps/vitrail/families/network_family.h"
@@ -12,6 +11,7 @@
 #include "apps/vitrail/shell/usage_errors.h"
 #include "vitrail/models/int8_config.h"
 #include "vitrail/onnx/export_network.h"
+#include "vitrail/pipeline/dual_folder.h"
 #include "vitrail/quantize/network_calibration.h"
 #include "vitrail/weights/hub_layout.h"
 #include "vitrail/weights/native_tensors.h"

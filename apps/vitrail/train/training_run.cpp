@@ -180,6 +180,7 @@ std::optional<train::TrainingResult> run_training(const RunOptions& options, dou
       .folder = options.folder,
       .resume = options.resume,
       .allow_changes = options.allow_changes,
+      .force = options.force,
       .threads = threads_for(global),
       .time_limit = seconds,
       .communicator = processes,
@@ -201,6 +202,19 @@ std::optional<train::TrainingResult> run_training(const RunOptions& options, dou
   if (!result.stopped) return result;
   print_error(fmt::format("stopped after step {}, epoch {}; continue with --resume", result.step, result.epoch + 1));
   return std::nullopt;
+}
+
+void print_change(const train::TrainingResult& result, const Print& print) {
+  if (!result.start || !result.best) return;
+  std::vector<std::string> changes;
+  for (size_t i = 0; i < result.start_scores.size(); ++i) {
+    const train::Score &before = result.start_scores[i], &after = result.best_scores.at(i);
+    changes.push_back(fmt::format("{} {:.1f} → {:.1f} %", before.title, 100 * before.value, 100 * after.value));
+  }
+  const std::string last =
+      result.last ? fmt::format("; {} {:.1f} % in the last epoch", result.last->title, 100 * result.last->value) : "";
+  print(fmt::format("before training → saved model (epoch {}): {}{}", result.best_epoch, join(changes), last));
+  if (result.best_epoch == 0) print("no epoch was better than the start: the saved model is the start");
 }
 
 void print_files(const RunOptions& options, const train::TrainingResult& result, const Print& print) {

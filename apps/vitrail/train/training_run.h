@@ -24,7 +24,7 @@ using Print = std::function<void(const std::string&)>;  // a line for people
 struct RunOptions {
   std::string folder;
   std::optional<double> seconds;  // --time
-  bool resume = false, allow_changes = false;
+  bool resume = false, allow_changes = false, force = false;
 };
 void add_run_folder(CLI::App& command, RunOptions& options);
 void add_time(CLI::App& command, RunOptions& options);  // after --epochs, which it excludes
@@ -54,6 +54,10 @@ using Training = std::function<train::TrainingResult(const train::TrainerOptions
 std::optional<train::TrainingResult> run_training(const RunOptions& options, double seconds,
                                                   const GlobalOptions& global, const Processes& processes,
                                                   const Training& train, int& status);
+
+// Prints the scores before training and of the saved model, if the start was measured, and whether it is the saved
+// model.
+void print_change(const train::TrainingResult& result, const Print& print);
 
 // Prints where the model and the report are, and the next command.
 void print_files(const RunOptions& options, const train::TrainingResult& result, const Print& print);

@@ -22,6 +22,7 @@ const Names kFiles{"file",      "filename", "file name", "fname",      "filepath
 const Names kLabels{"label", "class", "class name", "target", "category"};
 const Names kSeveralLabels{"labels", "tags", "classes", "class names", "categories"};
 const Names kIndices{"class index", "class id"};
+const Names kCaptions{"caption", "captions", "title", "text", "description", "sentence"};
 const Names kSplits{"split", "subset", "partition", "set", "dataset", "data set", "phase"};
 const Names kOthers{"", "id", "index", "fold"};  // columns that are no classes although they may have 0 and 1
 
@@ -157,6 +158,44 @@ ListColumns find_list_columns(const std::string& where, const Names& first, cons
   result.are_indices = comparison_key(first[*label]) == kIndices.front();
   if (columns.separator.empty() && has(kSeveralLabels, first[*label])) result.separators += ";,";
   return result;
+}
+
+std::optional<size_t> find_split_column(const std::string& where, const Names& header, const Columns& columns) {
+  if (columns.split == kNoSplit) return std::nullopt;
+  if (const auto named = named_column(where, header, "split", columns.split)) return named;
+  const std::vector<size_t> found = columns_called(header, kSplits);
+  if (found.size() > 1) refuse(where, "one column of splits", "split=NAME", header);
+  return found.empty() ? std::nullopt : std::optional(found.front());
+}
+
+CaptionColumns find_caption_columns(const std::string& where, const Names& first, const Columns& columns) {
+  CaptionColumns result;
+  result.has_header = std::ranges::none_of(first, image::is_image_path);
+  if (!result.has_header) {
+    result.file = named_column(where, first, "file", columns.file).value_or(0);
+    result.caption = named_column(where, first, "caption", columns.caption).value_or(1);
+    if (columns.split != kNoSplit) result.split = named_column(where, first, "split", columns.split);
+    return result;
+  }
+  result.file = file_column(where, first, columns);
+  std::optional<size_t> caption = named_column(where, first, "caption", columns.caption);
+  if (!caption) {
+    const std::vector<size_t> found = columns_called(first, kCaptions);
+    if (found.size() != 1)
+      refuse(where, "one column of captions, called caption, title or text", "caption=NAME", first);
+    caption = found.front();
+  }
+  result.caption = *caption;
+  result.split = find_split_column(where, first, columns);
+  return result;
+}
+
+bool names_images_and_captions(const Names& header) {
+  const auto is_label = [](const std::string& column) {
+    return has(kLabels, column) || has(kSeveralLabels, column) || has(kIndices, column);
+  };
+  return !columns_called(header, kFiles).empty() && !columns_called(header, kCaptions).empty() &&
+         std::ranges::none_of(header, is_label);
 }
 
 bool names_images_and_labels(const Names& header) {

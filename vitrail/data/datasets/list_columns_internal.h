@@ -27,6 +27,25 @@ struct ListColumns {
 ListColumns find_list_columns(const std::string& where, const std::vector<std::string>& first,
                               const std::vector<std::string>& second, const Columns& columns);
 
+// The columns of a list of images and captions.
+struct CaptionColumns {
+  bool has_header = false;
+  size_t file = 0, caption = 1;
+  std::optional<size_t> split{};
+};
+
+// Finds them by the names in the first row, or as `columns` says; without a header the first column is the image, the
+// second the caption.  Throws Error that shows the columns if names and options do not tell them.
+CaptionColumns find_caption_columns(const std::string& where, const std::vector<std::string>& first,
+                                    const Columns& columns);
+
+// The column of splits, if there is one.
+std::optional<size_t> find_split_column(const std::string& where, const std::vector<std::string>& header,
+                                        const Columns& columns);
+
+// Whether the columns have a name of images and one of captions, and none of labels.
+bool names_images_and_captions(const std::vector<std::string>& header);
+
 // Whether the columns have Hugging Face's name of images, and a name of labels.
 bool names_images_and_labels(const std::vector<std::string>& header);
 

@@ -120,11 +120,13 @@ Columns parse_columns(const std::string& text) {
     const std::string key = part.substr(0, equals), value = part.substr(std::min(equals + 1, part.size()));
     std::string* const member = key == "file"        ? &columns.file
                                 : key == "label"     ? &columns.label
+                                : key == "caption"   ? &columns.caption
                                 : key == "split"     ? &columns.split
                                 : key == "separator" ? &columns.separator
                                                      : nullptr;
     if (member == nullptr || value.empty())
-      throw Error("columns", "file=NAME, label=NAME, split=NAME or separator=CHARACTER", "'" + part + "'");
+      throw Error("columns", "file=NAME, label=NAME, caption=NAME, split=NAME or separator=CHARACTER",
+                  "'" + part + "'");
     *member = key == "separator" ? std::string(1, separator_named(value)) : value;
   }
   return columns;

@@ -38,14 +38,16 @@ struct Columns {
   std::string file{}, label{};
   std::string split{};      // ".": none
   std::string separator{};  // between several labels of an image: one character
+  std::string caption{};    // that of pairs of an image and a text (pair_set.h)
   bool operator==(const Columns&) const = default;
   bool operator<(const Columns& other) const {
-    return std::tie(file, label, split, separator) < std::tie(other.file, other.label, other.split, other.separator);
+    return std::tie(file, label, split, separator, caption) <
+           std::tie(other.file, other.label, other.split, other.separator, other.caption);
   }
 };
 
-// Columns from "file=photo,label=species,split=use,separator=blank"; any may be absent.  Separators are one character,
-// or "blank", "comma" or "semicolon".  Throws Error for other keys.
+// Columns from "file=photo,label=species,split=use,separator=blank", or "caption=text"; any may be absent.  Separators
+// are one character, or "blank", "comma" or "semicolon".  Throws Error for other keys.
 Columns parse_columns(const std::string& text);
 
 struct ManifestOptions {

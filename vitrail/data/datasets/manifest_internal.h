@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The rows of a manifest, where their images are, and the readers of each format.
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -63,6 +64,7 @@ struct ImageFiles {
   std::string where{};  // for messages
   FolderListing listing{};
   ImageSourcePtr images{};
+  std::function<std::string(const std::string&)> text{};  // the content of another file of the listing; not of a zip
 };
 ImageFiles zip_files(const std::filesystem::path& zip);
 ImageFiles tar_files(const std::filesystem::path& tar);

@@ -114,7 +114,11 @@ FolderListing listing_of(const TarFile& tar) {
 
 ImageFiles tar_files(const fs::path& path) {
   const auto tar = std::make_shared<const TarFile>(path);
-  return {path.string(), listing_of(*tar), std::make_shared<const TarImages>(tar)};
+  const auto text_of = [tar](const std::string& name) {
+    const std::span<const std::byte> bytes = tar->content(*tar->find(name));
+    return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  };
+  return {path.string(), listing_of(*tar), std::make_shared<const TarImages>(tar), text_of};
 }
 
 ManifestPtr read_tar_archive(const fs::path& path) {

@@ -12,28 +12,11 @@
 #include "vitrail/base/text.h"
 #include "vitrail/data/datasets/left_out_internal.h"
 #include "vitrail/data/datasets/manifest_internal.h"
+#include "vitrail/data/datasets/shards_internal.h"
 
 namespace vitrail::data {
 namespace fs = std::filesystem;
 namespace {
-
-// Images of several archives; Row::entry is the archive.
-class Shards : public ImageSource {
- public:
-  void add(ImageSourcePtr shard) { shards_.push_back(std::move(shard)); }
-  std::string path(const Row& row) const override { return of(row).path(row); }
-  image::Image image(const Row& row, const image::DecodeOptions& options) const override {
-    return of(row).image(row, options);
-  }
-  int64_t content_size(const Row& row) const override { return of(row).content_size(row); }
-  uint64_t content_hash(const Row& row) const override { return of(row).content_hash(row); }
-  std::optional<int64_t> modified_at(const Row& row) const override { return of(row).modified_at(row); }
-
- private:
-  const ImageSource& of(const Row& row) const { return *shards_.at(static_cast<size_t>(row.entry)); }
-
-  std::vector<ImageSourcePtr> shards_;
-};
 
 // A labelled set without its labels.
 class WithoutLabels : public Dataset {
@@ -53,14 +36,6 @@ class WithoutLabels : public Dataset {
 
 void add_row(Rows& rows, std::string path, int64_t entry = 0) {
   rows.items.push_back({.path = std::move(path), .entry = entry, .labels = {std::ssize(rows.items)}});
-}
-
-// The archives of a folder without images.
-std::vector<std::string> shards_of(const FolderListing& listing) {
-  if (!listing.images.empty()) return {};
-  std::vector<std::string> shards = listing.others;
-  std::erase_if(shards, [](const std::string& name) { return !name.ends_with(".tar"); });
-  return shards;
 }
 
 void warn_of_others(const std::vector<std::string>& others, const std::string& where) {
@@ -112,10 +87,6 @@ Rows rows_of_list(const fs::path& list) {
   return rows;
 }
 
-bool is_tar(const std::string& name) {
-  return name.ends_with(".tar") || name.ends_with(".tar.gz") || name.ends_with(".tgz");
-}
-
 }  // namespace
 
 std::unique_ptr<Dataset> open_unlabelled(const fs::path& path, const image::DecodeOptions& decode) {
@@ -130,13 +101,13 @@ std::unique_ptr<Dataset> open_unlabelled(const fs::path& path, const image::Deco
                           : rows_of_shards(path, shards);
   } else if (name.ends_with(".zip")) {
     rows = rows_of(zip_files(path));
-  } else if (is_tar(name)) {
+  } else if (is_tar_name(name)) {
     rows = rows_of(tar_files(path));
   } else if (name.ends_with(".txt")) {
     rows = rows_of_list(path);
   }
   if (!rows.items.empty()) return open_rows(std::move(rows), decode);
-  if (rows.images && kind != PathKind::folder && !is_tar(name)) throw Error(path.string(), "images", "none");
+  if (rows.images && kind != PathKind::folder && !is_tar_name(name)) throw Error(path.string(), "images", "none");
   DatasetOptions options{.default_splits = {"train"}, .decode = decode};
   return std::make_unique<WithoutLabels>(open_dataset(path, options));
 }

@@ -5,6 +5,7 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/train/objectives/classification/classification_internal.h"
+#include "vitrail/train/objectives/contrastive/contrastive_internal.h"
 #include "vitrail/train/objectives/detection/detection_internal.h"
 #include "vitrail/train/objectives/detection/detection_recipe_internal.h"
 #include "vitrail/train/objectives/pretrain/pretrain_internal.h"
@@ -23,7 +24,7 @@ std::unique_ptr<Objective> make(const ObjectiveContext& context) {
   return std::make_unique<Made>(context);
 }
 
-std::vector<ObjectiveRow>& table() {
+std::vector<ObjectiveRow>& objectives() {
   static std::vector<ObjectiveRow> rows{
       {.name = "classify", .make = make<Classification>, .check = check_classifier_recipe, .new_layers = {"head*"}},
       {.name = "probe", .make = make<Probe>, .check = check_probe_recipe, .several_processes = false, .solves = true},
@@ -50,6 +51,12 @@ std::vector<ObjectiveRow>& table() {
        .describe = describe_pretrain_recipe,
        .check = check_pretrain_recipe,
        .new_layers = {"pretrain.*"}},
+      {.name = "contrastive",
+       .make = make<Contrastive>,
+       .describe = describe_contrastive_recipe,
+       .check = check_contrastive_recipe,
+       .refuse_risks = refuse_contrastive_risks,
+       .splits = contrastive_splits},
   };
   return rows;
 }
@@ -57,8 +64,8 @@ std::vector<ObjectiveRow>& table() {
 }  // namespace
 
 const ObjectiveRow* find_objective(const std::string& name) {
-  const auto row = std::ranges::find(table(), name, &ObjectiveRow::name);
-  return row == table().end() ? nullptr : &*row;
+  const auto row = std::ranges::find(objectives(), name, &ObjectiveRow::name);
+  return row == objectives().end() ? nullptr : &*row;
 }
 
 const ObjectiveRow& objective_of(const Recipe& recipe) {
@@ -68,13 +75,13 @@ const ObjectiveRow& objective_of(const Recipe& recipe) {
 
 std::vector<std::string> objective_names() {
   std::vector<std::string> names;
-  for (const ObjectiveRow& row : table()) names.push_back(row.name);
+  for (const ObjectiveRow& row : objectives()) names.push_back(row.name);
   return names;
 }
 
 void add_objective(ObjectiveRow row) {
   if (find_objective(row.name)) throw Error("objective", "a name of its own", "'" + row.name + "'");
-  table().push_back(std::move(row));
+  objectives().push_back(std::move(row));
 }
 
 Quality Objective::quality(const Evaluation& evaluation) const {

@@ -144,6 +144,9 @@ struct ObjectiveRow {
   std::function<void(Fields&, Recipe&)> describe{};  // its section of the recipe: describe_section()
   // Adds a line for each setting that does not go with the objective.
   std::function<void(const Recipe&, std::vector<std::string>& problems)> check{};
+  // Throws Error for settings that are known to destroy the model that training starts from.  Not called with
+  // TrainerOptions::force.
+  std::function<void(const Recipe&, int processes)> refuse_risks{};
   // The splits train, val and test of a dataset that is no data::Manifest.
   std::function<std::vector<std::string>(const std::filesystem::path&)> splits{};
   // Name patterns of the parameters that are trained beside low-rank parts (Recipe::lora): the layers that are new on a

@@ -9,6 +9,7 @@
 #include "vitrail/base/error.h"
 #include "vitrail/base/text.h"
 #include "vitrail/base/warning_pause_internal.h"
+#include "vitrail/data/datasets/pair_set.h"
 #include "vitrail/data/objects/object_set.h"
 #include "vitrail/models/bundled.h"
 #include "vitrail/train/objectives/classification/class_weights_internal.h"
@@ -263,7 +264,7 @@ std::string end_text(const DefaultRecipeOptions& options, const DefaultRecipe& c
 std::string dataset_objective(const std::string& data) {
   const std::filesystem::path path = find_dataset(data);
   const char* const of_maps = is_map_dataset(path) ? "semantic" : "classify";
-  if (!data::is_object_set(path)) return of_maps;
+  if (!data::is_object_set(path)) return data::is_pair_set(path) ? "contrastive" : of_maps;
   const std::vector<std::string> splits = data::object_set_splits(path);
   const data::ObjectSet set =
       data::open_object_set(path, {.split = splits.empty() ? "" : splits.front(), .without_images = true});
@@ -279,6 +280,7 @@ DefaultRecipe default_recipe(const DefaultRecipeOptions& request) {
   if (objective == "semantic") return map_recipe(options);
   if (objective == "detect") return box_recipe(options);
   if (objective == "pretrain") return pretrain_recipe(options);
+  if (objective == "contrastive") return contrastive_recipe(options);
   DefaultRecipe result;
   set_data(options, result);
   if (options.preset != Preset::scratch) set_start(options, result);

@@ -50,11 +50,13 @@ struct DefaultRecipeOptions {
 // Linear probe: logistic regression on all training images.
 // A dataset of label maps: a head for the pixels on frozen or fine-tuned features.  Frozen ones are the linear probe.
 // A dataset of boxes: an RF-DETR, or its projector and decoder on a Vision Transformer.
+// Pairs of images and texts: a dual model, whose batches are as large as images and memory allow.
 // Images without labels, with the objective "pretrain": the method that suits their number and the preset.
 DefaultRecipe default_recipe(const DefaultRecipeOptions& options);
 
 // The objective that a dataset is for: "semantic" if it has label maps (is_map_dataset) or is of COCO's form with
-// masks, "detect" for other sets of objects (data::is_object_set), else "classify".
+// masks, "detect" for other sets of objects (data::is_object_set), "contrastive" for pairs of images and texts
+// (data::is_pair_set), else "classify".
 std::string dataset_objective(const std::string& data);
 
 }  // namespace vitrail::train

@@ -16,7 +16,11 @@ Section with_given_settings(const std::string& objective, const Section& section
   for (const std::string& setting : options.settings) {
     if (setting.starts_with(objective + ".") || setting.starts_with(objective + "=")) settings.push_back(setting);
   }
-  const Recipe recipe{.objective = objective, .data = {.train = options.data}, .epochs = 1, .section = section};
+  const Recipe recipe{.objective = objective,
+                      .model = {.init = options.model},
+                      .data = {.train = options.data},
+                      .epochs = 1,
+                      .section = section};
   return std::any_cast<Section>(with_overrides(recipe, options.data, settings).section);
 }
 
@@ -42,9 +46,10 @@ void choose_epochs(const DefaultRecipeOptions& options, DefaultRecipe& result);
 std::string epochs_reason(const DefaultRecipeOptions& options, int64_t steps);
 std::string end_text(const DefaultRecipeOptions& options, const DefaultRecipe& chosen);
 
-// The recipe of a dataset of label maps, that of a dataset of boxes, and that of images without labels.
+// The recipe of a dataset of label maps, that of a dataset of boxes, that of images without labels, and that of pairs.
 DefaultRecipe map_recipe(const DefaultRecipeOptions& options);
 DefaultRecipe box_recipe(const DefaultRecipeOptions& options);
 DefaultRecipe pretrain_recipe(const DefaultRecipeOptions& options);
+DefaultRecipe contrastive_recipe(const DefaultRecipeOptions& options);
 
 }  // namespace vitrail::train

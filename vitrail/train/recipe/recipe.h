@@ -129,8 +129,8 @@ struct CheckpointRecipe {
 constexpr int64_t kMaxEpochs = 1'000'000;  // the most that Recipe::epochs may be
 
 struct Recipe {
-  // The name of an ObjectiveRow: "classify", "segment", "semantic" and "detect" by gradient descent, "probe" by
-  // logistic regression.
+  // The name of an ObjectiveRow: "classify", "segment", "semantic", "detect", "pretrain" and "contrastive" by gradient
+  // descent, "probe" by logistic regression.
   std::string objective = "classify";
   ModelRecipe model{};
   DataRecipe data{};

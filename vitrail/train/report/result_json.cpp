@@ -52,7 +52,8 @@ std::string result_json(const TrainingResult& result) {
   if (result.start && result.last) add("last_", *result.last);
   if (result.retrained)
     json["retrained"] = {{"epochs", result.retrained->epochs}, {"images", result.retrained->images}};
-  if (result.start) add("start_", *result.start);
+  for (const Score& score : result.start_scores) add("start_", score);
+  for (size_t i = 1; i < result.best_scores.size(); ++i) add("held_out_", result.best_scores[i]);
   for (const Score& score : result.baselines) json["baselines"][score.name] = score.value;
   if (result.cross_validated) {
     add("cross_validated_", *result.cross_validated);

@@ -89,9 +89,11 @@ Json test_to_json(const Evaluation& test) {
 }
 
 Evaluation test_from(const Json& json, int64_t images, const std::vector<Metric>& metrics) {
-  const CheckedArray values(json, "test", 1 + std::max(metrics.size(), kMinScores));
+  // Before the test there are kMinScores, whatever the metrics.
+  const size_t count = json.size() == 1 + kMinScores ? kMinScores : std::max(metrics.size(), kMinScores);
+  const CheckedArray values(json, "test", 1 + count);
   std::vector<double> scores;
-  for (size_t i = 0; i < metrics.size(); ++i) scores.push_back(values.number(i + 1, 0, 1));
+  for (size_t i = 0; i < std::min(count, metrics.size()); ++i) scores.push_back(values.number(i + 1, 0, 1));
   return {values.number(0), images, scores_of(metrics, scores, images)};
 }
 

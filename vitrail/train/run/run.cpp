@@ -179,6 +179,17 @@ Counters Run::current_counters() const {
   return counters;
 }
 
+namespace {
+
+// All scores of the kept weights, of a run that measures the start.
+std::vector<Score> kept_scores(const Counters& counters) {
+  const auto kept = std::ranges::find(counters.history, counters.best_epoch, &EpochResult::epoch);
+  if (kept == counters.history.end()) return counters.start->scores;
+  return (counters.best_is_average ? *kept->average : *kept->validation).scores;
+}
+
+}  // namespace
+
 TrainingResult Run::result(bool stopped) const {
   const std::vector<Metric>& metrics = objective_->metrics().each;
   TrainingResult result{.stopped = stopped, .epoch = position_.epoch, .step = position_.step, .metrics = metrics};
@@ -192,7 +203,11 @@ TrainingResult Run::result(bool stopped) const {
   result.best_epoch = counters_.best_epoch;
   result.retrained = counters_.retrained;
   result.baselines = counters_.baselines;
-  if (counters_.start) result.start = counters_.start->scores.front();
+  if (counters_.start) {
+    result.start = counters_.start->scores.front();
+    result.start_scores = counters_.start->scores;
+    result.best_scores = kept_scores(counters_);
+  }
   if (const int64_t images = objective_->size(Split::test); counters_.tested && images > 0)
     result.test = tested(counters_, images);
   result.skipped_images = counters_.skipped_images;

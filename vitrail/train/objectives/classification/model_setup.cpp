@@ -284,6 +284,10 @@ ModelConfig model_config(const ModelRecipe& recipe, const std::vector<std::strin
   return config;
 }
 
+void refuse_adapter(const ModelRecipe& recipe, const std::string& kind) {
+  if (!recipe.adapter.empty()) throw Error("model.adapter", "none for " + kind + " in model.init", recipe.adapter);
+}
+
 models::OpenedModel open_source(const ModelRecipe& recipe, const models::ModelFiles& files) {
   models::LoadOptions load;
   if (!recipe.config.empty()) load.config = recipe.config;

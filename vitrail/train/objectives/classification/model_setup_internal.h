@@ -28,6 +28,9 @@ void set_classifier(models::VisionTransformerConfig& config, int64_t classes);
 models::ModelConfig model_config(const ModelRecipe& recipe, const std::vector<std::string>& classes,
                                  const models::ModelConfig* source);
 
+// Throws Error for an adapter, which is for Vision Transformers, of a start of another kind: "an RF-DETR".
+void refuse_adapter(const ModelRecipe& recipe, const std::string& kind);
+
 // Opens the checkpoint of `files`, those of `recipe.init`.
 models::OpenedModel open_source(const ModelRecipe& recipe, const models::ModelFiles& files);
 

@@ -123,6 +123,7 @@ void copy_rows(const Tensor& from, const Tensor& to, const std::vector<std::stri
 
 PreparedDetector fine_tuned_detector(const Recipe& recipe, const models::ModelFiles& files,
                                      const std::vector<std::string>& classes, std::vector<std::string> frozen) {
+  refuse_adapter(recipe.model, "an RF-DETR");
   const DetectionRecipe& detection = detection_of(recipe);
   models::RfDetrFiles opened = models::open_rf_detr(files);
   if (opened.config.masks || opened.config.projector.batch_norm) {

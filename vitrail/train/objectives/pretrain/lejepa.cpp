@@ -14,6 +14,7 @@
 #include "vitrail/ops/tokens.h"
 #include "vitrail/ops/visreg.h"
 #include "vitrail/train/objectives/pretrain/pretrain_method_internal.h"
+#include "vitrail/train/run/gather_rows_internal.h"
 
 namespace vitrail::train {
 namespace {
@@ -99,7 +100,7 @@ class Lejepa : public PretrainMethod {
   Tensor projections(const PretrainBatch& batch) const {
     Tensor rows = features_of_views(context_.model, batch.data);
     const int64_t views = rows.size(0) / std::ssize(batch.data.samples);
-    if (!batch.held_out) rows = gather_views(rows, views, context_.group);
+    if (!batch.held_out) rows = gather_rows(rows, views, context_.group);
     return layers_.forward(rows).view({views, rows.size(0) / views, pretrain_.projection_dim});
   }
 

@@ -105,11 +105,6 @@ std::vector<data::ViewGroup> multi_crop(const Recipe& recipe, int64_t patch, con
 // The cost of the views of an image, relative to one of the model's own size.
 double multi_crop_cost(const PretrainRecipe& pretrain);
 
-// The rows [R, D] of all processes, which have equally many, as a run in one process has them.  `views`: the rows are v
-// · R / views + i for view v of image i.  Each process computes the loss of all rows; the gradient is that of the mean
-// of these losses.
-Tensor gather_views(const Tensor& rows, int64_t views, const ProcessGroup& group);
-
 // The features of all V views of a batch's images, [V · B, D], row v · B + i for view v of image i.  Each view has
 // random draws of its own.
 Tensor features_of_views(const models::VisionTransformer& model, const data::Batch& batch);
