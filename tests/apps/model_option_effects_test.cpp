@@ -191,12 +191,12 @@ void check_key_map(const std::string& command) {
 // An adapter with a new head, and a model with what it adds.
 struct AdaptedModel {
   fs::path adapter = scratch_folder() / "adapter",
-           merged = with_config("timm_token", [](Json&config) { config["num_classes"] = 3; });
+           merged = with_config("timm_token", [](Json&config) { config["num_classes"] = 12; });
   AdaptedModel() {
     const std::string adapted = "blocks.0.attn.qkv.weight";
     const weights::LoraAdapter lora{
         .parts = {{adapted, {Tensor::randn({2, 18}, 1), Tensor::randn({54, 2}, 2), 0.5}}},
-        .tensors = {{"head.weight", Tensor::randn({3, 18}, 3)}, {"head.bias", Tensor::zeros({3})}},
+        .tensors = {{"head.weight", Tensor::randn({12, 18}, 3)}, {"head.bias", Tensor::zeros({12})}},
         .path = {}};
     weights::write_lora_adapter(adapter, lora, "base");
     std::vector<std::pair<std::string, Tensor>> tensors;

@@ -102,7 +102,6 @@ TEST(RecipeDefaults, OfOptionalPartsAreThoseOfTheirReferences) {
   EXPECT_EQ(part("augment.color_jitter={}", "/augment/color_jitter"),
             compact(R"({"brightness": 0.0, "contrast": 0.0, "saturation": 0.0, "hue": 0.0, "probability": 1.0})"));
   EXPECT_EQ(part("token_drop={}", "/token_drop"), compact(R"({"rate": 0.5, "until": 0.6})"));
-  EXPECT_EQ(part("lora={}", "/lora"), compact(R"({"rank": 8, "alpha": 16.0, "layers": "qv", "dropout": 0.0})"));
   EXPECT_EQ(part("loss.distillation.teacher=t", "/loss/distillation"),
             compact(R"({"teacher": "t", "kind": "soft", "alpha": 0.5, "temperature": 3.0, "views": 0,
                         "view_epochs": null, "cache": ""})"));

@@ -393,6 +393,8 @@ TEST(RecipeFields, OfLoraGoWithAModelToStartFrom) {
   const auto recipe = [](const std::string& lora) {
     return parse_recipe(tiny_recipe("x"), "r.json", {"model.init=m", "lora=" + lora});
   };
+  EXPECT_EQ(recipe("{}").lora->rank, 8);
+  EXPECT_EQ(recipe("{}").lora->alpha, 16);
   const Recipe all = recipe(R"({"rank": 4, "alpha": 3, "layers": "all", "dropout": 0.1})");
   const Recipe again = parse_recipe(write_recipe(all), "r.json");
   for (const nn::LoraOptions& lora : {*all.lora, *again.lora}) {
