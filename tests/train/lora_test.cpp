@@ -144,7 +144,7 @@ TEST(LoraRun, DefaultRecipesHaveAHigherRate) {
   };
   for (const std::string objective : {"classify", "pretrain"}) {
     const DefaultRecipe plain = recipe_with(objective, {"lora=null"}), lora = recipe_with(objective, {"lora.rank=4"});
-    EXPECT_DOUBLE_EQ(lora.recipe.lr, 10 * plain.recipe.lr) << objective;
+    EXPECT_DOUBLE_EQ(lora.recipe.lr, 3 * plain.recipe.lr) << objective;
     EXPECT_EQ(lora.recipe.groups.layer_decay, 1) << objective;
     EXPECT_TRUE(std::ranges::any_of(lora.reasons, [](const auto& r) { return testing::contains(r, "for LoRA"); }));
     EXPECT_FALSE(std::ranges::any_of(plain.reasons, [](const auto& r) { return testing::contains(r, "LoRA"); }));

@@ -209,7 +209,7 @@ bool asks_for_lora(const DefaultRecipeOptions& options) {
 }
 
 double lora_rate(const DefaultRecipeOptions& options) {
-  constexpr double kFactor = 10;
+  constexpr double kFactor = 3;
   return asks_for_lora(options) ? kFactor : 1;
 }
 
