@@ -115,7 +115,9 @@ TEST(LoraAdapter, RefusesWhatIsNoLora) {
   EXPECT_ERROR(error_with("\"alpha_pattern\": {}", "\"alpha_pattern\": {\"fc.*\": 1}"), where,
                "a regular expression, fc.*");
   EXPECT_ERROR(error_with("{", "["), where, "something else");
+  EXPECT_ERROR(error_with("{", std::string(100'000, '[')), where, "JSON that is nested deeper");
   EXPECT_TRUE(testing::contains(error_with("\"lora_alpha\": 3", "\"lora_alpha\": \"x\""), "LoraConfig"));
+  EXPECT_TRUE(testing::contains(error_with("\"lora_alpha\": 3", "\"lora_alpha\": 1e300"), "finite numbers"));
   const fs::path empty = testing::scratch_folder() / "empty";
   fs::create_directories(empty);
   EXPECT_ERROR(error_of(empty), empty.string(), "no such files");

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "vitrail/base/error.h"
+#include "vitrail/weights/finite_check_internal.h"
 #include "vitrail/weights/model_prefixes_internal.h"
 
 namespace vitrail::weights {
@@ -63,9 +64,15 @@ bool AdaptedParams::has(const std::string& path) const {
 Tensor AdaptedParams::replaced(const std::string& path, const Shape& shape) {
   const Tensor tensor = adapter_->tensors.at(path).to(DType::f32);
   params_.leave_out(path);
+  note_finite(path, tensor);
   if (tensor.shape() == shape) return tensor;
   problems_.push_back(str(path, ": expected ", shape, ", got ", tensor.shape()));
   return Tensor::empty(shape, DType::f32, Device::meta);
+}
+
+void AdaptedParams::note_finite(const std::string& path, const Tensor& tensor) {
+  if (const auto at = first_non_finite(tensor))
+    problems_.push_back(str(path, ": expected finite numbers, got a NaN or an infinity at element ", *at));
 }
 
 Tensor AdaptedParams::get(const std::string& path, const Shape& shape, const Initializer& init) {
@@ -90,6 +97,7 @@ Tensor AdaptedParams::get(const std::string& path, const Shape& shape, const Ini
       problems_.push_back(str(path, ": ", error.what()));
     }
   }
+  note_finite(path, adapted);
   return adapted;
 }
 

@@ -35,6 +35,7 @@ class AdaptedParams : public ParamProvider {
 
  private:
   Tensor replaced(const std::string& path, const Shape& shape);
+  void note_finite(const std::string& path, const Tensor& tensor);
 
   CheckpointParams& params_;
   const NativeAdapter* adapter_;

@@ -9,6 +9,7 @@
 #include "vitrail/base/atomic_file.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/file_lookup_internal.h"
+#include "vitrail/base/json_checks_internal.h"
 #include "vitrail/base/parallel.h"
 #include "vitrail/base/read_file.h"
 #include "vitrail/weights/checkpoint.h"
@@ -23,6 +24,7 @@ using Json = nlohmann::ordered_json;
 constexpr const char *kConfigFile = "adapter_config.json", *kWeightsFile = "adapter_model.safetensors";
 constexpr const char* kPrefix = "base_model.model.";
 constexpr size_t kMaxConfigBytes = 4 << 20;
+constexpr int kMaxConfigDepth = 64;
 
 // The fields of adapter_config.json that the values of an adapter depend on.
 struct AdapterConfig {
@@ -32,7 +34,9 @@ struct AdapterConfig {
 };
 
 AdapterConfig read_config(const fs::path& file) {
-  const Json json = Json::parse(read_regular_text_file(file, kMaxConfigBytes), nullptr, false);
+  const std::string text = read_regular_text_file(file, kMaxConfigBytes);
+  if (json_depth(text) > kMaxConfigDepth) throw Error(file.string(), "a LoraConfig", "JSON that is nested deeper");
+  const Json json = Json::parse(text, nullptr, false);
   if (!json.is_object()) throw Error(file.string(), "a JSON object", "something else");
   const std::string type = json.value("peft_type", "");
   if (type != "LORA") throw Error(file.string(), "\"peft_type\": \"LORA\"", "\"" + type + "\"");
