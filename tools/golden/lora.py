@@ -53,6 +53,7 @@ def write(name, model, size, forward, gradients=False):
     (folder / "README.md").unlink(missing_ok=True)
     saved = json.loads((folder / "adapter_config.json").read_text())
     saved["target_modules"] = sorted(saved["target_modules"])
+    saved["base_model_name_or_path"] = None  # where it is in this checkout
     (folder / "adapter_config.json").write_text(json.dumps(saved, indent=2) + "\n")
     image = draw(name, (2, 3, size, size), 1.0)
     model = model.double()

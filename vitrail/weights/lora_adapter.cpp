@@ -106,8 +106,8 @@ std::optional<std::pair<std::string, char>> factor_of(const std::string& key) {
     const std::string part = str(".lora_", letter, ".");
     const size_t at = key.rfind(part);
     if (at == key.npos) continue;
-    const std::string rest = key.substr(at + part.size());
-    if (rest == "weight" || rest.ends_with(".weight")) return std::pair(key.substr(0, at), letter);
+    const std::string end = key.substr(at + part.size());  // "weight", or peft's name of the adapter before it
+    if (end == "weight" || end.ends_with(".weight")) return std::pair(key.substr(0, at), letter);
   }
   return std::nullopt;
 }

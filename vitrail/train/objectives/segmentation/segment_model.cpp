@@ -248,8 +248,10 @@ PreparedSam prepare_sam(const Recipe& recipe) {
             std::move(frozen)};
   }
   const models::ModelFiles files(recipe.model.init);
-  if (models::is_segment_anything(files)) refuse_adapter(recipe.model, "Segment Anything");
-  if (models::is_segment_anything(files)) return fine_tuned(recipe, files, std::move(frozen));
+  if (models::is_segment_anything(files)) {
+    refuse_adapter(recipe.model, "Segment Anything");
+    return fine_tuned(recipe, files, std::move(frozen));
+  }
   const models::OpenedModel opened = open_source(recipe.model, files);
   const models::VisionTransformer source = models::build_model(opened);
   const models::SamConfig config = segment_config(opened.config.vit, segment_of(recipe));
