@@ -198,15 +198,30 @@ TEST(Contrastive, DrawsACaptionOfTheImageInEachEpoch) {
   const CaptionTokens tokens(DualTexts(opened), *data.train, *data.images.train.dataset);
   EXPECT_EQ(tokens.size(), 40);
   std::vector<int64_t> seconds(4);
+  int64_t changed = 0;
   for (int64_t epoch = 0; epoch < 4; ++epoch) {
     for (int64_t image = 0; image < 20; ++image) {
       const int64_t caption = drawn_caption(tokens, image, 7, epoch);
       EXPECT_EQ(caption / 2, image);
       EXPECT_EQ(caption, drawn_caption(tokens, image, 7, epoch));
       seconds[static_cast<size_t>(epoch)] += caption % 2;
+      changed += caption != drawn_caption(tokens, image, 7, epoch + 1) ? 1 : 0;
     }
   }
   for (const int64_t count : seconds) EXPECT_TRUE(count > 2 && count < 18) << count;
+  EXPECT_GT(changed, 20) << "of 80";
+}
+
+TEST(Contrastive, LimitsTheScaleOfTheSoftmaxLossTo100) {
+  const Recipe recipe = contrastive_recipe_for(make_pairs());
+  const ProcessGroup alone{nullptr};
+  Contrastive objective({.recipe = recipe, .group = alone, .threads = 1, .folder = {}, .log = [](const auto&) {}});
+  const Tensor scale = objective.model().parameter("logit_scale");
+  for (const auto& [before, after] : {std::pair(10.0, std::log(100.0)), {3.0, 3.0}}) {
+    scale.copy_(Tensor::full({1}, before));
+    objective.end_step(0.5);
+    EXPECT_NEAR(scale.item<double>(), after, 1e-6);
+  }
 }
 
 TEST(Contrastive, HoldsOutAllCaptionsOfAnImage) {
