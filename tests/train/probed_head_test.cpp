@@ -61,5 +61,31 @@ TEST(ProbedHead, IsOfAllImagesInASecondTraining) {
   expect_same_heads(model_of(runs / "again"), model_of(runs / "all"));
 }
 
+// Steps of this size destroy the model.
+TEST(ProbedHead, IsKeptWhereNoEpochIsBetter) {
+  const fs::path images = make_images(), runs = testing::scratch_folder();
+  const std::vector<std::string> settings{"optimizer.lr=3", "clip=1", "epochs=2", "data.holdout=12"};
+  const TrainingResult result = train_to(runs / "kept", start_recipe(images, fixture_model(), settings));
+  ASSERT_TRUE(result.start);
+  EXPECT_EQ(result.best_epoch, 0);
+  EXPECT_EQ(result.best->value, result.start->value);
+  train_to(runs / "start", start_recipe(images, fixture_model(), {"data.holdout=12"}));
+  expect_same_heads(model_of(runs / "kept"), model_of(runs / "start"));
+}
+
+TEST(ProbedHead, IsOfAllImagesWhereNoEpochIsBetter) {
+  const fs::path images = make_images(), runs = testing::scratch_folder();
+  const Recipe recipe = start_recipe(images, fixture_model(),
+                                     {"optimizer.lr=3", "clip=1", "epochs=2", "data.holdout=12", "data.retrain=true"});
+  const TrainingResult result = train_to(runs / "again", recipe);
+  ASSERT_TRUE(result.retrained);
+  EXPECT_EQ(result.retrained->epochs, 0);
+  EXPECT_EQ(result.retrained->images, 60);
+  EXPECT_FALSE(fs::exists(runs / "again/retrain"));
+  EXPECT_TRUE(contains(read_text(runs / "again/model/README.md"), "These weights are the start, computed again from"));
+  train_to(runs / "probe", start_recipe(images, fixture_model(), {"objective=probe"}));
+  expect_same_heads(model_of(runs / "again"), model_of(runs / "probe"));
+}
+
 }  // namespace
 }  // namespace vitrail::train

@@ -65,7 +65,7 @@ struct CommunicationTimes {
   double waited = 0;      // waiting for all-reduces after backward passes
 };
 
-// A second training of the run's model, on all images: Recipe::data.retrain.
+// A second training of the run's model, on all images: Recipe::data.retrain.  Without epochs the model is the start.
 struct Retraining {
   int64_t epochs = 0, images = 0;
 };

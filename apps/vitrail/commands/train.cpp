@@ -122,8 +122,10 @@ train::Recipe recipe_of(const TrainCommandOptions& options, int threads, const P
 // The methods that were measured on the same images, and the best of them; of equal ones the simplest.
 std::string comparison_of(const train::TrainingResult& result) {
   std::vector<train::Score> scores = result.baselines;
-  scores.push_back(*result.best);
-  scores.back().title = "fine-tuned";
+  if (result.best_epoch > 0) {
+    scores.push_back(*result.best);
+    scores.back().title = "fine-tuned";
+  }
   const auto best = std::ranges::max_element(scores, {}, &train::Score::value);
   const std::string values = join(scores, ", ", [](const train::Score& score) {
     return fmt::format("{} {:.1f} %", score.title, 100 * score.value);
@@ -137,11 +139,14 @@ void print_end(const TrainCommandOptions& options, const train::TrainingResult& 
     print(weights + "held-out " + text_of(*result.best));
   }
   if (result.best && !result.baselines.empty()) print("on the same images: " + comparison_of(result));
-  if (result.retrained)
-    print(
-        fmt::format("the saved model was trained again for {}, on all {} images; the figures above are of the "
-                    "training without the held-out ones",
-                    counted(result.retrained->epochs, "epoch"), result.retrained->images));
+  if (result.retrained) {
+    const int64_t epochs = result.retrained->epochs;
+    print(fmt::format("the saved model {} all {} images; the figures above are of the training without the held-out "
+                      "ones",
+                      epochs > 0 ? fmt::format("was trained again for {}, on", counted(epochs, "epoch"))
+                                 : "is the start, computed again from",
+                      result.retrained->images));
+  }
   if (result.cross_validated) print("cross-validated " + text_of(*result.cross_validated));
   if (result.test) print("test " + text_of(result.test->scores.front()));
   print_files(options.run, result, print);

@@ -123,7 +123,8 @@ class Objective {
   virtual bool replaces(const Evaluation& evaluation, const Quality& best) const {
     return !better(best, quality(evaluation));
   }
-  // Whether the run measures the weights that training starts from, and keeps them where no epoch is better.
+  // Whether the run measures the weights that training starts from, and keeps them where no epoch is better.  The run
+  // asks after begin().
   // start_from() gets that measurement, before the first step and when a run is resumed.
   virtual bool keeps_start() const { return false; }
   virtual void start_from(const Evaluation& /*start*/) {}

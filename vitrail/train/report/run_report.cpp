@@ -51,8 +51,10 @@ std::vector<std::pair<std::string, std::string>> run_facts(const ReportInput& in
   facts.push_back({"training images", with_thousands_separators(input.images.training)});
   if (input.images.validation > 0)
     facts.push_back({"validation images", with_thousands_separators(input.images.validation)});
-  if (counters.retrained)
+  if (counters.retrained && counters.retrained->epochs > 0)
     facts.push_back({"saved model: trained again on all images, epochs", str(counters.retrained->epochs)});
+  else if (counters.retrained)
+    facts.push_back({"saved model: the start, computed again from images", str(counters.retrained->images)});
   if (input.images.test > 0) facts.push_back({"test images", with_thousands_separators(input.images.test)});
   if (counters.skipped_images > 0)
     facts.push_back({"unreadable images skipped", with_thousands_separators(counters.skipped_images)});

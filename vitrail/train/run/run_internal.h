@@ -67,6 +67,7 @@ class Run {
   void remove_retraining() const;
   Recipe recipe_of_all_images() const;
   void retrain();
+  void keep_start();
   void keep_retrained();
 
   // run_time.cpp

@@ -23,7 +23,7 @@ Recipe Run::recipe_of_all_images() const {
   data.holdout = data.folds = data.fold = 0;
   data.retrain = false;
   recipe.patience = 0;
-  recipe.epochs = counters_.best_epoch;
+  recipe.epochs = std::max<int64_t>(counters_.best_epoch, 1);
   recipe.schedule.warmup_epochs = std::min(recipe.schedule.warmup_epochs, static_cast<double>(recipe.epochs));
   return recipe;
 }
@@ -32,10 +32,12 @@ Recipe Run::recipe_of_all_images() const {
 void Run::retrain() {
   if (!has_time_to_retrain()) return log("no time is left to train on all images: the best weights are kept");
   const Recipe recipe = recipe_of_all_images();
+  const bool start = counters_.best_epoch == 0;  // no epoch was better
   counters_.retrained =
-      Retraining{recipe.epochs, objective_->size(Split::training) + objective_->size(Split::validation)};
-  log(str("training again on all ", counted(counters_.retrained->images, "image"), ", for ",
-          counted(recipe.epochs, "epoch"), ": the saved model"));
+      Retraining{counters_.best_epoch, objective_->size(Split::training) + objective_->size(Split::validation)};
+  const std::string images = counted(counters_.retrained->images, "image");
+  log(start ? "computing the start again from all " + images + ": the saved model"
+            : str("training again on all ", images, ", for ", counted(recipe.epochs, "epoch"), ": the saved model"));
   const double before = seconds();
   const TrainerOptions options{
       .folder = retraining_folder(), .resume = true, .allow_changes = true, .communicator = options_.communicator};
@@ -46,9 +48,16 @@ void Run::retrain() {
     const WarningPause told_already;
     run.emplace(row_, recipe, options, callbacks, threads_);
   }
+  if (start) return run->keep_start();
   const TrainingResult result = run->run();
   if (result.stopped) throw StopRequested{};
   counters_.seconds += std::max(0.0, result.seconds - (seconds() - before));  // the time of earlier resumptions
+}
+
+// The weights before the first step are the best ones.
+void Run::keep_start() {
+  begin();
+  keep_best(0, {});
 }
 
 // Writes the weights of the second training as the model: the average, if the best ones were one.

@@ -143,6 +143,7 @@ std::vector<Score> Classification::begin(const SolveProgress& progress) {
   if (starts && probe) {
     set_head(prepared_, *probe);
     context_.group.broadcast_tensors(prepared_.model.named_parameters());
+    starts_from_probe_ = true;
     context_.log("head: from a linear probe of the training images");
   }
   if (!compares) return {};

@@ -69,6 +69,8 @@ class Classification : public Classifier {
   std::string model_card(const ReportInput& input) const override;
   double waited_seconds() const override { return loader_.waited_seconds(); }
   std::vector<Score> begin(const SolveProgress& progress) override;
+  // begin() has set the head of a linear probe.
+  bool keeps_start() const override { return starts_from_probe_; }
   void end_epoch() override { unreadable_.require_classes(data_, context_.recipe.data); }
 
  private:
@@ -77,6 +79,7 @@ class Classification : public Classifier {
 
   data::Loader loader_;
   TrainingStep step_;
+  bool starts_from_probe_ = false;
 };
 
 }  // namespace vitrail::train

@@ -39,8 +39,11 @@ std::string results_of(const ReportInput& input, const std::string& more) {
     if (counters.best_epoch > 0) text += str(", epoch ", counters.best_epoch, ". These images chose the weights");
     text += ".\n";
     if (counters.retrained)
-      text += str("- These weights are of a second training for ", counted(counters.retrained->epochs, "epoch"),
-                  " on all ", counters.retrained->images, " images, the held-out ones included.\n");
+      text += str("- These weights are ",
+                  counters.retrained->epochs > 0 ? str("of a second training for ",
+                                                       counted(counters.retrained->epochs, "epoch"), " on")
+                                                 : "the start, computed again from",
+                  " all ", counters.retrained->images, " images, the held-out ones included.\n");
   }
   text += more;
   if (counters.tested && input.images.test > 0)
