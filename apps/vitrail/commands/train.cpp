@@ -141,11 +141,12 @@ void print_end(const TrainCommandOptions& options, const train::TrainingResult& 
   if (result.best && !result.baselines.empty()) print("on the same images: " + comparison_of(result));
   if (result.retrained) {
     const int64_t epochs = result.retrained->epochs;
-    print(fmt::format("the saved model {} all {} images; the figures above are of the training without the held-out "
-                      "ones",
-                      epochs > 0 ? fmt::format("was trained again for {}, on", counted(epochs, "epoch"))
-                                 : "is the start, computed again from",
-                      result.retrained->images));
+    print(
+        fmt::format("the saved model {} all {} images; the figures above are of the training without the held-out "
+                    "ones",
+                    epochs > 0 ? fmt::format("was trained again for {}, on", counted(epochs, "epoch"))
+                               : "is the start, computed again from",
+                    result.retrained->images));
   }
   if (result.cross_validated) print("cross-validated " + text_of(*result.cross_validated));
   if (result.test) print("test " + text_of(result.test->scores.front()));

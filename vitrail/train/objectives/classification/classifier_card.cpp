@@ -40,9 +40,9 @@ std::string results_of(const ReportInput& input, const std::string& more) {
     text += ".\n";
     if (counters.retrained)
       text += str("- These weights are ",
-                  counters.retrained->epochs > 0 ? str("of a second training for ",
-                                                       counted(counters.retrained->epochs, "epoch"), " on")
-                                                 : "the start, computed again from",
+                  counters.retrained->epochs > 0
+                      ? str("of a second training for ", counted(counters.retrained->epochs, "epoch"), " on")
+                      : "the start, computed again from",
                   " all ", counters.retrained->images, " images, the held-out ones included.\n");
   }
   text += more;
