@@ -363,6 +363,8 @@ TEST(ReportImages, UndoTheNormalisationOfEachChannel) {
   }
 }
 
+const Metrics kMetrics{.each = {{.name = "top1", .chart = "F"}, {.name = "top5"}}};
+
 TEST(MetricCharts, HaveTheirTitlesAndNames) {
   const fs::path csv = testing::scratch_folder() / "metrics.csv";
   write_file(csv,
@@ -370,7 +372,7 @@ TEST(MetricCharts, HaveTheirTitlesAndNames) {
              "train,1,1,0.5,0.25,0.75,0.125,8,9,10,120\n"
              "val,1,1,0.5,0.25,0.75,,,,,180\nval_ema,1,1.5,0.625,0.375,0.875,,,,,240\n"
              "test,1,1,0.5,0.25,0.75,,,,,180\ntrain,1,2\n");
-  const std::vector<Chart> charts = metric_charts(csv, "F", true);
+  const std::vector<Chart> charts = metric_charts(csv, kMetrics);
   ASSERT_EQ(charts.size(), 4u);
   const std::array<const char*, 4> titles{"Loss", "F", "F against time", "Learning rate"};
   const std::array<const char*, 4> axes{"epoch", "epoch", "minutes", "epoch"};
@@ -393,12 +395,33 @@ TEST(MetricCharts, HaveTheirTitlesAndNames) {
   EXPECT_EQ(charts[1].curves[2].y, std::vector<double>{0.375});
   EXPECT_EQ(charts[2].curves[0].x, std::vector<double>{2}) << "minutes";
   EXPECT_EQ(charts[2].curves[2].x, std::vector<double>{4});
-  const std::vector<Chart> held_out = metric_charts(csv, "F", false);
-  for (const size_t i : {1, 2}) {
-    ASSERT_EQ(held_out[i].curves.size(), 2u);
-    EXPECT_EQ(held_out[i].curves[0].name, "validation");
-  }
-  EXPECT_EQ(held_out[0].curves.size(), 3u);
+}
+
+// Each score with a title has a chart; an empty field is no point, and a chart has a note.
+TEST(MetricCharts, AreThoseOfTheScoresWithATitle) {
+  const fs::path csv = testing::scratch_folder() / "metrics.csv";
+  write_file(csv,
+             "event,step,epoch,loss,a,b,c,rate,grad,images,wait,seconds\n"
+             "start,0,0,9,0.25,0.5,0.75,,,,,30\ntrain,1,1,0.5,,,,0.125,8,9,10,60\nval,1,1,7,0.5,0.625,0.75,,,,,60\n"
+             "train,2,2,0.25,,,,0.125,8,9,10,120\nval,2,2,8,0.75,0.875,1,,,,,120\n");
+  Metrics metrics{.each = {{.name = "a", .chart = "A"}, {.name = "b"}, {.name = "c", .chart = "C", .note = "c rises"}},
+                  .loss_note = "falls"};
+  const std::vector<Chart> charts = metric_charts(csv, metrics);
+  std::vector<std::string> titles;
+  for (const Chart& chart : charts) titles.push_back(chart.title);
+  EXPECT_EQ(titles, (std::vector<std::string>{"Loss", "A", "A against time", "C", "Learning rate"}));
+  EXPECT_EQ(charts[0].note, "falls");
+  EXPECT_EQ(charts[0].curves.size(), 3u);
+  ASSERT_EQ(charts[3].curves.size(), 2u);
+  EXPECT_EQ(charts[3].note, "c rises");
+  EXPECT_EQ(charts[3].curves[0].y, (std::vector<double>{0.75, 1}));
+  EXPECT_EQ(charts[3].curves[1].y, (std::vector<double>{0.75, 0.75})) << "before training";
+  EXPECT_TRUE(charts[3].curves[1].dashed);
+  metrics.validates_loss = false;
+  const Chart loss = metric_charts(csv, metrics).front();
+  ASSERT_EQ(loss.curves.size(), 1u);
+  EXPECT_EQ(loss.curves[0].y, (std::vector<double>{0.5, 0.25}));
+  EXPECT_TRUE(contains(render_chart(loss), "<p class=\"note\">falls</p>"));
 }
 
 // A stride of two from 400 points on; the last point stays.
@@ -409,7 +432,7 @@ TEST(MetricCharts, AreThinnedFromFourHundredPointsOn) {
     std::string rows = "event,step,epoch,loss,top1,top5,lr,grad_norm,images_per_second,skipped,seconds\n";
     for (int i = 1; i <= points; ++i) rows += str("train,", i, ",", i, ",2.5,0.25,0.5,0.01,1,100,0,60\n");
     write_file(csv, rows);
-    const Curve curve = metric_charts(csv, "F", true).at(0).curves.at(0);
+    const Curve curve = metric_charts(csv, kMetrics).at(0).curves.at(0);
     EXPECT_EQ(curve.x.size(), static_cast<size_t>(kept)) << points;
     EXPECT_EQ(curve.x.size(), curve.y.size());
     EXPECT_EQ(curve.x.back(), points);

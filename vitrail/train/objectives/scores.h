@@ -20,6 +20,8 @@ struct Metric {
   std::string title{};   // in reports: "top-1"
   std::string phrase{};  // in messages, {} for the value: "top-1 {}"
   ScoreUnit unit = ScoreUnit::fraction;
+  std::string chart{};  // title of its curve in the report: "Top-1 accuracy"; none: no curve
+  std::string note{};   // below the curve: how it should change
 };
 
 // From 0 to 1, higher is better.
@@ -39,12 +41,13 @@ struct Evaluation {
 // name.
 struct Metrics {
   std::vector<Metric> each{};
-  std::string chart{};  // title of the first one's curve: "Top-1 accuracy"
   // The end of an epoch's line, for the weights and for the averaged weights.  {0}, {1}: scores; {n}: images
   std::string line{}, average_line{};
   bool in_training = false;      // whether training counts correct images; the first score is their share
   size_t in_report = 2;          // how many of them are facts of the report
   bool loss_in_summary = false;  // loss of the validation images
+  bool validates_loss = true;    // false: an Evaluation's loss is made from its scores, and no loss of the training
+  std::string loss_note{};       // below the curve of the loss: how it should change
 };
 
 // Metrics::line with its values: "95.00 % (86.3 to 98.3 of 60)" for a share, else "0.8123".

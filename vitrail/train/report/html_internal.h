@@ -3,6 +3,7 @@
 // Parts of the HTML report: escaped text, embedded images, charts.
 #include <string>
 
+#include "vitrail/train/objectives/scores.h"
 #include "vitrail/train/report/report_internal.h"
 
 namespace vitrail::train {
@@ -15,7 +16,7 @@ std::string duration_text(double seconds);              // "1 h 05 min", "3 min 
 std::string render_chart(const Chart& chart);           // an <svg> with its legend
 std::string render_confusion(const Report& report);     // a table, or a list of pairs if there are many classes
 // The curves of metrics.csv: loss, the metric (of training too, or only of validation), and the learning rate.
-std::vector<Chart> metric_charts(const std::filesystem::path& csv, const std::string& metric, bool of_training);
+std::vector<Chart> metric_charts(const std::filesystem::path& csv, const Metrics& metrics);
 void remove_empty(std::vector<Chart>& charts);  // a curve needs two points
 extern const char* const kReportStyle;          // the page's style sheet
 // A page in this style up to its heading, and its end.  `style`: more rules.

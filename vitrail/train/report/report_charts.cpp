@@ -172,7 +172,9 @@ std::string render_chart(const Chart& chart) {
   svg += "</svg>\n<div class=\"legend\">";
   for (size_t i = 0; i < chart.curves.size(); ++i)
     svg += str("<span><i class=\"b", i % 4, "\"></i>", escape_html(chart.curves[i].name), "</span>");
-  return svg + "</div></div>\n";
+  svg += "</div>";
+  if (!chart.note.empty()) svg += "\n<p class=\"note\">" + escape_html(chart.note) + "</p>";
+  return svg + "</div>\n";
 }
 
 std::string render_confusion(const Report& report) {

@@ -23,6 +23,7 @@ struct Chart {
   std::string title, x_label;
   bool percent = false;  // y is a fraction, shown in percent
   std::vector<Curve> curves;
+  std::string note = {};  // how the curves should change
 };
 
 // A misclassified image, for display.

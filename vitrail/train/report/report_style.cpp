@@ -35,6 +35,7 @@ svg .dashed { stroke-dasharray:6 5; }
 .legend { display:flex; flex-wrap:wrap; gap:4px 16px; font-size:13px; color:var(--soft); }
 .legend i { display:inline-block; width:12px; height:3px; border-radius:2px; margin-right:6px; vertical-align:middle; }
 .b0 { background:var(--c0); } .b1 { background:var(--c1); } .b2 { background:var(--c2); } .b3 { background:var(--c3); }
+.card p.note { color:var(--soft); font-size:13px; margin:8px 0 0; }
 .scroll { overflow-x:auto; }
 table.confusion { border-collapse:separate; border-spacing:2px; font-size:12.5px; font-variant-numeric:tabular-nums; }
 table.confusion th { font-weight:500; color:var(--soft); text-align:right; padding:2px 8px; white-space:nowrap; }

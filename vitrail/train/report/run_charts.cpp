@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <sstream>
 
@@ -15,14 +16,16 @@ namespace {
 constexpr size_t kMinColumns = 9;   // columns of metrics.csv with one score
 constexpr size_t kMaxPoints = 400;  // per curve, about the resolution of a chart
 
-// The values of a row of metrics.csv that the charts show.
+// The values of a row of metrics.csv that the charts show; NaN for an empty field.
 struct Point {
-  double epoch, loss, score, rate, minutes;
+  double epoch, loss, rate, minutes;
+  std::vector<double> scores;
 };
+using Value = std::function<double(const Point&)>;
+using Points = std::map<std::string, std::vector<Point>>;  // by event: "train", "val", "val_ema", "start"
 
-// The rows of metrics.csv by event: "train", "val", "val_ema".
-std::map<std::string, std::vector<Point>> read_metrics(const std::filesystem::path& csv) {
-  std::map<std::string, std::vector<Point>> points;
+Points read_metrics(const std::filesystem::path& csv) {
+  Points points;
   std::ifstream file(csv);
   size_t columns = 0;  // without the event
   for (std::string line; std::getline(file, line);) {
@@ -30,28 +33,51 @@ std::map<std::string, std::vector<Point>> read_metrics(const std::filesystem::pa
     std::string event, field;
     std::getline(fields, event, ',');
     std::vector<double> values;
-    while (std::getline(fields, field, ',')) values.push_back(std::strtod(field.c_str(), nullptr));
+    while (std::getline(fields, field, ','))
+      values.push_back(field.empty() ? std::nan("") : std::strtod(field.c_str(), nullptr));
     if (event == "event" && values.size() >= kMinColumns) columns = values.size();
     if (event == "event" || columns == 0 || values.size() != columns) continue;
     const double rate = values[columns - 5], seconds = values[columns - 1];
-    points[event].push_back({values[1], values[2], values[3], rate, seconds / 60});
+    const std::vector<double> scores(values.begin() + 3, values.end() - 5);
+    points[event].push_back({values[1], values[2], rate, seconds / 60, scores});
   }
   return points;
 }
 
 // Samples the points evenly down to kMaxPoints.
-Curve make_curve(const std::string& name, const std::vector<Point>& points, double Point::*x, double Point::*y) {
+Curve make_curve(const std::string& name, const std::vector<Point>& points, const Value& x, const Value& y) {
   Curve curve{name, {}, {}, false};
   const size_t stride = points.size() / kMaxPoints + 1;
   for (size_t i = 0; i < points.size(); i += stride) {
-    curve.x.push_back(points[i].*x);
-    curve.y.push_back(points[i].*y);
+    curve.x.push_back(x(points[i]));
+    curve.y.push_back(y(points[i]));
   }
   if (stride > 1 && (points.size() - 1) % stride != 0) {  // the last point is the result
-    curve.x.push_back(points.back().*x);
-    curve.y.push_back(points.back().*y);
+    curve.x.push_back(x(points.back()));
+    curve.y.push_back(y(points.back()));
   }
   return curve;
+}
+
+bool has_values(const Curve& curve) {
+  return std::ranges::any_of(curve.y, [](double y) { return std::isfinite(y); });
+}
+
+// `validates`: also of held-out images, and of the weights before training as a line over the others.
+std::vector<Curve> curves_of(const Points& points, const Value& x, const Value& y, bool validates = true) {
+  std::vector<Curve> curves;
+  for (const auto& [event, name] : {std::pair{"train", "training"}, std::pair{"val", "validation"},
+                                    std::pair{"val_ema", "validation, EMA weights"}}) {
+    if (const auto found = points.find(event); found != points.end() && (validates || event == std::string("train")))
+      curves.push_back(make_curve(name, found->second, x, y));
+  }
+  const auto start = points.find("start");
+  if (validates && start != points.end() && !curves.empty() && !curves.back().x.empty()) {
+    const double value = y(start->second.front());
+    curves.push_back({"before training", {0, curves.back().x.back()}, {value, value}, true});
+  }
+  std::erase_if(curves, [](const Curve& curve) { return !has_values(curve); });
+  return curves;
 }
 
 // A chart needs a curve, which needs two points.
@@ -83,30 +109,26 @@ std::string duration_text(double seconds) {
   return text;
 }
 
-std::vector<Chart> metric_charts(const std::filesystem::path& csv, const std::string& metric, bool of_training) {
-  const auto points = read_metrics(csv);
-  auto curves = [&](double Point::*x, double Point::*y) {
-    std::vector<Curve> shown;
-    for (const auto& [event, name] : {std::pair{"train", "training"}, std::pair{"val", "validation"},
-                                      std::pair{"val_ema", "validation, EMA weights"}}) {
-      if (const auto found = points.find(event); found != points.end())
-        shown.push_back(make_curve(name, found->second, x, y));
-    }
-    const auto start = points.find("start");  // a line over the epochs
-    if (start != points.end() && !shown.empty() && !shown.back().x.empty()) {
-      const double value = start->second.front().*y;
-      shown.push_back({"before training", {0, shown.back().x.back()}, {value, value}, true});
-    }
-    if (!of_training && y == &Point::score) std::erase_if(shown, [](const Curve& c) { return c.name == "training"; });
-    return shown;
-  };
+std::vector<Chart> metric_charts(const std::filesystem::path& csv, const Metrics& metrics) {
+  const Points points = read_metrics(csv);
+  const Value epoch = [](const Point&point) { return point.epoch; },
+              minutes = [](const Point&point) { return point.minutes; };
+  std::vector<Chart> charts{{"Loss", "epoch", false,
+                             curves_of(
+                                 points, epoch, [](const Point& point) { return point.loss; }, metrics.validates_loss),
+                             metrics.loss_note}};
+  for (size_t i = 0; i < metrics.each.size(); ++i) {
+    const Metric& metric = metrics.each[i];
+    if (metric.chart.empty()) continue;
+    const Value score = [i](const Point& point) { return i < point.scores.size() ? point.scores[i] : std::nan(""); };
+    charts.push_back({metric.chart, "epoch", true, curves_of(points, epoch, score), metric.note});
+    if (i == 0) charts.push_back({metric.chart + " against time", "minutes", true, curves_of(points, minutes, score)});
+  }
   std::vector<Curve> rate;
   if (const auto found = points.find("train"); found != points.end())
-    rate.push_back(make_curve("learning rate", found->second, &Point::epoch, &Point::rate));
-  return {{"Loss", "epoch", false, curves(&Point::epoch, &Point::loss)},
-          {metric, "epoch", true, curves(&Point::epoch, &Point::score)},
-          {metric + " against time", "minutes", true, curves(&Point::minutes, &Point::score)},
-          {"Learning rate", "epoch", false, rate}};
+    rate.push_back(make_curve("learning rate", found->second, epoch, [](const Point& point) { return point.rate; }));
+  charts.push_back({"Learning rate", "epoch", false, rate});
+  return charts;
 }
 
 void remove_empty(std::vector<Chart>& charts) { std::erase_if(charts, is_empty); }

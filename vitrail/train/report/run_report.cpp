@@ -149,8 +149,7 @@ void write_report(const std::filesystem::path& folder, const ReportInput& input)
   if (input.add_section) input.add_section(report);
   const auto facts = run_facts(input);
   report.facts.insert(report.facts.end(), facts.begin(), facts.end());
-  if (report.charts.empty())
-    report.charts = metric_charts(folder / "metrics.csv", input.metrics->chart, input.metrics->in_training);
+  if (report.charts.empty()) report.charts = metric_charts(folder / "metrics.csv", *input.metrics);
   remove_empty(report.charts);
   report.recipe = write_recipe(*input.recipe);
   report.environment = input.environment;

@@ -65,9 +65,9 @@ MetricsRow row_of(const char* event, const Evaluation& evaluation, int64_t step,
 std::string epoch_text(const Metrics& metrics, const EpochResult& result) {
   std::string text;
   if (result.validation) {
-    char loss[64];
-    std::snprintf(loss, sizeof loss, "  validation: loss %.4f  ", result.validation->loss);
-    text = loss + line_of(metrics.line, *result.validation);
+    char loss[64] = "";
+    if (metrics.validates_loss) std::snprintf(loss, sizeof loss, "loss %.4f  ", result.validation->loss);
+    text = str("  validation: ", loss, line_of(metrics.line, *result.validation));
   }
   return result.average ? text + "  EMA " + line_of(metrics.average_line, *result.average) : text;
 }

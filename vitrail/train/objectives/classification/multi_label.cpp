@@ -24,14 +24,14 @@ void check_multi_label(const Recipe& recipe, int processes) {
 
 Metrics classification_metrics(bool multi_label, size_t classes) {
   if (multi_label) {
-    return {.each = {{"map", "mean average precision", "mean average precision {}", ScoreUnit::percent},
+    return {.each = {{"map", "mean average precision", "mean average precision {}", ScoreUnit::percent,
+                      "Mean average precision"},
                      {"f1", "F1", "F1 {}", ScoreUnit::percent}},
-            .chart = "Mean average precision",
             .line = "mAP {0}  F1 {1} of {n}",
             .average_line = "{0}"};
   }
-  return {.each = {{"top1", "top-1", "top-1 {}", ScoreUnit::share}, {"top5", "top-5", "top-5 {}", ScoreUnit::share}},
-          .chart = "Top-1 accuracy",
+  return {.each = {{"top1", "top-1", "top-1 {}", ScoreUnit::share, "Top-1 accuracy"},
+                   {"top5", "top-5", "top-5 {}", ScoreUnit::share}},
           .line = "top-1 {0}",
           .average_line = "{0}",
           .in_training = true,

@@ -32,11 +32,10 @@ std::vector<double> recall(const Tensor& queries, const Tensor& rows, const Matc
 
 Metrics contrastive_metrics(bool zero_shot) {
   using enum ScoreUnit;
-  Metrics metrics{.each = {{"text_recall1", "text recall@1", "text recall@1 {}", percent},
+  Metrics metrics{.each = {{"text_recall1", "text recall@1", "text recall@1 {}", percent, "Text recall@1"},
                            {"text_recall5", "text recall@5", "text recall@5 {}", percent},
                            {"image_recall1", "image recall@1", "image recall@1 {}", percent},
-                           {"image_recall5", "image recall@5", "image recall@5 {}", percent}},
-                  .chart = "Text recall@1"};
+                           {"image_recall5", "image recall@5", "image recall@5 {}", percent}}};
   if (zero_shot) metrics.each.push_back({"zero_shot", "zero-shot accuracy", "zero-shot accuracy {}", percent});
   for (size_t i = 0; i < metrics.each.size(); ++i)
     metrics.line += str(i == 0 ? "" : "  ", metrics.each[i].title, " {", i, "}");

@@ -45,8 +45,7 @@ DetectionLossOptions loss_options(int64_t groups) {
 
 const Metrics& detection_metrics() {
   static const Metrics kMetrics{
-      .each = {{"ap50", "AP50", "AP50 {}", ScoreUnit::percent}, {"ap", "AP", "AP {}", ScoreUnit::percent}},
-      .chart = "AP50",
+      .each = {{"ap50", "AP50", "AP50 {}", ScoreUnit::percent, "AP50"}, {"ap", "AP", "AP {}", ScoreUnit::percent}},
       .line = "AP50 {0}  AP {1}",
       .average_line = "{0}, {1}",
       .loss_in_summary = true};

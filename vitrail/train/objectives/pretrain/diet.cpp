@@ -57,6 +57,9 @@ PretrainMethodRow diet_method() {
   return {.name = "diet",
           .make = make_diet,
           .reason = "each image is a class: it improves a model from its weights alone, on up to 20,000 images",
+          .loss_note =
+              "It begins near the logarithm of the number of training images, and should fall slowly. With label "
+              "smoothing it does not reach 0.",
           .defaults = {.label_smoothing = 0.3, .augment = strong_augmentation(0.2)},
           .smooths_labels = true};
 }

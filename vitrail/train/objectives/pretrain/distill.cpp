@@ -43,7 +43,6 @@ class Distill : public PretrainMethod {
                          dataset_identity(context.images.dataset));
   }
   nn::Module& layers() override { return layers_; }
-  bool has_held_out_loss() const override { return true; }
 
   // ‖s − t‖² of two vectors of length 1 is 2 − 2 cos.
   Tensor loss(const PretrainBatch& batch) override {
@@ -81,6 +80,8 @@ PretrainMethodRow distill_method() {
   return {.name = "distill",
           .make = make_distill,
           .reason = "the model learns the teacher's features of these images",
+          .loss_note = "1 minus the cosine between the features and the teacher's: it should fall towards 0.",
+          .has_held_out_loss = true,
           .fields = {"teacher", "views"},
           .defaults = {.max_batch = 64,
                        .epochs = 4,

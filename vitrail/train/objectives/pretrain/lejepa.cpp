@@ -80,7 +80,6 @@ class Lejepa : public PretrainMethod {
         layers_(models::feature_width_of(context.model.config()), pretrain_.projector_dim, pretrain_.projection_dim,
                 ParamSource(params_, "pretrain")) {}
   nn::Module& layers() override { return layers_; }
-  bool has_held_out_loss() const override { return true; }
 
   Tensor loss(const PretrainBatch& batch) override {
     const Tensor z = projections(batch);
@@ -131,6 +130,8 @@ PretrainMethodRow lejepa_method() {
   return {.name = "lejepa",
           .make = [](const PretrainContext& context) { return std::make_unique<Lejepa>(context); },
           .reason = "views of an image become alike while the features stay spread: for any number of images",
+          .loss_note = "It should fall fast in the first epochs and then slowly.",
+          .has_held_out_loss = true,
           .fields = {"global_views", "global_scale", "local_views", "local_scale", "local_size", "regularizer",
                      "lambda", "directions", "projector_dim", "projection_dim"},
           .defaults = {.max_batch = 128, .final_lr = 1e-3, .augment = strong_augmentation(0.3)},

@@ -45,7 +45,6 @@ class Mae : public PretrainMethod {
     if (model.init.empty() && model.positions == "drawn" && !model.mimetic) draw_encoder();
   }
   nn::Module& layers() override { return decoder_; }
-  bool has_held_out_loss() const override { return true; }
 
   std::vector<std::string> frozen() const override {
     std::vector<std::string> names{"pretrain.pos_embed"};
@@ -124,6 +123,11 @@ PretrainMethodRow mae_method() {
           .reason =
               "the model sees a quarter of each image, so that a new model sees many images; judge it by "
               "fine-tuning, not by k-NN",
+          .loss_note =
+              "The mean squared error of the masked patches. With normalised patches it begins near 1 and should keep "
+              "falling, ever more slowly.",
+          .has_held_out_loss = true,
+          .loss_decides = true,
           .fields = {"mask_ratio", "norm_pix", "decoder_dim", "decoder_depth"},
           .defaults = {.max_batch = 256,
                        .epochs = 4,

@@ -72,7 +72,8 @@ Pretrain::Pretrain(const ObjectiveContext& context)
       probe_(probe_of(context.recipe, architecture_of(context.recipe.model).in_chans)),
       prepared_(prepare_model(model_of(context.recipe), {}, context.recipe.seed)),
       metrics_(pretrain_metrics(probe_.has_value(),
-                                probe_ && has_linear_probe(*probe_, models::feature_width_of(prepared_.config.vit)))),
+                                probe_ && has_linear_probe(*probe_, models::feature_width_of(prepared_.config.vit)),
+                                pretrain_method_of(context.recipe))),
       options_(training_options(context.recipe, data_, set_preprocessing(), prepared_.config.vit.in_chans,
                                 context.threads, context.group)),
       loader_(data_.train.dataset, with_views(context.recipe, prepared_.config.vit, options_)),
@@ -247,7 +248,7 @@ Measurement Pretrain::measure(Split, const std::function<void(int64_t, int64_t)>
 bool Pretrain::replaces(const Evaluation& evaluation, const Quality& best) const {
   constexpr double kMaxRetrievalLoss = 0.05, kMinRankShare = 0.5;
   if (pretrain_of(context_.recipe).keep == "last") return true;
-  if (probe_ || method_->has_held_out_loss()) return Objective::replaces(evaluation, best);
+  if (probe_ || measures_loss()) return Objective::replaces(evaluation, best);
   return !start_ || (score_of(evaluation, "retrieval") >= score_of(*start_, "retrieval") - kMaxRetrievalLoss &&
                      score_of(evaluation, "rank") >= kMinRankShare * score_of(*start_, "rank"));
 }

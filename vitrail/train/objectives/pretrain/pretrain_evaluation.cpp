@@ -14,10 +14,31 @@
 namespace vitrail::train {
 namespace {
 
-const Metric kKnn{"knn", "k-NN", "k-NN {}", ScoreUnit::share};
-const Metric kLinear{"linear", "linear probe", "linear probe {}", ScoreUnit::share};
-const Metric kRetrieval{"retrieval", "instance retrieval", "instance retrieval {}", ScoreUnit::percent};
-const Metric kRank{"rank", "effective rank", "effective rank {}", ScoreUnit::percent};
+const Metric kKnn{"knn",
+                  "k-NN",
+                  "k-NN {}",
+                  ScoreUnit::share,
+                  "Accuracy of k nearest neighbours on the probe",
+                  "It should rise above the start. With few images it varies from epoch to epoch."};
+const Metric kLinear{"linear",
+                     "linear probe",
+                     "linear probe {}",
+                     ScoreUnit::share,
+                     "Accuracy of a linear probe",
+                     "It should rise above the start, often less than that of the nearest neighbours."};
+const Metric kRetrieval{
+    "retrieval",
+    "instance retrieval",
+    "instance retrieval {}",
+    ScoreUnit::percent,
+    "Instance retrieval",
+    "It should rise, or stay: a clear fall means that the features forget what tells images apart."};
+const Metric kRank{"rank",
+                   "effective rank",
+                   "effective rank {}",
+                   ScoreUnit::percent,
+                   "Effective rank",
+                   "It may fall while the features improve. Near 0 they have collapsed."};
 
 // The share of the images whose view has the image as its nearest neighbour.
 double retrieval(const HeadFeatures& images, const HeadFeatures& views) {
@@ -31,12 +52,13 @@ double retrieval(const HeadFeatures& images, const HeadFeatures& views) {
 
 }  // namespace
 
-Metrics pretrain_metrics(bool probe, bool linear) {
+Metrics pretrain_metrics(bool probe, bool linear, const PretrainMethodRow& method) {
   Metrics metrics;
   if (probe) metrics.each.push_back(kKnn);
   if (linear) metrics.each.push_back(kLinear);
   metrics.each.insert(metrics.each.end(), {kRetrieval, kRank});
-  metrics.chart = metrics.each.front().title;
+  metrics.validates_loss = method.has_held_out_loss && (!probe || method.loss_decides);
+  metrics.loss_note = method.loss_note;
   for (size_t i = 0; i < metrics.each.size(); ++i)
     metrics.line += str(i == 0 ? "" : "  ", metrics.each[i].title, " {", i, "}");
   metrics.average_line = metrics.line;

@@ -7,6 +7,7 @@
 #include "vitrail/infer/session.h"
 #include "vitrail/train/objectives/classification/head_features_internal.h"
 #include "vitrail/train/objectives/pretrain/pretrain_data_internal.h"
+#include "vitrail/train/objectives/pretrain/pretrain_method_internal.h"
 #include "vitrail/train/objectives/scores.h"
 #include "vitrail/train/run/loader_setup_internal.h"
 
@@ -15,7 +16,8 @@ namespace vitrail::train {
 // The scores, in this order: with a probe the accuracy of k nearest neighbours, and with `linear` that of a logistic
 // regression; the share of the held-out images whose augmented view has the image itself as its nearest neighbour among
 // them (instance retrieval); their effective rank (analysis::effective_rank) as a share of the largest possible one.
-Metrics pretrain_metrics(bool probe, bool linear);
+// The loss is that of held-out images where the method has one and no probe decides.
+Metrics pretrain_metrics(bool probe, bool linear, const PretrainMethodRow& method);
 
 // Whether a logistic regression on the features of a probe takes seconds.
 bool has_linear_probe(const ProbeSets& probe, int64_t features);

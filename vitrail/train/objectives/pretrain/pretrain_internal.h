@@ -70,7 +70,7 @@ class Pretrain : public Objective {
   const Subset& subset(Split split) const;
   image::EvalTransform set_preprocessing();
   Tensor loss_of(data::Batch& batch, PretrainBatch position);
-  bool measures_loss() const { return !probe_ && method_->has_held_out_loss(); }
+  bool measures_loss() const { return metrics_.validates_loss; }
   double held_out_loss();
   void set_training(bool on);
   const models::VisionTransformer& saved_model() const;

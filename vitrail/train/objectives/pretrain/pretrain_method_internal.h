@@ -34,9 +34,6 @@ class PretrainMethod {
 
   // The mean loss of the images.
   virtual Tensor loss(const PretrainBatch& batch) = 0;
-  // Whether loss() also takes held-out images, and a lower loss on them means a better model.
-  virtual bool has_held_out_loss() const { return false; }
-
   // After a step of the optimiser.  `progress`: the share of the run's steps that are done, in (0, 1].
   virtual void end_step(double /*progress*/) {}
 
@@ -76,7 +73,11 @@ struct PretrainDefaults {
 struct PretrainMethodRow {
   std::string name;  // PretrainRecipe::method
   std::function<std::unique_ptr<PretrainMethod>(const PretrainContext&)> make;
-  std::string reason;                    // why one chooses it, for the user
+  std::string reason;          // why one chooses it, for the user
+  std::string loss_note = {};  // how its loss should change, for the report
+  // Whether PretrainMethod::loss() also takes held-out images, and a lower loss on them means a better model.
+  bool has_held_out_loss = false;
+  bool loss_decides = false;  // between weights also where a probe measures, because k-NN says little of the features
   std::vector<std::string> fields = {};  // fields of PretrainRecipe for this method alone
   PretrainDefaults defaults{};
   // Sets the fields whose best values depend on the side of an image in pixels.

@@ -26,9 +26,9 @@ std::filesystem::path cache_of(const ObjectiveContext& context) {
 
 const Metrics& segmentation_metrics() {
   static const Metrics kMetrics{
-      .each = {{"click_iou", "mean IoU for one click", "mean IoU {} for a click", ScoreUnit::fraction},
+      .each = {{"click_iou", "mean IoU for one click", "mean IoU {} for a click", ScoreUnit::fraction,
+                "Mean IoU for one click"},
                {"box_iou", "mean IoU for a box", "mean IoU {} for a box", ScoreUnit::fraction}},
-      .chart = "Mean IoU for one click",
       .line = "mean IoU {0} for a click, {1} for a box, {n} images",
       .average_line = "{0}, {1}",
       .loss_in_summary = true};

@@ -84,9 +84,8 @@ void keep_worst_maps(std::vector<MapAgreement>& maps) {
 }  // namespace
 
 const Metrics& semantic_metrics() {
-  static const Metrics kMetrics{.each = {{"miou", "mean IoU", "mean IoU {}", ScoreUnit::percent},
+  static const Metrics kMetrics{.each = {{"miou", "mean IoU", "mean IoU {}", ScoreUnit::percent, "Mean IoU"},
                                          {"pixel_accuracy", "pixel accuracy", "pixel accuracy {}", ScoreUnit::percent}},
-                                .chart = "Mean IoU",
                                 .line = "mean IoU {0}  pixel accuracy {1}",
                                 .average_line = "{0}, {1}",
                                 .loss_in_summary = true};
