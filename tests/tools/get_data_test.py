@@ -79,6 +79,33 @@ class GetDataTest(unittest.TestCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual([path.name for path in (self.root / "here").iterdir()], ["data_batch_1.bin"])
 
+    def test_textiles_are_divided(self):
+        data = io.BytesIO()
+        with tarfile.open(fileobj=data, mode="w:gz") as archive:
+            for name in (
+                "LICENSE",
+                "setup.py",
+                *(
+                    f"conformal_clip_data/data/textile_images/simulated/{kind}/t_{i}.jpg"
+                    for kind in ("global", "local", "nominal")
+                    for i in range(1, 5)
+                ),
+            ):
+                archive.addfile(tarfile.TarInfo(f"conformal_clip_data-0.1.4/{name}"))
+        self.serve("conformal_clip_data-0.1.4.tar.gz", data.getvalue())
+        result = self.run_script("textiles")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        root = self.root / "data/textiles"
+        self.assertEqual({path.name for path in root.iterdir()}, {"LICENSE", "labelled", "unlabelled"})
+        self.assertEqual(
+            {str(path.relative_to(root)) for path in root.glob("*/*/*")},
+            {f"labelled/{kind}/t_{i}.jpg" for kind in ("global", "local", "nominal") for i in (2, 4)},
+        )
+        self.assertEqual(
+            {path.name for path in (root / "unlabelled").iterdir()},
+            {f"{kind}-{i}.jpg" for kind in ("global", "local", "nominal") for i in (1, 3)},
+        )
+
     def test_another_file_is_refused(self):
         self.serve_mnist()
         (self.served / "t10k-labels-idx1-ubyte.gz").write_text("damaged")

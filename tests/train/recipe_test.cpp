@@ -309,6 +309,8 @@ TEST(RecipeInputs, AMissingDatasetIsSaidWithWhatToDo) {
   const std::string script = find_installed("scripts/get-data").value().string();  // where this installation has it
   EXPECT_TRUE(fs::exists(script)) << script;
   EXPECT_TRUE(contains(cifar, "`" + script + " cifar10 nowhere/cifar10` fetches it")) << cifar;
+  const std::string part = error_of([] { find_dataset("nowhere/textiles/labelled"); });
+  EXPECT_TRUE(contains(part, "`" + script + " textiles nowhere/textiles` fetches it")) << part;
   const std::string other = error_of([] { find_dataset("nowhere/photos"); });
   EXPECT_TRUE(contains(other, "nowhere/photos: expected a dataset") && contains(other, "--data PATH")) << other;
   EXPECT_FALSE(contains(other, "get-data"));

@@ -2,6 +2,7 @@
 #include "vitrail/train/recipe/recipe_inputs.h"
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "vitrail/base/error.h"
@@ -14,6 +15,8 @@
 
 namespace vitrail::train {
 namespace {
+
+constexpr std::array<std::string_view, 3> kFetchedDatasets{"cifar10", "mnist", "textiles"};  // by scripts/get-data
 
 // The text as JSON, so that a folder "2024" is not read as a number.
 std::string setting(const std::string& key, const std::string& text) {
@@ -60,12 +63,14 @@ std::shared_ptr<const data::Manifest> manifest_of(const DataRecipe& recipe, cons
 std::filesystem::path find_dataset(const std::string& path) {
   if (const auto found = find_installed(path)) return *found;
   look_up(path);  // throws if the path cannot be looked at
-  const std::string name = std::filesystem::path(path).filename().string();
   const auto script = find_installed("scripts/get-data");
-  const bool is_fetched = script && (name == "cifar10" || name == "mnist");
-  throw Error(path, "a dataset (a recipe takes another one with --data PATH)",
-              is_fetched ? str("nothing at this path; `", script->string(), " ", name, " ", path, "` fetches it")
-                         : "nothing at this path");
+  std::string hint;
+  for (std::filesystem::path folder = path; script && folder.has_filename(); folder = folder.parent_path()) {
+    const std::string name = folder.filename().string();
+    if (std::ranges::count(kFetchedDatasets, name) > 0)
+      hint = str("; `", script->string(), " ", name, " ", folder.string(), "` fetches it");
+  }
+  throw Error(path, "a dataset (a recipe takes another one with --data PATH)", "nothing at this path" + hint);
 }
 
 }  // namespace vitrail::train
