@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fuzzes LoRA adapters: adapter_config.json up to the first zero byte, then adapter_model.safetensors.  Every input must
-// give an adapter whose parts fit a weight, or a vitrail::Error.
+// Fuzzes LoRA adapters: adapter_config.json up to the first zero byte, then adapter_model.safetensors.  Every input
+// must give an adapter whose parts fit a weight, or a vitrail::Error.
 #include <cstdlib>
 
 #include "fuzz/inputs.h"

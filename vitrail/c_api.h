@@ -23,7 +23,7 @@ extern "C" {
 #endif
 
 /* Increases with each addition; functions and the order of fields do not change. */
-#define VITRAIL_C_API_VERSION 6
+#define VITRAIL_C_API_VERSION 7
 int vitrail_api_version(void);     /* that of the library */
 const char* vitrail_version(void); /* "0.2.0"; static */
 
@@ -274,9 +274,11 @@ typedef struct vitrail_train_options {
   /* Called from the calling thread.  Another value than 0 stops the run after the current step, with a checkpoint. */
   int (*on_event)(vitrail_train_event event, const char* text, void* context);
   void* context;
+  const char* preset; /* for a dataset, since version 7: "finetune" (NULL), "probe", "scratch" (a new small model) */
+  int force;          /* since version 7: take settings that are known to destroy a pretrained model */
 } vitrail_train_options;
 #define VITRAIL_TRAIN_OPTIONS_INIT \
-  { sizeof(vitrail_train_options), 0, 0, 0, NULL, NULL, 0, NULL, NULL }
+  { sizeof(vitrail_train_options), 0, 0, 0, NULL, NULL, 0, NULL, NULL, NULL, 0 }
 
 /* Trains a model and writes the run to the folder, as `vitrail train` does.  source: a recipe as JSON text, a recipe's
  * .json file, or a dataset, for which the settings are chosen.  *stopped: 1 if on_event ended the run early. */

@@ -93,6 +93,8 @@ class TrainOptions(ctypes.Structure):
         ("num_settings", c_size_t),
         ("on_event", TrainCallback),
         ("context", c_void_p),
+        ("preset", c_char_p),
+        ("force", c_int),
     ]
 
 

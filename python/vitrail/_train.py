@@ -80,13 +80,16 @@ def train(
     threads: int | None = None,
     resume: bool = False,
     allow_changes: bool = False,
+    preset: str | None = None,
+    force: bool = False,
     on_progress: Callable[[dict[str, Any]], Any] | None = None,
 ) -> dict[str, Any]:
     """Trains a model and writes the run to the folder `out`; returns the accuracies and "run", the folder.
 
     recipe: a recipe as a dict, its .json file, or a dataset, for which the settings are chosen.  model: the model to
     start from.  settings: replaced fields, as {"optimizer.lr": 0.01, "epochs": 5}.  resume: continue the run in `out`,
-    or start it.
+    or start it.  preset: for a dataset, "finetune", "probe", or "scratch" for a new small model.  force: take settings
+    that are known to destroy a pretrained model.
 
     on_progress is called with dicts: "event" is "message", "progress" (after each batch), "epoch" or "result".  If it
     raises, and on Ctrl-C, the run is saved after the current step; resume=True continues it.  The exception waits for
@@ -108,6 +111,8 @@ def train(
         len(lines),
         TrainCallback(run.callback),
         None,
+        None if preset is None else preset.encode(),
+        force,
     )
     stopped = ctypes.c_int()
     run.follow(functions.train, source, c_path(out), ctypes.byref(options), ctypes.byref(stopped))
@@ -124,6 +129,8 @@ def pretrain(
     threads: int | None = None,
     resume: bool = False,
     allow_changes: bool = False,
+    preset: str | None = None,
+    force: bool = False,
     on_progress: Callable[[dict[str, Any]], Any] | None = None,
 ) -> dict[str, Any]:
     """Trains a model on images without labels, as `vitrail pretrain` does, and writes the run to the folder `out`.
@@ -143,5 +150,7 @@ def pretrain(
         threads=threads,
         resume=resume,
         allow_changes=allow_changes,
+        preset=preset,
+        force=force,
         on_progress=on_progress,
     )

@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "tests/c_api/handles.h"
-#include "tests/train/training_fixture.h"
+#include "tests/train/contrastive_fixture.h"
 
 #include "vitrail/base/read_file.h"
 #include "vitrail/image/decode.h"
@@ -415,6 +415,28 @@ TEST(CApi, TrainingReportsEventsAndStopsWhenAsked) {
   EXPECT_TRUE(fs::exists(folder / "model/model.safetensors"));
   EXPECT_TRUE(contains(message_of(vitrail_train("{\"epochss\": 1}", "x", nullptr, &stopped)), "epochss"));
   EXPECT_TRUE(contains(message_of(vitrail_train(nullptr, "x", nullptr, &stopped)), "source"));
+}
+
+TEST(CApi, APresetChoosesTheRecipeOfADataset) {
+  const fs::path images = train::make_images(), runs = scratch_folder();
+  vitrail_train_options options = VITRAIL_TRAIN_OPTIONS_INIT;
+  const std::string model = testing::source("models/cifar10-vit");
+  options.model = model.c_str();
+  options.preset = "probe";
+  int stopped = 0;
+  EXPECT_OK(vitrail_train(images.c_str(), (runs / "probe").c_str(), &options, &stopped));
+  EXPECT_EQ(train::read_recipe(runs / "probe/recipe.json").objective, "probe");
+}
+
+TEST(CApi, TakesRiskySettingsIfForced) {
+  const std::string recipe =
+      train::write_recipe(train::contrastive_recipe_for(train::make_pairs(), {"optimizer.lr=3e-3", "epochs=1"}));
+  const fs::path folder = scratch_folder() / "run";
+  vitrail_train_options options = VITRAIL_TRAIN_OPTIONS_INIT;
+  int stopped = 0;
+  EXPECT_TRUE(contains(message_of(vitrail_train(recipe.c_str(), folder.c_str(), &options, &stopped)), "force"));
+  options.force = 1;
+  EXPECT_OK(vitrail_train(recipe.c_str(), folder.c_str(), &options, &stopped));
 }
 
 TEST(CApi, AResumptionTakesChangesOnlyIfAllowed) {

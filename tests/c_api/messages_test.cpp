@@ -21,7 +21,7 @@ namespace {
 const std::string kNull = ": expected a pointer, got NULL";
 
 TEST(CApiVersion, IsThatOfTheHeader) {
-  EXPECT_EQ(vitrail_api_version(), 6);
+  EXPECT_EQ(vitrail_api_version(), 7);
   EXPECT_EQ(vitrail_api_version(), VITRAIL_C_API_VERSION);
   const std::string version = vitrail_version();
   EXPECT_EQ(std::ranges::count(version, '.'), 2) << version;
@@ -479,6 +479,12 @@ TEST(CApiTraining, RefusalsNameTheArgument) {
   options.threads = 0;
   options.num_settings = 1;
   EXPECT_EQ(message_of(vitrail_train("{}", "x", &options, &stopped)), "settings" + kNull);
+  options.num_settings = 0;
+  options.preset = "probe";
+  EXPECT_EQ(message_of(vitrail_train("{}", "x", &options, &stopped)), "preset: expected none for a recipe, got probe");
+  options.preset = "prob";
+  EXPECT_EQ(message_of(vitrail_train("photos", "x", &options, &stopped)),
+            "preset: expected finetune, probe, scratch, got prob");
   const std::string folder = scratch_folder() / "run";
   EXPECT_TRUE(message_of(vitrail_train("{\"epochss\": 1}", folder.c_str(), nullptr, &stopped)).starts_with("recipe"));
   EXPECT_TRUE(

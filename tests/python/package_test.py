@@ -564,6 +564,12 @@ class Training(unittest.TestCase):
             )
         self.assertIs(signal.getsignal(signal.SIGINT), signal.default_int_handler)
 
+    def test_a_preset_chooses_the_recipe(self):
+        vitrail.train(self.folder / "colors", self.folder / "run", model=CLASSIFIER, preset="probe")
+        self.assertEqual(json.loads((self.folder / "run/recipe.json").read_text())["objective"], "probe")
+        with self.assertRaisesRegex(vitrail.Error, "preset"):
+            vitrail.train(self.folder / "colors", self.folder / "run2", preset="scratched")
+
     def test_mistakes_in_a_recipe_are_errors(self):
         with self.assertRaisesRegex(vitrail.Error, "epochss"):
             vitrail.train({"epochss": 1}, self.folder / "run")

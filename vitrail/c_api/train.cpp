@@ -22,11 +22,17 @@ std::vector<std::string> settings_of(const vitrail_train_options& options) {
 // A recipe's text, its file, or a dataset, for which the settings are chosen as the program does.
 train::Recipe recipe_of(const std::string& source, const vitrail_train_options& options) {
   const std::vector<std::string> settings = settings_of(options);
-  if (source.starts_with('{')) return train::parse_recipe(source, "recipe", settings);
-  if (std::filesystem::path(source).extension() == ".json") return train::read_recipe(source, settings);
+  const bool is_text = source.starts_with('{');
+  if (is_text || std::filesystem::path(source).extension() == ".json") {
+    if (options.preset) throw Error("preset", "none for a recipe", options.preset);
+    return is_text ? train::parse_recipe(source, "recipe", settings) : train::read_recipe(source, settings);
+  }
   const std::vector<std::string> given = strings_of(options.settings, options.num_settings, "settings");
-  const train::DefaultRecipe chosen =
-      train::default_recipe({.data = source, .model = options.model ? options.model : "", .settings = given});
+  const train::DefaultRecipe chosen = train::default_recipe(
+      {.data = source,
+       .model = options.model ? options.model : "",
+       .settings = given,
+       .preset = options.preset ? train::preset_from_name(options.preset) : train::Preset::finetune});
   return train::with_overrides(chosen.recipe, source, given);
 }
 
@@ -51,6 +57,7 @@ bool run(const std::string& source, const char* folder, const vitrail_train_opti
   const train::TrainerOptions trainer{.folder = folder,
                                       .resume = options.resume != 0,
                                       .allow_changes = options.allow_changes != 0,
+                                      .force = options.force != 0,
                                       .threads = options.threads,
                                       .environment = {{"version", str("vitrail ", vitrail_version())}}};
   const train::TrainerCallbacks callbacks{

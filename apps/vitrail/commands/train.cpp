@@ -66,11 +66,6 @@ std::vector<std::string> settings_of(const TrainCommandOptions& options, const d
   return settings;
 }
 
-train::Preset preset_of(const TrainCommandOptions& options) {
-  if (options.preset == "probe") return train::Preset::probe;
-  return options.preset == "scratch" ? train::Preset::scratch : train::Preset::finetune;
-}
-
 bool is_recipe(const std::string& source) { return std::filesystem::path(source).extension() == ".json"; }
 
 // The number of trainings among which --time is divided.
@@ -106,7 +101,7 @@ train::Recipe recipe_of(const TrainCommandOptions& options, int threads, const P
                                       .columns = options.columns,
                                       .objective = objective,
                                       .settings = options.settings,
-                                      .preset = preset_of(options),
+                                      .preset = train::preset_from_name(options.preset),
                                       .epochs = options.epochs};
   if (options.run.seconds) {
     request.resumed = recipe_of_run(options.run);

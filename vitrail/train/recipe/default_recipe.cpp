@@ -192,6 +192,13 @@ DefaultRecipeOptions with_given_epochs(DefaultRecipeOptions options) {
 
 }  // namespace
 
+Preset preset_from_name(const std::string& name) {
+  static const std::vector<std::string> kNames{"finetune", "probe", "scratch"};  // in the order of Preset
+  const auto found = std::ranges::find(kNames, name);
+  if (found == kNames.end()) throw Error("preset", join(kNames, ", "), name);
+  return static_cast<Preset>(found - kNames.begin());
+}
+
 std::string given_setting(const DefaultRecipeOptions& options, const std::string& field) {
   std::string value;
   for (const std::string& setting : options.settings) {

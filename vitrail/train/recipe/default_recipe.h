@@ -12,6 +12,7 @@
 namespace vitrail::train {
 
 enum class Preset { finetune, probe, scratch };
+Preset preset_from_name(const std::string& name);  // throws Error
 
 struct DefaultRecipe {
   Recipe recipe;
