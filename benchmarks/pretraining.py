@@ -19,7 +19,8 @@ for PyTorch without the processes that augment.
 `knn`: both train for --epochs epochs on --images images with each seed.  `vitrail knn` classifies the test images by 20
 nearest neighbours among the training images, with either model.
 
-OUTPUT/steps.jsonl has a line for each round, OUTPUT/knn.jsonl for each seed.  What is there already is not repeated.
+By default `steps` measures fp32 and bf16, in PyTorch by autocast, and `knn` fp32.  OUTPUT/steps.jsonl has a line for
+each round, OUTPUT/knn.jsonl for each seed.  What is there already is not repeated.
 
 Packages of requirements.txt are installed into OUTPUT/venv, if --python names no interpreter that has them.  --record
 writes benchmarks/results/pretraining-steps-NAME.json or pretraining-knn-NAME.json.
@@ -97,24 +98,18 @@ def run(command, log):
 
 
 def make_images(options, count):
-    """The folder with train/CLASS/*.jpg and test/CLASS/*.jpg, at most `count` images each, made once."""
+    """The list of `count` training images in a folder with train/CLASS/*.jpg and as many images of test/, made once."""
     folder = options.output / f"images-{count}"
-    if folder.exists():
-        return folder
+    listed = folder / "train.txt"
+    if listed.exists():
+        return listed
     with zipfile.ZipFile(options.cifar10) as archive:
-        for split in ("train", "test"):
+        for split in ("test", "train"):
             names = [name for name in archive.namelist() if name.startswith(split + "/") and name.endswith(".jpg")]
             names.sort(key=lambda name: name.split("/")[::-1])  # the first of each class, then the second of each
             archive.extractall(folder, names[:count])
-    return folder
-
-
-def list_of(options, count):
-    """A list of `count` training images."""
-    folder = make_images(options, count)
-    path = folder / "train.txt"
-    path.write_text("".join(f"{image.relative_to(folder)}\n" for image in sorted(folder.glob("train/*/*.jpg"))))
-    return path
+    listed.write_text("\n".join(names[:count]))
+    return listed
 
 
 def train_vitrail(options, method, images, epochs, settings):
@@ -145,7 +140,7 @@ def once(options, key, measure):
     """The line of OUTPUT/MODE.jsonl with the fields of `key`; if there is none, measure() makes it."""
     log = options.output / f"{options.mode}.jsonl"
     lines = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
-    found = [line for line in lines if key.items() <= {name: line.get(name) for name in key}.items()]
+    found = [line for line in lines if all(line.get(name) == value for name, value in key.items())]
     if found:
         return found[0]
     line = key | measure()
@@ -184,7 +179,7 @@ def measure_round(options, method, precision):
         "optimizer.lr": 1e-5,  # vitrail ends a run whose features collapse, as those of a few large steps can
     }
     settings |= {"pretrain.views": 1} if method == "distill" else {}
-    images = list_of(options, options.steps * batch + HELD_OUT)
+    images = make_images(options, options.steps * batch + HELD_OUT)
     folder, peak = train_vitrail(options, method, images, 2, settings)
     ours = metrics_of(folder, batch) | {"peak_mb": peak}
     _, torch, peak = train_torch(options, folder, prepared=options.steps)
@@ -241,7 +236,7 @@ def knn_accuracy(options, model, images):
 
 def measure_seed(options, method, precision, seed):
     """The accuracies of both programs."""
-    images = list_of(options, options.images)
+    images = make_images(options, options.images)
     settings = {"precision": precision, "seed": seed}
     folder, _ = train_vitrail(options, method, images, options.epochs, settings)
     torch_folder, result, _ = train_torch(options, folder)
@@ -312,7 +307,7 @@ def parse_options():
     parser.add_argument("--model", default="")
     parser.add_argument("--image-size", type=int, default=32)
     parser.add_argument("--methods", nargs="+", choices=list(BATCHES))
-    parser.add_argument("--precisions", nargs="+", choices=["fp32", "bf16"], default=["fp32", "bf16"])
+    parser.add_argument("--precisions", nargs="+", choices=["fp32", "bf16"])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--epochs", type=int, default=20)
@@ -326,6 +321,7 @@ def parse_options():
     parser.add_argument("--record", nargs=2, metavar=("NAME", "PROCESSOR"))
     options = parser.parse_args()
     options.methods = options.methods or (list(BATCHES) if options.mode == "steps" else JUDGED_BY_KNN)
+    options.precisions = options.precisions or (["fp32", "bf16"] if options.mode == "steps" else ["fp32"])
     if "distill" in options.methods and not options.teacher:
         parser.error("--teacher: expected the folder of a model for the method distill")
     return options
