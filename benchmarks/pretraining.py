@@ -89,7 +89,11 @@ def run(command, log):
     command = [str(part) for part in command]
     with log.open("w") as messages:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=messages, text=True)
-        output = process.stdout.read()
+        try:
+            output = process.stdout.read()
+        except KeyboardInterrupt:
+            process.kill()
+            raise
         _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
