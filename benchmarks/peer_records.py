@@ -47,13 +47,21 @@ def command_of(options):
     return shlex.join(command)
 
 
+def vitrail_version(program):
+    printed = subprocess.run([program, "--version"], check=True, capture_output=True, text=True).stdout
+    return printed.split()[1]
+
+
+def package_version(interpreter, package):
+    """None: not installed."""
+    command = [interpreter, "-c", VERSION, package]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip() or None
+
+
 def versions_of(options, peers):
-    vitrail = subprocess.run([options.program, "--version"], check=True, capture_output=True, text=True).stdout
-    versions = {"vitrail": vitrail.split()[1]}
+    versions = {"vitrail": vitrail_version(options.program)}
     for peer in peers:
-        command = [options.interpreters.of(peer), "-c", VERSION, PACKAGES[peer]]
-        version = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
-        versions[PACKAGES[peer]] = version or None
+        versions[PACKAGES[peer]] = package_version(options.interpreters.of(peer), PACKAGES[peer])
     return versions
 
 
