@@ -398,6 +398,14 @@ def rate_share(run, step):
     return final + (1 - final) * (1 + math.cos(math.pi * (step - warmup) / max(1, total - warmup))) / 2
 
 
+def decay_share(run, step):
+    """The weight decay of a step relative to the first one: a cosine to the final one, if there is one."""
+    final, first = run.recipe["schedule"]["final_weight_decay"], run.recipe["optimizer"]["weight_decay"]
+    if final is None:
+        return 1.0
+    return final / first + (1 - final / first) * (1 + math.cos(math.pi * step / (run.epochs * run.steps))) / 2
+
+
 class Training:
     def __init__(self, run):
         torch.manual_seed(run.seed)
@@ -407,18 +415,26 @@ class Training:
         run.patch = self.model.patch_embed.patch_size[0]
         self.method = METHODS[run.pretrain["method"]](run, self.model)
         self.optimizer = optimizer_of(run, self.model, self.method)
+        for group in self.optimizer.param_groups:
+            group["first_decay"] = group["weight_decay"]
         self.parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
 
+    def clip(self):
+        maximum = self.run.recipe["clip"]
+        each = [[parameter] for parameter in self.parameters]
+        for parameters in each if self.run.recipe["clip_per_tensor"] else [self.parameters]:
+            nn.utils.clip_grad_norm_(parameters, maximum)
+
     def step(self, batch, number):
-        share = rate_share(self.run, number)
+        share, decay = rate_share(self.run, number), decay_share(self.run, number)
         for group in self.optimizer.param_groups:
-            group["lr"] = share * group["peak"]
+            group["lr"], group["weight_decay"] = share * group["peak"], decay * group["first_decay"]
         with torch.autocast("cpu", torch.bfloat16, enabled=self.run.recipe["precision"] == "bf16"):
             loss = self.method(self.model, *batch)
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
         if self.run.recipe["clip"]:
-            nn.utils.clip_grad_norm_(self.parameters, self.run.recipe["clip"])
+            self.clip()
         self.optimizer.step()
         self.method.end_step(self.model, (number + 1) / (self.run.epochs * self.run.steps))
         return loss.item()

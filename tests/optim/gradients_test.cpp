@@ -83,6 +83,15 @@ TEST(ClipGradients, ScalesStridedGradientsAndBothPrecisions) {
   EXPECT_NEAR(gradient_norm(parameters), 10, 1e-5);
 }
 
+TEST(ClipGradients, OfEachParameterByItself) {
+  const std::vector<Parameter> parameters{parameter("large", Tensor::full({4}, 3, DType::f64)),
+                                          parameter("small", Tensor::full({4}, 0.5)),
+                                          {"without", Tensor::zeros({2})}};
+  clip_each_gradient(parameters, 2);
+  EXPECT_DOUBLE_EQ(autograd::grad_of(parameters[0].tensor).data<double>()[3], 3 * (2 / (6 + 1e-6)));
+  EXPECT_EQ(autograd::grad_of(parameters[1].tensor).data<float>()[3], 0.5F);
+}
+
 TEST(GradientNorm, WithoutGradientsIsZero) {
   EXPECT_EQ(gradient_norm({}), 0);
   EXPECT_EQ(gradient_norm({{"without", Tensor::zeros({2})}}), 0);

@@ -39,10 +39,10 @@ OptimizerOptions optimizer_options_of(const nlohmann::json& config) {
 }
 
 // Repeats the steps of a fixture in this dtype.  `scale` multiplies the gradients, and gradient_scale divides by it
-// again.
-std::unique_ptr<Optimizer> replay(const testing::Golden& golden, DType dtype, double scale = 1) {
+// again.  `decay`: that of the parameters, which the scale of each step brings to 0.1.
+std::unique_ptr<Optimizer> replay(const testing::Golden& golden, DType dtype, double scale = 1, double decay = 0.1) {
   const auto config = nlohmann::json::parse(golden.config);
-  std::vector<Parameter> parameters{{"matrix", leaf_of(golden["before.matrix"].to(dtype)), 0.1, 1.0},
+  std::vector<Parameter> parameters{{"matrix", leaf_of(golden["before.matrix"].to(dtype)), decay, 1.0},
                                     {"vector", leaf_of(golden["before.vector"].to(dtype)), 0.0, 0.5}};
   auto optimizer = make_optimizer(optimizer_options_of(config), parameters);
   const int64_t steps = config.at("steps");
@@ -58,7 +58,7 @@ std::unique_ptr<Optimizer> replay(const testing::Golden& golden, DType dtype, do
       set_grad(p.tensor, gradient.to(dtype));
     }
     const double rate = config.at("rate").get<double>() * (1 - static_cast<double>(step) / (2.0 * steps));
-    optimizer->step(rate, 1 / scale);
+    optimizer->step(rate, 1 / scale, 0.1 / decay);
   }
   return optimizer;
 }
@@ -95,6 +95,14 @@ TEST_P(OptimizerRule, MatchesPyTorchWithinRoundingInSinglePrecision) {
 TEST_P(OptimizerRule, AppliesTheGradientScale) {
   const auto golden = testing::read_golden(testing::fixture(std::string("optim/") + GetParam() + ".safetensors"));
   const auto optimizer = replay(golden, DType::f64, 8);  // exact, because it is a power of two
+  for (const Parameter& p : optimizer->parameters()) {
+    EXPECT_TRUE(testing::close(p.tensor, golden["after." + p.name], 0, 1e-12)) << p.name;
+  }
+}
+
+TEST_P(OptimizerRule, AppliesTheScaleOfTheWeightDecay) {
+  const auto golden = testing::read_golden(testing::fixture(std::string("optim/") + GetParam() + ".safetensors"));
+  const auto optimizer = replay(golden, DType::f64, 1, 0.4);
   for (const Parameter& p : optimizer->parameters()) {
     EXPECT_TRUE(testing::close(p.tensor, golden["after." + p.name], 0, 1e-12)) << p.name;
   }

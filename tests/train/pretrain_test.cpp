@@ -380,6 +380,7 @@ TEST(Pretrain, RefusesWhatItCannotUse) {
   EXPECT_ERROR(error_with(images, {"data.holdout=120"}), "data.holdout", "120");
   EXPECT_TRUE(testing::contains(error_with(images, {"data.val=" + images.string()}), "neither val nor test"));
   EXPECT_TRUE(testing::contains(error_with(images, {"loss.name=bce"}), "loss: expected the defaults"));
+  EXPECT_TRUE(testing::contains(error_with(images, {"model.model_args.global_pool="}), "model that pools its tokens"));
   const testing::Warnings warnings;
   open_unlabelled_data(diet_recipe(images).data, 3);
   EXPECT_TRUE(warnings.any("108 training images; with fewer than 1000"));

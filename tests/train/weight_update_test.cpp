@@ -80,6 +80,33 @@ TEST_F(WeightUpdateTest, ClipsTheNormOfTheGradients) {
   EXPECT_NEAR(weights()[2], before[2] - 1, 1e-5);
 }
 
+TEST_F(WeightUpdateTest, ClipsTheGradientOfEachParameter) {
+  const Recipe recipe = recipe_with({"clip=2.5", "clip_per_tensor=true"});
+  nn::Linear layer(1, 3, true, ParamSource(params_));
+  WeightUpdate update(recipe, layer, recipe.groups, 10, kAlone);
+  const Tensor weight = layer.weight().clone(), bias = layer.parameter("bias").clone();
+  const Tensor output = layer.forward(Tensor::full({1, 1}, 10)).view({3});  // gradients: 10 of each weight, 1 of a bias
+  autograd::backward(ops::weighted_sum({ops::mean(output, 0)}, {3}));
+  update.apply(0, 0);
+  for (int64_t i = 0; i < 3; ++i) {
+    EXPECT_NEAR(layer.weight().data<float>()[i], weight.data<float>()[i] - 0.5 * 2.5 / std::sqrt(3.0), 1e-5);
+    EXPECT_NEAR(layer.parameter("bias").data<float>()[i], bias.data<float>()[i] - 0.5, 1e-6);
+  }
+}
+
+// A quarter of the way along the cosine from 0.1 to 0.5, and beyond the end.
+TEST_F(WeightUpdateTest, FollowsTheScheduleOfTheWeightDecay) {
+  const Recipe recipe = recipe_with({"optimizer.weight_decay=0.1", "schedule.final_weight_decay=0.5", "epochs=2"});
+  WeightUpdate update(recipe, layer_, recipe.groups, 10, kAlone);
+  const double quarter = 0.5 + (0.1 - 0.5) * (1 + std::sqrt(0.5)) / 2;
+  for (const auto& [step, decay] : {std::pair{0, 0.1}, {5, quarter}, {10, 0.3}, {20, 0.5}, {30, 0.5}}) {
+    const std::vector<float> before = weights();
+    add_gradient({0, 0, 0});
+    update.apply(step, step);
+    EXPECT_NEAR(weights()[1], before[1] * (1 - 0.5 * decay), 1e-7) << step;
+  }
+}
+
 // The next step must not see what the skipped one has accumulated.
 TEST_F(WeightUpdateTest, ASkippedStepChangesNothingAndLeavesNoGradient) {
   const Recipe recipe = recipe_with({"non_finite=skip", "ema=0.5"});

@@ -30,7 +30,7 @@ class AdamW : public Optimizer {
                                    .bias_correction1 = bias_correction1,
                                    .sqrt_bias_correction2 = sqrt_bias_correction2,
                                    .rate = rate * p.rate_scale,
-                                   .weight_decay = p.weight_decay};
+                                   .weight_decay = decay_of(p)};
       dispatch_weights(p.tensor, [&](auto tag) {
         using T = decltype(tag);
         auto chunk_of = [&](const Tensor& tensor) { return tensor.data<T>() + chunk.first; };

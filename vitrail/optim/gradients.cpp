@@ -72,4 +72,8 @@ double clip_gradients(const std::vector<Parameter>& parameters, double max_norm)
   return norm;
 }
 
+void clip_each_gradient(const std::vector<Parameter>& parameters, double max_norm) {
+  for (const Parameter& parameter : parameters) clip_gradients({parameter}, max_norm);
+}
+
 }  // namespace vitrail::optim

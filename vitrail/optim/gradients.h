@@ -21,4 +21,7 @@ double clip_factor(double norm, double max_norm);
 // the gradients, give clip_factor() to Optimizer::step().
 double clip_gradients(const std::vector<Parameter>& parameters, double max_norm);
 
+// The same for each parameter's gradient by itself, as DINO does; returns nothing.
+void clip_each_gradient(const std::vector<Parameter>& parameters, double max_norm);
+
 }  // namespace vitrail::optim

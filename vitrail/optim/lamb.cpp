@@ -25,7 +25,7 @@ class Lamb : public Optimizer {
             .bias_correction1 = 1 - std::pow(options_.beta1, t),
             .sqrt_bias_correction2 = std::sqrt(1 - std::pow(*options_.beta2, t)),
             .rate = rate * p.rate_scale,
-            .weight_decay = p.weight_decay};
+            .weight_decay = decay_of(p)};
   }
 
   void update(double rate, double gradient_scale) override {

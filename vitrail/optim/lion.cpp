@@ -21,7 +21,7 @@ class Lion : public Optimizer {
                                    .beta1 = options_.beta1,
                                    .beta2 = *options_.beta2,
                                    .rate = rate * p.rate_scale,
-                                   .weight_decay = p.weight_decay};
+                                   .weight_decay = decay_of(p)};
       dispatch_weights(p.tensor, [&](auto tag) {
         using T = decltype(tag);
         auto chunk_of = [&](const Tensor& tensor) { return tensor.data<T>() + chunk.first; };

@@ -27,9 +27,10 @@ Optimizer::Optimizer(std::vector<Parameter> parameters, std::vector<std::string>
   chunks_ = make_chunks(parameters_);
 }
 
-void Optimizer::step(double rate, double gradient_scale) {
+void Optimizer::step(double rate, double gradient_scale, double decay_scale) {
   collect_gradients();
   ++steps_;
+  decay_scale_ = decay_scale;
   update(rate, gradient_scale);
   gradients_.clear();
 }

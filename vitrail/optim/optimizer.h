@@ -37,9 +37,10 @@ class Optimizer {
   Optimizer& operator=(const Optimizer&) = delete;
 
   // Updates the parameters from their gradients.  `rate`: learning rate, times each parameter's rate_scale.  Gradients
-  // are multiplied by `gradient_scale` as they are read, so that clipping needs no extra pass.  A parameter without a
-  // gradient is not changed.  Throws Error if a gradient has another shape or dtype than its parameter.
-  void step(double rate, double gradient_scale = 1);
+  // are multiplied by `gradient_scale` as they are read, so that clipping needs no extra pass, and each parameter's
+  // weight_decay by `decay_scale`.  A parameter without a gradient is not changed.  Throws Error if a gradient has
+  // another shape or dtype than its parameter.
+  void step(double rate, double gradient_scale = 1, double decay_scale = 1);
   int64_t steps() const { return steps_; }  // number of steps so far
   const std::vector<Parameter>& parameters() const { return parameters_; }
   void clear_gradients() const;
@@ -58,6 +59,7 @@ class Optimizer {
   // Updates all parameters that have a gradient.  gradients()[i] is undefined for a parameter without one.
   virtual void update(double rate, double gradient_scale) = 0;
   const std::vector<Tensor>& gradients() const { return gradients_; }
+  double decay_of(const Parameter& parameter) const { return parameter.weight_decay * decay_scale_; }
   const Tensor& buffer(size_t which, size_t parameter) const { return buffers_[which][parameter]; }
   const std::vector<Chunk>& chunks() const { return chunks_; }
   // Calls body(chunk index, chunk) in parallel for every chunk whose parameter has a gradient.
@@ -72,6 +74,7 @@ class Optimizer {
   std::vector<Chunk> chunks_;
   std::vector<Tensor> gradients_;  // [parameter], during a step; else empty
   int64_t steps_ = 0;
+  double decay_scale_ = 1;  // step() sets it
 };
 
 // Throws Error for an unknown kind (listing the known ones), an option out of range, and parameters that are not

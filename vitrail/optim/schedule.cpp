@@ -9,6 +9,10 @@
 
 namespace vitrail::optim {
 
+double cosine_between(double first, double last, double progress) {
+  return last + (first - last) * ((1 + std::cos(std::numbers::pi * progress)) / 2);
+}
+
 Schedule::Schedule(const ScheduleOptions& options) : options_(options) {
   const ScheduleOptions& o = options;
   if (o.kind != "cosine" && o.kind != "linear" && o.kind != "step" && o.kind != "constant") {
@@ -42,8 +46,8 @@ double Schedule::rate(int64_t step) const {
   const int64_t length = o.total_steps - begin;
   if (s >= length) return o.final_rate;
   const double p = static_cast<double>(s) / static_cast<double>(length);
-  const double remaining = o.kind == "linear" ? 1 - p : (1 + std::cos(std::numbers::pi * p)) / 2;
-  return o.final_rate + (o.rate - o.final_rate) * remaining;
+  return o.kind == "linear" ? o.final_rate + (o.rate - o.final_rate) * (1 - p)
+                            : cosine_between(o.rate, o.final_rate, p);
 }
 
 }  // namespace vitrail::optim

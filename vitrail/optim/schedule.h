@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Learning rate schedules, evaluated per optimiser step.
+// Schedules of the learning rate and of other values, evaluated per optimiser step.
 #include <cstdint>
 #include <string>
 
 namespace vitrail::optim {
+
+// From `first` to `last` along half a cosine (Loshchilov & Hutter 2017, equation 5).  progress: from 0 to 1.
+double cosine_between(double first, double last, double progress);
 
 struct ScheduleOptions {
   std::string kind = "cosine";  // cosine (Loshchilov & Hutter 2017, SGDR, without restarts), linear, step or constant

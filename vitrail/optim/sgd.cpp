@@ -22,7 +22,7 @@ class Sgd : public Optimizer {
       const Parameter& p = parameters()[chunk.parameter];
       const kernels::SgdStep step{.gradient_scale = gradient_scale,
                                   .rate = rate * p.rate_scale,
-                                  .weight_decay = p.weight_decay,
+                                  .weight_decay = decay_of(p),
                                   .momentum = options_.momentum,
                                   .nesterov = options_.nesterov};
       dispatch_weights(p.tensor, [&](auto tag) {

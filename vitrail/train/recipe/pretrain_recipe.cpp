@@ -84,7 +84,10 @@ void set_duration(const DefaultRecipeOptions& options, const PretrainMethodRow& 
   recipe.schedule.final_lr = defaults.final_lr * recipe.lr;
   recipe.optimizer.beta2 = defaults.beta2;
   recipe.loss.label_smoothing = defaults.label_smoothing;
+  recipe.groups.weight_decay = defaults.weight_decay;
+  recipe.schedule.final_weight_decay = defaults.final_weight_decay;
   recipe.clip = defaults.clip;
+  recipe.clip_per_tensor = defaults.clip_per_tensor;
   recipe.augment = defaults.augment;
   const int64_t steps = std::max<int64_t>(1, images / recipe.batch_size);
   result.reasons.push_back(str("batch size ", recipe.batch_size, ", ", counted(steps, "step"), " an epoch of ",

@@ -96,6 +96,7 @@ void describe_schedule(Fields& fields, ScheduleRecipe& schedule) {
   fields.boolean("warmup_prefix", schedule.warmup_prefix);
   fields.number("decay_epochs", schedule.decay_epochs, kEpochs);
   fields.number("decay_factor", schedule.decay_factor, kFraction);
+  fields.number("final_weight_decay", schedule.final_weight_decay, kNonNegative);
 }
 
 void describe_filter(Fields& fields, const char* name, image::Filter& filter) {
@@ -248,6 +249,7 @@ void describe_recipe(Fields& fields, Recipe& recipe) {
   fields.integer("seed", recipe.seed, 0);
   fields.object("optimizer", [&](Fields& inner) { describe_optimizer(inner, recipe); });
   fields.number("clip", recipe.clip, kNonNegative);
+  fields.boolean("clip_per_tensor", recipe.clip_per_tensor);
   fields.object("schedule", [&](Fields& inner) { describe_schedule(inner, recipe.schedule); });
   fields.object("augment", [&](Fields& inner) { describe_augment(inner, recipe); });
   fields.object("token_drop", recipe.token_drop, describe_token_drop);
@@ -355,6 +357,10 @@ void check_consistency(const Recipe& recipe, std::vector<std::string>& problems)
           "data.folds: expected neither data.holdout nor data.val, got one");
   require(recipe.model.adapter.empty() || !recipe.model.init.empty(),
           "model.adapter: expected a model to adapt in model.init or after -m, got none");
+  require(!recipe.schedule.final_weight_decay || recipe.groups.weight_decay > 0,
+          "optimizer.weight_decay: expected more than 0 together with schedule.final_weight_decay, got 0");
+  require(!recipe.clip_per_tensor || recipe.clip > 0,
+          "clip: expected more than 0 together with clip_per_tensor, got 0");
   check_lora(recipe, problems);
   if (const auto& check = objective_of(recipe).check) check(recipe, problems);
 }

@@ -82,6 +82,7 @@ struct ScheduleRecipe {
   bool warmup_prefix = true;
   double decay_epochs = 30;
   double decay_factor = 0.1;
+  std::optional<double> final_weight_decay{};  // unset: constant
 };
 
 // "token_drop": PatchDropout (Liu et al. 2022) in the first epochs; afterwards the model's own patch_drop_rate applies.
@@ -140,8 +141,9 @@ struct Recipe {
   // "fp32", or "bf16": mixed precision, GEMM in bf16 with fp32 weights and accumulators
   std::string precision = "fp32";
   uint64_t seed = 0;
-  double lr = 1e-3;  // peak learning rate
-  double clip = 0;   // maximum gradient norm; 0: no clipping
+  double lr = 1e-3;              // peak learning rate
+  double clip = 0;               // maximum gradient norm; 0: no clipping
+  bool clip_per_tensor = false;  // clip is the norm of each parameter's gradient by itself
   optim::OptimizerOptions optimizer{};
   optim::GroupOptions groups{};
   ScheduleRecipe schedule{};

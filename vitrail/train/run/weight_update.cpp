@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/train/run/weight_update_internal.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -34,6 +35,15 @@ WeightUpdate::WeightUpdate(const Recipe& recipe, nn::Module& model, const optim:
       schedule_(schedule_options(recipe, steps_per_epoch)),
       all_reduce_(group, optimizer_->parameters()) {
   if (recipe.ema) ema_ = std::make_unique<optim::Ema>(model.named_parameters(), *recipe.ema);
+}
+
+// The share of the weight decay, which follows a cosine over the whole run if it has a final value.
+double WeightUpdate::decay_scale(int64_t scheduled_step) const {
+  const std::optional<double>& last = recipe_.schedule.final_weight_decay;
+  if (!last) return 1;
+  const auto steps = static_cast<double>(std::max<int64_t>(1, schedule_.options().total_steps));
+  const double progress = std::min(1.0, static_cast<double>(scheduled_step) / steps);
+  return optim::cosine_between(1, *last / recipe_.groups.weight_decay, progress);
 }
 
 void WeightUpdate::update_schedule(int64_t steps_per_epoch) {
@@ -91,7 +101,10 @@ StepResult WeightUpdate::apply(int64_t step, int64_t scheduled_step) {
         problem + str(" (learning rate ", result.learning_rate,
                       "; a lower one, a warm-up or \"clip\" may help; \"non_finite\": \"skip\" skips such steps)"));
   }
-  optimizer_->step(result.learning_rate, optim::clip_factor(result.gradient_norm, recipe_.clip));
+  const bool together = !recipe_.clip_per_tensor;
+  if (!together) optim::clip_each_gradient(optimizer_->parameters(), recipe_.clip);
+  optimizer_->step(result.learning_rate, together ? optim::clip_factor(result.gradient_norm, recipe_.clip) : 1,
+                   decay_scale(scheduled_step));
   optimizer_->clear_gradients();
   if (ema_) ema_->update(step + 1);
   return result;

@@ -51,6 +51,7 @@ class WeightUpdate {
 
  private:
   BatchResult combine(const BatchResult& local) const;
+  double decay_scale(int64_t scheduled_step) const;
   void run_backward(const Tensor& loss, double weight, bool last);
 
   const Recipe& recipe_;

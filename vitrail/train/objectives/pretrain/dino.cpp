@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // DINO (Caron et al. 2021, arXiv 2104.14294): the model learns from views of an image what its own moving average, the
 // teacher, says of other views.  The teacher is saved.
-#include <cmath>
-#include <numbers>
 
 #include "vitrail/autograd/variable.h"
 #include "vitrail/base/error.h"
@@ -17,6 +15,7 @@
 #include "vitrail/ops/softmax.h"
 #include "vitrail/ops/tokens.h"
 #include "vitrail/optim/ema.h"
+#include "vitrail/optim/schedule.h"
 #include "vitrail/train/objectives/pretrain/pretrain_method_internal.h"
 #include "vitrail/train/run/low_rank_internal.h"
 #include "vitrail/train/run/process_group_internal.h"
@@ -127,7 +126,7 @@ class Dino : public PretrainMethod {
 
   // The momentum rises to 1 by a cosine.
   void end_step(double progress) override {
-    const double momentum = 1 - (1 - pretrain_.momentum) * (1 + std::cos(std::numbers::pi * progress)) / 2;
+    const double momentum = optim::cosine_between(pretrain_.momentum, 1, progress);
     optim::update_average(layers_.teacher.named_parameters(),
                           merged(context_.recipe, context_.model.named_parameters()), momentum);
     optim::update_average(layers_.teacher_head.named_parameters(), layers_.head.named_parameters(), momentum);
@@ -202,7 +201,14 @@ PretrainMethodRow dino_method() {
           "teacher changes too; staying at that value means that the teacher tells nothing.",
       .fields = {"global_views", "global_scale", "local_views", "local_scale", "local_size", "projector_dim",
                  "prototypes", "momentum", "teacher_temperature"},
-      .defaults = {.max_batch = 64, .lr = 2.5e-5, .scratch_lr = 2.5e-4, .clip = 3, .augment = strong_augmentation(0.4)},
+      .defaults = {.max_batch = 64,
+                   .lr = 2.5e-5,
+                   .scratch_lr = 2.5e-4,
+                   .weight_decay = 0.04,
+                   .final_weight_decay = 0.4,
+                   .clip = 3,
+                   .clip_per_tensor = true,
+                   .augment = strong_augmentation(0.4)},
       .choose =
           [](PretrainRecipe& pretrain, int64_t) {
             pretrain.global_scale = {0.4, 1};

@@ -127,6 +127,7 @@ PretrainMethodRow mae_method() {
               "The mean squared error of the masked patches. With normalised patches it begins near 1 and should keep "
               "falling, ever more slowly.",
           .has_held_out_loss = true,
+          .watches_rank = false,  // the decoder keeps them apart, and the rank of a new model is small at first
           .loss_decides = true,
           .fields = {"mask_ratio", "norm_pix", "decoder_dim", "decoder_depth"},
           .defaults = {.max_batch = 256,

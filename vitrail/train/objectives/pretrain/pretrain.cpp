@@ -38,6 +38,16 @@ ModelRecipe model_of(const Recipe& recipe) {
   return model;
 }
 
+// The model's configuration.  Throws Error for a model without pooled features.
+models::VisionTransformerConfig pooling_architecture(const ModelRecipe& model) {
+  models::VisionTransformerConfig config = architecture_of(model);
+  if (config.global_pool == models::GlobalPool::none) {
+    throw Error("model", "a model that pools its tokens (--set model.model_args.global_pool=avg)",
+                "one with global_pool \"\"");
+  }
+  return config;
+}
+
 std::vector<int64_t> positions_of(const Subset& train) {
   std::vector<int64_t> positions(static_cast<size_t>(train.dataset->size()), -1);
   for (size_t i = 0; i < train.samples.size(); ++i)
@@ -68,7 +78,7 @@ data::Loader held_out_loader(const Subset& held_out, const data::LoaderOptions& 
 
 Pretrain::Pretrain(const ObjectiveContext& context)
     : context_(context),
-      data_(open_unlabelled_data(context.recipe.data, architecture_of(context.recipe.model).in_chans)),
+      data_(open_unlabelled_data(context.recipe.data, pooling_architecture(context.recipe.model).in_chans)),
       probe_(probe_of(context.recipe, architecture_of(context.recipe.model).in_chans)),
       prepared_(prepare_model(model_of(context.recipe), {}, context.recipe.seed)),
       metrics_(pretrain_metrics(probe_.has_value(),
@@ -219,7 +229,7 @@ double Pretrain::score_of(const Evaluation& evaluation, const std::string& name)
 // A model whose features have collapsed maps all images to few directions.
 void Pretrain::require_rank(const Evaluation& evaluation) const {
   constexpr double kMinRank = 0.05;
-  if (!start_) return;
+  if (!start_ || !pretrain_method_of(context_.recipe).watches_rank) return;
   const double rank = score_of(evaluation, "rank");
   if (rank >= kMinRank || rank >= score_of(*start_, "rank") / 2) return;
   throw Error("pretrain",

@@ -65,7 +65,10 @@ struct PretrainDefaults {
   double lr = 5e-5, scratch_lr = 5e-4;     // for a batch of 64 images; the rate is proportional to the batch's root
   double beta2 = 0.999;
   double final_lr = 0;  // share of the peak rate
+  double weight_decay = 0.05;
+  std::optional<double> final_weight_decay = {};
   double label_smoothing = 0, clip = 0;
+  bool clip_per_tensor = false;
   data::AugmentOptions augment{};
 };
 
@@ -77,6 +80,7 @@ struct PretrainMethodRow {
   std::string loss_note = {};  // how its loss should change, for the report
   // Whether PretrainMethod::loss() also takes held-out images, and a lower loss on them means a better model.
   bool has_held_out_loss = false;
+  bool watches_rank = true;   // a small effective rank means that the features have collapsed
   bool loss_decides = false;  // between weights also where a probe measures, because k-NN says little of the features
   std::vector<std::string> fields = {};  // fields of PretrainRecipe for this method alone
   PretrainDefaults defaults{};
