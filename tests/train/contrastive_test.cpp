@@ -280,6 +280,53 @@ TEST(Contrastive, TheReportHasTheStartAndWhatCaptionsRetrieve) {
     EXPECT_TRUE(contains(page, text)) << text;
 }
 
+// A list with the splits of its rows: each image is in one of them.
+fs::path pairs_with_splits() {
+  const fs::path pairs = make_pairs(), list = pairs.parent_path() / "splits.csv";
+  std::istringstream lines(read_text(pairs));
+  std::string rows = "filepath,title,split\n", line;
+  std::getline(lines, line);
+  for (int row = 0; std::getline(lines, line); ++row)
+    rows += line + (row < 48 ? ",train\n" : row < 60 ? ",val\n" : ",test\n");
+  write_file(list, rows);
+  return list;
+}
+
+TEST(Contrastive, MeasuresTheSavedModelOnTheSplitTest) {
+  const fs::path pairs = pairs_with_splits(), runs = testing::scratch_folder();
+  const std::vector<std::string> splits{"data.val=" + pairs.string(), "data.holdout=null"};
+  std::vector<std::string> settings = splits;
+  settings.push_back("data.test=" + pairs.string());
+  const TrainingResult result = train_fast(runs / "run", contrastive_recipe_for(pairs, settings));
+  ASSERT_TRUE(result.test);
+  EXPECT_EQ(result.test->images, 10);
+  EXPECT_EQ(result.validation_images, 6);
+  // As the validation images of a run that stays at its start, which is the saved model.
+  const fs::path test = runs / "test.csv";
+  std::istringstream lines(read_text(pairs));
+  std::string rows = "filepath,title\n";
+  for (std::string line; std::getline(lines, line);) {
+    if (line.ends_with(",test"))
+      rows += pairs.parent_path().string() + "/" + line.substr(0, line.size() - std::string(",test").size()) + "\n";
+  }
+  write_file(test, rows);
+  const TrainingResult still =
+      train_fast(runs / "still", contrastive_recipe_for(pairs,
+                                                        {"data.val=" + test.string(), "data.holdout=null", "epochs=1",
+                                                         "optimizer.lr=0", "optimizer.weight_decay=0"},
+                                                        runs / "run/model"));
+  EXPECT_EQ(still.start->value, result.test->scores.front().value);
+  EXPECT_TRUE(contains(read_text(runs / "run/report.html"), "Test images, each before the three"));
+}
+
+TEST(Contrastive, TheDefaultRecipeTakesTheSplits) {
+  const fs::path pairs = pairs_with_splits();
+  const testing::Warnings warnings;
+  const Recipe recipe = default_recipe({.data = pairs.string(), .model = small_clip().string()}).recipe;
+  EXPECT_EQ(recipe.data.val, pairs.string());
+  EXPECT_EQ(recipe.data.test, pairs.string());
+}
+
 TEST(Contrastive, TheDefaultRecipeIsThatOfFineTuningAClip) {
   const fs::path pairs = make_pairs();
   EXPECT_EQ(dataset_objective(pairs.string()), "contrastive");
@@ -305,7 +352,7 @@ TEST(Contrastive, RefusesSettingsThatDoNotGoWithPairs) {
     return error_of([&] { contrastive_recipe_for(pairs, {setting}); });
   };
   for (const char* setting :
-       {"model.init=", "model.depth=3", "model.linear_probe=true", "data.test=x", "data.mean=[0.5,0.5,0.5]",
+       {"model.init=", "model.depth=3", "model.linear_probe=true", "data.test_split=x", "data.mean=[0.5,0.5,0.5]",
         "data.unreadable=leave_out", "data.retrain=true", "loss.label_smoothing=0.1", "augment.mixup=0.2",
         R"(token_drop={"rate": 0.5})", "augment.repeats=2", "contrastive.templates=[]", "contrastive.alpha=2",
         "contrastive.towers=text"})

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "vitrail/base/error.h"
+#include "vitrail/data/datasets/pair_set.h"
 #include "vitrail/train/objectives/classification/classification_internal.h"
 #include "vitrail/train/objectives/contrastive/contrastive_internal.h"
 #include "vitrail/train/objectives/detection/detection_internal.h"
@@ -56,7 +57,7 @@ std::vector<ObjectiveRow>& objectives() {
        .describe = describe_contrastive_recipe,
        .check = check_contrastive_recipe,
        .refuse_risks = refuse_contrastive_risks,
-       .splits = contrastive_splits},
+       .splits = [](const std::filesystem::path& pairs) { return data::pair_set_splits(pairs); }},
   };
   return rows;
 }

@@ -8,6 +8,7 @@
 #include "vitrail/base/memory_limit.h"
 #include "vitrail/base/text.h"
 #include "vitrail/base/warning_pause_internal.h"
+#include "vitrail/data/datasets/pair_set.h"
 #include "vitrail/models/derived_config_internal.h"
 #include "vitrail/train/objectives/classification/model_setup_internal.h"
 #include "vitrail/train/objectives/contrastive/contrastive_data_internal.h"
@@ -54,8 +55,9 @@ void set_pairs(const DefaultRecipeOptions& options, DefaultRecipe& result) {
   recipe.data.train = options.data;
   recipe.data.columns = options.columns;
   recipe.data.unreadable = data::Unreadable::replace;
-  const std::vector<std::string> splits = contrastive_splits(find_dataset(options.data));
+  const std::vector<std::string> splits = data::pair_set_splits(find_dataset(options.data));
   if (std::ranges::count(splits, "val") > 0) recipe.data.val = options.data;
+  if (std::ranges::count(splits, "test") > 0) recipe.data.test = options.data;
   const WarningPause pause;
   const PairData pairs = open_pair_sets(recipe.data, result.architecture.in_chans);
   result.training_images = pairs.images.train.size();

@@ -39,10 +39,11 @@ std::vector<std::vector<int64_t>> label_ids_of(const std::optional<ZeroShotSet>&
   return ids;
 }
 
-// The tokens of the validation captions, unless those of the training dataset have them.
-std::optional<CaptionTokens> tokens_of_validation(const PairData& data, const DualTexts& texts) {
-  if (!data.validation || data.validation == data.train) return std::nullopt;
-  return CaptionTokens(texts, *data.validation, *data.images.validation.dataset);
+// The tokens of other captions than the training dataset's, if there are any.
+std::optional<CaptionTokens> further_tokens(const std::shared_ptr<const ImageCaptions>& captions, const Subset& images,
+                                            const PairData& data, const DualTexts& texts) {
+  if (!captions || captions == data.train) return std::nullopt;
+  return CaptionTokens(texts, *captions, *images.dataset);
 }
 
 // Random crops are steps of timm's transform; the size, mean and deviation are the model's.
@@ -76,7 +77,8 @@ Contrastive::Contrastive(const ObjectiveContext& context)
       data_(open_pair_data(context.recipe.data, opened_.config.vit.in_chans)),
       zero_shot_(zero_shot_of(context.recipe, opened_.config.vit.in_chans)),
       tokens_(texts_, *data_.train, *data_.images.train.dataset),
-      validation_tokens_(tokens_of_validation(data_, texts_)),
+      validation_tokens_(further_tokens(data_.validation, data_.images.validation, data_, texts_)),
+      test_tokens_(further_tokens(data_.test, data_.images.test, data_, texts_)),
       label_ids_(label_ids_of(zero_shot_, texts_, contrastive_of(context.recipe).templates)),
       model_(models::build_model(opened_), models::build_text_tower(opened_)),
       average_(contrastive_of(context.recipe).alpha, model_.named_parameters()),
@@ -110,6 +112,11 @@ void Contrastive::write_beside(const std::filesystem::path& folder, const std::v
 const Subset& Contrastive::subset(Split split) const {
   const RunData& images = data_.images;
   return split == Split::training ? images.train : split == Split::validation ? images.validation : images.test;
+}
+
+const CaptionTokens& Contrastive::tokens(Split split) const {
+  const std::optional<CaptionTokens>& further = split == Split::test ? test_tokens_ : validation_tokens_;
+  return further ? *further : tokens_;
 }
 
 std::vector<ImageSet> Contrastive::image_sets() const {
@@ -223,11 +230,11 @@ Tensor Contrastive::embedded_images(const Subset& images, std::vector<int64_t>& 
   return analysis::normalized_rows(ops::cat(parts, 0));
 }
 
-// The held-out images with all their captions.
-PairEmbeddings Contrastive::embedded_pairs(const Progress& progress) {
-  const CaptionTokens& tokens = validation_tokens_ ? *validation_tokens_ : tokens_;
+// The images of validation or test with all their captions.
+PairEmbeddings Contrastive::embedded_pairs(Split split, const Progress& progress) {
+  const CaptionTokens& tokens = this->tokens(split);
   PairEmbeddings pairs;
-  pairs.images = embedded_images(data_.images.validation, pairs.samples, progress);
+  pairs.images = embedded_images(subset(split), pairs.samples, progress);
   std::vector<std::vector<int64_t>> ids;
   for (size_t row = 0; row < pairs.samples.size(); ++row) {
     const int64_t image = pairs.samples[row];
@@ -266,31 +273,31 @@ double Contrastive::measured_zero_shot(const Progress& progress) {
                             label_embeddings(embedded_texts(label_ids_, progress), zero_shot_->labels.size()));
 }
 
-int64_t Contrastive::evaluation_batches() const {
-  const CaptionTokens& tokens = validation_tokens_ ? *validation_tokens_ : tokens_;
-  const Subset& held_out = data_.images.validation;
+int64_t Contrastive::evaluation_batches(Split split) const {
+  const CaptionTokens& tokens = this->tokens(split);
+  const Subset& images = subset(split);
   int64_t texts = 0;
-  for (const int64_t image : held_out.samples) texts += tokens.count(image);
-  int64_t batches = ceil_div(held_out.size(), kEvaluationBatch) + ceil_div(texts, kEvaluationBatch);
+  for (const int64_t image : images.samples) texts += tokens.count(image);
+  int64_t batches = ceil_div(images.size(), kEvaluationBatch) + ceil_div(texts, kEvaluationBatch);
   if (zero_shot_)
     batches +=
         ceil_div(zero_shot_->images.size(), kEvaluationBatch) + ceil_div(std::ssize(label_ids_), kEvaluationBatch);
   return batches;
 }
 
-Measurement Contrastive::measure(Split, const std::function<void(int64_t, int64_t)>& report) {
+Measurement Contrastive::measure(Split split, const std::function<void(int64_t, int64_t)>& report) {
   const autograd::NoGrad no_grad;
   const AveragedScope averaged(average_, model_.named_parameters());
   model_.train(false);
-  const Progress progress{.report = report, .total = evaluation_batches()};
+  const Progress progress{.report = report, .total = evaluation_batches(split)};
   Measurement result;
-  PairEmbeddings pairs = embedded_pairs(progress);
+  PairEmbeddings pairs = embedded_pairs(split, progress);
   result.images = pairs.images.size(0);
   result.loss = held_out_loss(pairs);
   std::vector<double> values = retrieval_recall(pairs);
   if (zero_shot_) values.push_back(measured_zero_shot(progress));
   result.scores = scores_of(metrics_.each, values, result.images);
-  if (!start_) start_gallery_ = gallery_of_start(pairs);
+  if (!start_ && split == Split::validation) start_gallery_ = gallery_of_start(pairs);
   result.details = std::move(pairs);
   return result;
 }

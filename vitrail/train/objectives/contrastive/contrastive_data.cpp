@@ -52,7 +52,7 @@ void hold_out_pairs(const DataRecipe& recipe, PairData& data) {
 }  // namespace
 
 PairData open_pair_sets(const DataRecipe& recipe, int64_t channels) {
-  const auto open = [&](const std::string& path, const char* split) {
+  const auto read = [&](const std::string& path, const char* split) {
     const std::filesystem::path found = find_dataset(path);
     data::PairSetOptions options{.columns = data::parse_columns(recipe.columns),
                                  .decode = {.mode = infer::color_mode_of(channels), .apply_exif = recipe.exif}};
@@ -60,21 +60,28 @@ PairData open_pair_sets(const DataRecipe& recipe, int64_t channels) {
     if (std::ranges::count(splits, split) > 0) options.split = split;
     return data::open_pair_set(found, options);
   };
+  const auto open = [&](const std::string& path, const char* split, Subset& images) {
+    data::PairSet pairs = read(path, split);
+    images = {pairs.images, every_index(*pairs.images), ""};
+    return std::make_shared<const ImageCaptions>(std::move(pairs.captions));
+  };
+  const auto set_name = [](Subset& images, const ImageCaptions& captions, const std::string& path) {
+    images.name = counted(images.size(), "image") + captions_text(captions_of(images, captions)) + " of " + path;
+  };
   PairData data;
-  data::PairSet pairs = open(recipe.train, "train");
-  data.images.train = {pairs.images, every_index(*pairs.images), ""};
-  data.train = std::make_shared<const ImageCaptions>(std::move(pairs.captions));
+  RunData& images = data.images;
+  data.train = open(recipe.train, "train", images.train);
   if (recipe.val.empty()) {
     hold_out_pairs(recipe, data);
   } else {
-    data::PairSet held_out = open(recipe.val, "val");
-    data.validation = std::make_shared<const ImageCaptions>(std::move(held_out.captions));
-    Subset& validation = data.images.validation = {held_out.images, every_index(*held_out.images), ""};
-    validation.name = counted(validation.size(), "image") + captions_text(captions_of(validation, *data.validation)) +
-                      " of " + recipe.val;
+    data.validation = open(recipe.val, "val", images.validation);
+    set_name(images.validation, *data.validation, recipe.val);
   }
-  Subset& train = data.images.train;
-  train.name = counted(train.size(), "image") + captions_text(captions_of(train, *data.train)) + " of " + recipe.train;
+  if (!recipe.test.empty()) {
+    data.test = open(recipe.test, "test", images.test);
+    set_name(images.test, *data.test, recipe.test);
+  }
+  set_name(images.train, *data.train, recipe.train);
   return data;
 }
 
@@ -88,12 +95,6 @@ PairData open_pair_data(const DataRecipe& recipe, int64_t channels) {
   }
   require_readable_images(train, recipe.train);
   return data;
-}
-
-std::vector<std::string> contrastive_splits(const std::filesystem::path& pairs) {
-  std::vector<std::string> splits = data::pair_set_splits(pairs);
-  std::erase(splits, "test");  // images to hold out for the end
-  return splits;
 }
 
 int64_t shared_captions(const Subset& images, const ImageCaptions& captions) {

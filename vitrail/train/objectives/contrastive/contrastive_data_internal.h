@@ -15,9 +15,9 @@ namespace vitrail::train {
 using ImageCaptions = std::vector<std::vector<std::string>>;
 
 struct PairData {
-  RunData images;  // train and validation
-  // Of the datasets of the training and of the validation images, which may be the same.
-  std::shared_ptr<const ImageCaptions> train, validation;
+  RunData images;
+  // The captions of the images' datasets.  Training and validation images may be of the same one.
+  std::shared_ptr<const ImageCaptions> train, validation, test;
 };
 
 // Opens the pairs of a recipe, without a cache.  Without recipe.val, recipe.holdout images, by default a tenth and at
@@ -27,9 +27,6 @@ PairData open_pair_sets(const DataRecipe& recipe, int64_t channels);
 
 // The same with a cache.  Also throws Error if none of 100 training images can be read.
 PairData open_pair_data(const DataRecipe& recipe, int64_t channels);
-
-// The splits train and val of pairs.
-std::vector<std::string> contrastive_splits(const std::filesystem::path& pairs);
 
 // How many captions of the images of a subset are those of several of its images: false negatives in a batch.
 int64_t shared_captions(const Subset& images, const ImageCaptions& captions);

@@ -52,14 +52,15 @@ class Contrastive : public Objective {
   struct Progress;
   bool trains_text() const { return contrastive_of(context_.recipe).towers == "both"; }
   const Subset& subset(Split split) const;
+  const CaptionTokens& tokens(Split split) const;
   Tensor batch_texts(const data::Batch& batch);
   Tensor embedded_texts(const std::vector<std::vector<int64_t>>& ids, const Progress& progress) const;
   Tensor fixed_texts(const CaptionTokens& captions) const;
   Tensor embedded_images(const Subset& images, std::vector<int64_t>& samples, const Progress& progress);
-  PairEmbeddings embedded_pairs(const Progress& progress);
+  PairEmbeddings embedded_pairs(Split split, const Progress& progress);
   double held_out_loss(const PairEmbeddings& pairs) const;
   double measured_zero_shot(const Progress& progress);
-  int64_t evaluation_batches() const;
+  int64_t evaluation_batches(Split split) const;
   Gallery gallery_of_start(const PairEmbeddings& pairs) const;
 
   const ObjectiveContext context_;
@@ -69,8 +70,8 @@ class Contrastive : public Objective {
   PairData data_;
   std::optional<ZeroShotSet> zero_shot_;
   const CaptionTokens tokens_;
-  const std::optional<CaptionTokens> validation_tokens_;  // set if that is another dataset
-  std::vector<std::vector<int64_t>> label_ids_;           // the texts of zero_shot_
+  const std::optional<CaptionTokens> validation_tokens_, test_tokens_;  // set for other datasets
+  std::vector<std::vector<int64_t>> label_ids_;                         // the texts of zero_shot_
   TrainedDual model_;
   const StartAverage average_;
   Metrics metrics_;

@@ -35,10 +35,7 @@ void check_dual_model(const ModelRecipe& model, const Require& require) {
 
 void check_pair_data(const DataRecipe& data, const Require& require) {
   const bool splits = !data.train_split.empty() || !data.val_split.empty() || !data.test_split.empty();
-  require(
-      data.test.empty() && !splits,
-      "data: expected neither test nor splits for the objective \"contrastive\" (contrastive.zero_shot is a labelled "
-      "dataset), got one");
+  require(!splits, "data: expected no names of splits for the objective \"contrastive\", got one");
   const bool own =
       data.preset.empty() && data.mean.empty() && data.std.empty() && data.interpolation.empty() && !data.crop_pct;
   require(own, "data: expected the model's own preprocessing for the objective \"contrastive\", got another one");

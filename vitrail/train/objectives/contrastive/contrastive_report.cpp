@@ -33,12 +33,13 @@ Gallery retrieval_gallery(const std::string& title, const PairEmbeddings& pairs,
 
 }  // namespace
 
-void Contrastive::add_section(const Measurement& measurement, Split, Report& report) {
+void Contrastive::add_section(const Measurement& measurement, Split split, Report& report) {
   report.galleries = training_galleries(data_.images.train, options_);
   if (start_gallery_) report.galleries.push_back(*start_gallery_);
   if (const auto* pairs = std::any_cast<PairEmbeddings>(&measurement.details)) {
-    report.galleries.push_back(retrieval_gallery("Held-out images, each before the three that its caption retrieves",
-                                                 *pairs, *data_.images.validation.dataset));
+    report.galleries.push_back(retrieval_gallery(
+        str(split == Split::test ? "Test" : "Held-out", " images, each before the three that its caption retrieves"),
+        *pairs, *subset(split).dataset));
   }
   if (!start_) return;
   for (const Score& score : start_->scores) {
