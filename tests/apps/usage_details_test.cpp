@@ -273,6 +273,7 @@ TEST(CommandOptions, ThatNeedOthersSayWhich) {
         "--image-size: expected N or HEIGHT,WIDTH in pixels, got '32,32,32'"},
        {{"inspect", small_model(), "--set", "x=1"}, "--set: is for layers, as in: vitrail inspect layer:mlp"},
        {{"inspect", small_model(), "--batch", "2"}, "--batch: requires --trace IMAGE or --trace random"},
+       {{"inspect", small_model(), "--gradient", "2"}, "--gradient: requires --trace IMAGE or --trace random"},
        {{"inspect", small_model(), "-o", out / "x.npz"}, "-o: requires --trace IMAGE or --trace random"},
        {{"inspect", small_model(), "--trace", "random", "-o", "x.npy"}, "-o: expected FILE.npz, got 'x.npy'"},
        {{"inspect", "vit_tiny_patch16_224", "--config", "c.json"},
