@@ -2,6 +2,7 @@
 // Options of classify, embed, attention, eval and knn, compared with the library's results.
 #include <cmath>
 #include <limits>
+#include <set>
 
 #include "tests/apps/option_effects.h"
 #include "vitrail/analysis/attention_map.h"
@@ -292,6 +293,45 @@ void check_rollout() {
       << "their order must matter";
 }
 
+const char* const kAttributions[] = {"gradient_attention",   "grad_cam",     "gradient_input", "smooth_grad",
+                                     "integrated_gradients", "leave_one_out"};
+
+void check_method_of_attention() {
+  EXPECT_EQ(attention_figure({"--method", "attention"}).pixels, attention_figure({}).pixels);
+  EXPECT_EQ(attention_figure({"--method", "rollout"}).pixels, attention_figure({"--rollout"}).pixels);
+  std::set<std::vector<uint8_t>> figures{attention_figure({}).pixels};
+  for (const char* method : kAttributions) figures.insert(attention_figure({"--method", method}).pixels);
+  EXPECT_EQ(figures.size(), std::size(kAttributions) + 1);
+  const auto refused = [](const Arguments& more) {
+    return refusal(Arguments{"attention", "-m", small_model(), image("a.png"), "-o", "x.png"} + more);
+  };
+  for (const Arguments& more : {Arguments{"--layer", "0"}, {"--head", "1"}, {"--query", "4,4"}, {"--rollout"}})
+    EXPECT_TRUE(contains(refused(Arguments{"--method", "grad_cam"} + more), more[0] + ": expected ")) << more[0];
+  EXPECT_TRUE(contains(refused({"--class", "1"}), "--class: expected a method that attributes"));
+}
+
+void check_class_of_attention() {
+  std::set<std::vector<uint8_t>> figures;
+  for (const char* of_class : {"0", "1", "2"})
+    figures.insert(attention_figure({"--method", "grad_cam", "--class", of_class}).pixels);
+  EXPECT_EQ(figures.size(), 3u);
+  const Arguments named{"--method", "grad_cam", "--labels", names_file(), "--class"};
+  EXPECT_EQ(attention_figure(named + Arguments{"1"}).pixels,
+            attention_figure(named + Arguments{lines_of(content_of(names_file()))[1]}).pixels);
+}
+
+void check_baseline_of_attention() {
+  for (const char* method : {"integrated_gradients", "leave_one_out"}) {
+    std::set<std::vector<uint8_t>> figures;
+    for (const char* baseline : {"mean", "black", "blurred"})
+      figures.insert(attention_figure({"--method", method, "--baseline", baseline}).pixels);
+    EXPECT_EQ(figures.size(), 3u) << method;
+  }
+  const ProgramResult result = run({"attention", "-m", small_model(), image("a.png"), "-o",
+                                    scratch_folder() / "noted.png", "--method", "integrated_gradients"});
+  EXPECT_TRUE(contains(result.err, "integrated gradients: sum ")) << result.err;
+}
+
 void check_raw() {
   const fs::path file = scratch_folder() / "raw.npy";
   run({"attention", "-m", small_model(), image("a.png"), "--raw", file});
@@ -559,6 +599,9 @@ OptionEffects inference_option_effects() {
           {"attention", "--query", check_query},
           {"attention", "--labels", check_labels_of_attention},
           {"attention", "--rollout", check_rollout},
+          {"attention", "--method", check_method_of_attention},
+          {"attention", "--class", check_class_of_attention},
+          {"attention", "--baseline", check_baseline_of_attention},
           {"attention", "--raw", check_raw},
           {"pca", "-o,--output", check_output_of_pca},
           {"pca", "--layer", check_layer_of_pca},

@@ -174,6 +174,23 @@ void check_batch_of_inspect() {
   EXPECT_TRUE(run(inspect({"--trace", "random", "--slice", "logits"})).out.starts_with("logits [1, 10]\n"));
 }
 
+// The gradient of a logit by itself is 1, and a parameter's is as in the file.
+void check_gradient_of_inspect() {
+  const fs::path file = scratch_folder() / "gradients.npz";
+  const Arguments traced{"--trace", noise_folder() / kImage, "--gradient"};
+  const std::string out = run(inspect(traced + Arguments{"3", "--slice", "logits[0, 2:5]", "-o", file})).out;
+  EXPECT_EQ(out, "logits[0, 2:5] [3]\n[0.0000, 1.0000, 0.0000]\n");
+  const std::string archive = content_of(file);
+  const ZipReader reader(std::as_bytes(std::span(archive)), "gradients.npz");
+  for (const char* name : {"images", "blocks.0.attn.context", "blocks.1", "head.bias", "cls_token"})
+    EXPECT_TRUE(reader.find(std::string(name) + ".npy")) << name;
+  const std::vector<std::string> rows = lines_of(run(inspect(traced + Arguments{"3"})).out);
+  EXPECT_EQ(rows.size(), reader.entries().size() + 1);  // with the title
+  EXPECT_NE(lines_of(run(inspect(traced + Arguments{"4"})).out), rows);
+  const std::string refused = refusal(inspect(traced + Arguments{"10"}));
+  EXPECT_TRUE(contains(refused, "--gradient: expected the name of a class, or its index from 0 to 9, got '10'"));
+}
+
 void check_set_of_inspect() {
   const std::string out = run({"inspect", "layer:mlp", "--set", "in_features=5"}).out;
   EXPECT_TRUE(contains(out, ", 5]")) << out;
@@ -651,6 +668,7 @@ OptionEffects tool_option_effects() {
           {"inspect", "--slice", check_slice},
           {"inspect", "-o,--output", check_output_of_inspect},
           {"inspect", "--batch", check_batch_of_inspect},
+          {"inspect", "--gradient", check_gradient_of_inspect},
           {"inspect", "--set", check_set_of_inspect},
           {"bench", "--batch", check_batch_of_bench},
           {"bench", "--precision", check_precision_of_bench},

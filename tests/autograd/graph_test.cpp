@@ -181,6 +181,40 @@ TEST(Graph, GradientsOfIntermediateResultsAreFreed) {
   EXPECT_FALSE(grad_of(out).defined());
 }
 
+// Gradients add up over uses and calls, as torch.Tensor.retain_grad does.
+TEST(RetainGrad, KeepsTheGradientOfAResult) {
+  const Tensor x = leaf({2, 3}, 1), w = leaf({4, 3}, 2), grad = Tensor::randn({2, 4}, 3, DType::f64);
+  const Tensor square = ops::mul(x, x), twice = ops::add(square, square), root = ops::linear(twice, w, {});
+  retain_grad(square);
+  retain_grad(x);  // changes nothing of a leaf
+  backward(root, grad, {.keep_graph = true});
+  const Tensor want = ops::mul(ops::matmul(grad, w.detach()), Tensor::full({1}, 2, DType::f64));
+  EXPECT_TRUE(testing::close(grad_of(square), want, 1e-12));
+  EXPECT_FALSE(grad_of(twice).defined());
+  const Tensor of_x = ops::mul(ops::mul(want, x.detach()), Tensor::full({1}, 2, DType::f64));
+  EXPECT_TRUE(testing::close(grad_of(x), of_x, 1e-12));
+  backward(root, grad);
+  EXPECT_TRUE(testing::close(grad_of(square), ops::add(want, want), 1e-12));
+  clear_grad(square);
+  EXPECT_FALSE(grad_of(square).defined());
+}
+
+// `sum` passes its gradient on to both inputs, and `product` adds to that of x in place.
+TEST(RetainGrad, IsNotTheMemoryIntoWhichALaterNodeAdds) {
+  const Tensor x = leaf({2, 3}, 1), product = ops::mul(x, x), sum = ops::add(product, x);
+  retain_grad(sum), retain_grad(product);
+  const Tensor grad = Tensor::full({2, 3}, 1, DType::f64);
+  backward(sum, grad);
+  EXPECT_TRUE(testing::close(grad_of(sum), Tensor::full({2, 3}, 1, DType::f64), 0));
+  EXPECT_TRUE(testing::close(grad_of(product), Tensor::full({2, 3}, 1, DType::f64), 0));
+  EXPECT_NE(grad_of(sum).storage(), grad.storage());
+  EXPECT_NE(grad_of(sum).storage(), grad_of(product).storage());
+}
+
+TEST(RetainGrad, OfATensorWithoutAGradientIsAnError) {
+  EXPECT_ERROR(testing::error_of([] { retain_grad(Tensor::zeros({2})); }), "retain_grad", "one that does not");
+}
+
 TEST(Graph, DestroyingTheResultFreesIt) {
   const Tensor x = leaf({2, 3}, 1);
   Tensor inner = ops::layer_norm(x, {}, {}, 1e-6);

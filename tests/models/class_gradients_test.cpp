@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "tests/support/errors.h"
 #include "tests/support/golden.h"
@@ -37,8 +38,7 @@ double root_mean_square(const Tensor& tensor) {
 
 // `tolerance` is relative to the root mean square of each gradient.  In f32, PyTorch's own are off by at most 4e-6 in
 // the models of two blocks, and by 9e-4 in DeiT-Tiny.
-void expect_gradients(const VisionTransformer& model, const Tensor& images, const testing::Golden& golden,
-                      double tolerance) {
+void expect_gradients(VisionTransformer model, const Tensor& images, const testing::Golden& golden, double tolerance) {
   const auto config = nlohmann::json::parse(golden.config);
   ClassGradientOptions options{.target = config["target"].get<int64_t>(), .values = {}};
   for (const auto& [name, shape] : config["shapes"].items()) options.values.push_back(name);
@@ -54,6 +54,66 @@ void expect_gradients(const VisionTransformer& model, const Tensor& images, cons
   options.values = {"images"};  // by the fused operations
   EXPECT_TRUE(testing::close(sampled(class_gradients(model, images, options)[0]), golden["images"],
                              tolerance * root_mean_square(golden["images"])));
+  auto wanted = config["parameters"].get<std::set<std::string>>();
+  wanted.insert(options.values.begin(), options.values.end());
+  for (const auto& [name, gradient] : all_class_gradients(model, images, options.target)) {
+    if (!golden.has(name) || wanted.erase(name) == 0) continue;
+    EXPECT_TRUE(testing::close(sampled(gradient), golden[name], tolerance * root_mean_square(golden[name]))) << name;
+  }
+  EXPECT_TRUE(wanted.empty()) << *wanted.begin();
+}
+
+// The gradient of a value that was reported under two names is the same tensor.
+TEST(AllClassGradients, HaveTheValuesOfATraceInTheirOrderAndTheParameters) {
+  VisionTransformer model = testing::model_of("timm_distilled");
+  const Tensor images = testing::input_of("timm_distilled");
+  std::vector<std::string> want{"images"}, got;
+  {
+    const nn::TraceScope scope([&](const std::string& name, const Tensor&) { want.push_back(name); });
+    model.forward(images);
+  }
+  for (const nn::NamedTensor& parameter : model.named_parameters()) want.push_back(parameter.name);
+  const std::vector<nn::NamedTensor> gradients = all_class_gradients(model, images, 3);
+  for (const nn::NamedTensor& gradient : gradients) got.push_back(gradient.name);
+  EXPECT_EQ(got, want);
+  const auto named = [&](const std::string& name) {
+    return std::ranges::find(gradients, name, &nn::NamedTensor::name)->tensor;
+  };
+  EXPECT_TRUE(
+      testing::close(named("logits").select(0, 1), Tensor::from<float>({10}, {0, 0, 0, 1, 0, 0, 0, 0, 0, 0}), 0));
+  EXPECT_TRUE(testing::close(named("head_dist.bias"), Tensor::from<float>({10}, {0, 0, 0, 1, 0, 0, 0, 0, 0, 0}), 0));
+  EXPECT_EQ(named("blocks.0.attn.proj").storage(), named("blocks.0.attn.proj_drop").storage());
+}
+
+// No step is reported aside from the path from the image to the logit.
+TEST(AllClassGradients, ReachEveryValueThatATraceReports) {
+  for (const char* name : {"timm_token", "timm_distilled", "timm_map", "timm_aimv2", "timm_dinov3_plus",
+                           "timm_dinov3_qkvb", "timm_eva02_base"}) {
+    VisionTransformer model = testing::model_of(name);
+    for (const nn::NamedTensor& gradient : all_class_gradients(model, testing::input_of(name), 1))
+      EXPECT_GT(root_mean_square(gradient.tensor.contiguous()), 0) << name << " " << gradient.name;
+  }
+}
+
+TEST(AllClassGradients, LeaveNoGradientsInTheModel) {
+  VisionTransformer model = testing::model_of("timm_token");
+  const Tensor images = testing::input_of("timm_token");
+  const Tensor once = all_class_gradients(model, images, 1).back().tensor;
+  EXPECT_TRUE(testing::close(all_class_gradients(model, images, 1).back().tensor, once, 0));
+  for (const nn::NamedTensor& parameter : model.named_parameters())
+    EXPECT_FALSE(autograd::grad_of(parameter.tensor).defined() || autograd::requires_grad(parameter.tensor));
+  EXPECT_FALSE(autograd::requires_grad(images));
+}
+
+// Attention weights that go with a gradient.
+TEST(ClassGradients, ReportTheValuesOfTheirForwardPass) {
+  const VisionTransformer model = testing::model_of("timm_token");
+  const Tensor images = testing::input_of("timm_token"), want = model.attention_maps(images, 0)[0];
+  Tensor weights;
+  class_gradients(model, images, {.values = {"images"}, .on_value = [&](const std::string& name, const Tensor& value) {
+                                    if (name == "blocks.0.attn.weights") weights = value;
+                                  }});
+  EXPECT_TRUE(testing::close(weights, want, 1e-6));
 }
 
 class GradientsOfFixture : public ::testing::TestWithParam<std::string> {};

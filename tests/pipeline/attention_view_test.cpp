@@ -231,6 +231,42 @@ TEST_F(AttentionView, TheCheckRefusesLayersAndHeadsThatTheModelDoesNotHave) {
   EXPECT_ERROR(error_of([&] { check_attention(model, {.layer = "2"}); }), "layer", "'2'");
 }
 
+// A method has only the fields that it reads.
+TEST_F(AttentionView, TheCheckRefusesFieldsThatTheMethodDoesNotRead) {
+  const auto refusal = [&](const AttentionOptions& options) {
+    return error_of([&] { check_attention(model, options); });
+  };
+  EXPECT_EQ(attribution_method({.method = "rollout"}), nullptr);
+  EXPECT_TRUE(attention_request(model, {.method = "rollout"}).all_layers);
+  for (const AttributionMethod& method : attribution_methods()) {
+    EXPECT_EQ(attribution_method({.method = method.name}), &method);
+    const std::string got = std::string("method ") + method.name;
+    EXPECT_ERROR(refusal({.layer = "0", .method = method.name}), "layer", got);
+    EXPECT_ERROR(refusal({.head = "0", .method = method.name}), "head", got);
+    EXPECT_ERROR(refusal({.query = {4, 4}, .method = method.name}), "query", got);
+    EXPECT_ERROR(refusal({.rollout = true, .method = method.name}), "rollout", got);
+    EXPECT_NO_THROW(check_attention(model, {.method = method.name, .attribution = {.target = "3"}}));
+    EXPECT_ERROR(refusal({.method = method.name, .attribution = {.target = "cow"}}), "class", "'cow'");
+  }
+  EXPECT_ERROR(refusal({.layer = "0", .method = "rollout"}), "layer", "method rollout");
+  EXPECT_ERROR(refusal({.attribution = {.target = "3"}}), "class", "method attention");
+}
+
+TEST_F(AttentionView, AFigureOfAnAttributionNamesMethodClassAndSums) {
+  const Tensor map = Tensor::randn({4, 4}, 1);
+  AttendedImage image = attended({});
+  image.attribution = {.target = 3, .map = map, .completeness = Completeness{1.25, 1.5}};
+  const AttentionOptions options{.method = "integrated_gradients"};
+  const image::Image got = attention_figure(model, options, photo, image, {});
+  const image::Image want =
+      draw({.photo = photo,
+            .region = image::visible_region(model.transform(), photo.width, photo.height),
+            .maps = {{"integrated_gradients", map}},
+            .caption = {"p\\x0ahoto.png", "integrated_gradients of class 3; sum 1.25, difference of logits 1.5"}});
+  EXPECT_TRUE(got.pixels == want.pixels);
+  EXPECT_EQ(attention_maps(model, options, image).attending, "");
+}
+
 // The rollout is of all blocks in their order, and the mean over heads of each head.
 TEST_F(AttentionView, RolloutAndMeanAreThoseOfTheWeights) {
   std::vector<Tensor> blocks;

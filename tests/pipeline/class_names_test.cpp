@@ -5,6 +5,7 @@
 
 #include <fstream>
 
+#include "tests/support/errors.h"
 #include "tests/support/messages.h"
 #include "tests/support/paths.h"
 
@@ -77,6 +78,18 @@ TEST(ClassNames, AProjectionHasNone) {
   config.vit.projection_head = true;
   EXPECT_EQ(class_names(config), Names{});
   EXPECT_EQ(class_names(config, names_file("cat\ndog\n")), Names{});
+}
+
+TEST(ClassIndex, IsThatOfTheNameOrTheNumber) {
+  const std::vector<std::string> names{"cat", "2", "dog"};
+  const auto index = [&](const std::string& text) { return class_index("--class", text, names, 3); };
+  EXPECT_EQ(index("dog"), 2);
+  EXPECT_EQ(index("0"), 0);
+  EXPECT_EQ(index("2"), 1) << "a name comes first";
+  EXPECT_EQ(class_index("--class", "2", {}, 3), 2);
+  for (const char* text : {"3", "-1", "", "zebra", "1x", "99999999999999999999"})
+    EXPECT_ERROR(error_of([&] { index(text); }), "--class", str("'", text, "'"));
+  EXPECT_ERROR(error_of([&] { index("dgo"); }), "--class", "'dgo'; did you mean dog?");
 }
 
 }  // namespace

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gradients of a class's logit by PyTorch's autograd: tests/fixtures/gradients/NAME.safetensors.
 
-Of the input ("images") and of what modules give, by their names: every n-th element of each gradient, at most 512.
-The metadata's "config" has the model (a fixture, or DeiT-Tiny of the shared assets with the image), the class and the
-shapes.  References run in float64.
+Of the input ("images"), of what modules give, and of some parameters, by their names: every n-th element of each
+gradient, at most 512.  The metadata's "config" has the model (a fixture, or DeiT-Tiny of the shared assets with the
+image), the class, the shapes of the values and the names of the parameters.  References run in float64.
 """
 
 import json
@@ -19,6 +19,7 @@ from PIL import Image
 ROOT = MODELS.parent / "gradients"
 FIXTURES = "token avg distilled reg_tokens pre_norm qk_norm map".split()
 ELEMENTS = 512
+PARAMETERS = "cls_token", "patch_embed.proj.weight", "blocks.0.attn.qkv.weight", "blocks.1.mlp.fc2.bias", "head.weight"
 
 
 def wanted(name):
@@ -38,12 +39,14 @@ def write(name, model, images, target, about):
         if wanted(path):
             module.register_forward_hook(lambda _, __, output, path=path: values.update({path: output}))
     logits = model.double().eval()(values["images"])
-    gradients = torch.autograd.grad(logits[:, target].sum(), list(values.values()))
-    tensors = {path: sampled(gradient) for path, gradient in zip(values, gradients, strict=True)}
+    parameters = {path: value for path, value in model.named_parameters() if path in PARAMETERS}
+    sources = values | parameters
+    gradients = torch.autograd.grad(logits[:, target].sum(), list(sources.values()))
+    tensors = {path: sampled(gradient) for path, gradient in zip(sources, gradients, strict=True)}
     shapes = {path: list(value.shape) for path, value in values.items()}
     if len(shapes["patch_embed"]) == 4:  # timm keeps the grid [B, h, w, C] where images of other sizes are allowed
         shapes["patch_embed"] = list(values["patch_embed"].flatten(1, 2).shape)
-    config = about | {"target": target, "shapes": shapes}
+    config = about | {"target": target, "shapes": shapes, "parameters": list(parameters)}
     ROOT.mkdir(exist_ok=True)
     metadata = {"config": json.dumps(config, separators=(",", ":"))}
     safetensors.torch.save_file(tensors, ROOT / f"{name}.safetensors", metadata=metadata)

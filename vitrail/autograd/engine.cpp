@@ -63,12 +63,12 @@ std::vector<std::shared_ptr<Variable>> topological_order(const std::shared_ptr<V
   return order;
 }
 
-// A leaf owns the memory of its gradient, because optimisers and reductions change it in place.  The gradient gets the
-// leaf's dtype: in mixed precision that of an fp32 parameter may arrive in bf16.
-void add_to_leaf(Variable& leaf, Tensor grad) {
-  if (grad.dtype() != leaf.dtype) grad = grad.to(leaf.dtype);
-  leaf.grad = sum(std::move(leaf.grad), std::move(grad));
-  if (!owned(leaf.grad)) leaf.grad = leaf.grad.clone();
+// A variable owns the memory of its gradient, because optimisers and reductions change it in place.  The gradient gets
+// the tensor's dtype: in mixed precision that of an fp32 parameter may arrive in bf16.
+void add_to_grad(Variable& variable, Tensor grad) {
+  if (grad.dtype() != variable.dtype) grad = grad.to(variable.dtype);
+  variable.grad = sum(std::move(variable.grad), std::move(grad));
+  if (!owned(variable.grad)) variable.grad = variable.grad.clone();
 }
 
 // Reports each leaf after the last step of a backward pass that adds to its gradient.
@@ -162,7 +162,11 @@ void run_graph(const Tensor& root, const Tensor& grad, const BackwardOptions& op
 
 void backward(const Tensor& root, const Tensor& grad, const BackwardOptions& options) {
   run_graph(root, grad, options, [](Variable& variable, Tensor& final_grad) {
-    if (!variable.producer) add_to_leaf(variable, std::move(final_grad));
+    if (!variable.producer) {
+      add_to_grad(variable, std::move(final_grad));
+    } else if (variable.retains_grad) {
+      add_to_grad(variable, final_grad);  // a copy: the producer reads it next
+    }
   });
 }
 

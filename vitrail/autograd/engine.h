@@ -16,9 +16,9 @@ struct BackwardOptions {
 };
 
 // Reverse-mode differentiation from `root`: runs each node after all its consumers, and adds to the gradients of the
-// leaves.  grad: the gradient of root; undefined means 1, for a root with one element, such as a loss.
-// Gradients of intermediate results are freed when they have been used.  Throws Error if root requires no gradient, or
-// if its graph has run before.
+// leaves, and of the results that retain theirs (retain_grad()).  grad: the gradient of root; undefined means 1, for a
+// root with one element, such as a loss. Gradients of other results are freed when they have been used.  Throws Error
+// if root requires no gradient, or if its graph has run before.
 void backward(const Tensor& root, const Tensor& grad = Tensor(), const BackwardOptions& options = {});
 
 // The gradients of `root` with respect to `tensors`, leaves or results of operations, as torch.autograd.grad.  Nothing

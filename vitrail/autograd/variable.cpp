@@ -86,13 +86,20 @@ void set_requires_grad(Tensor& tensor, bool value) {
   tensor.set_autograd(std::move(variable));
 }
 
-Tensor grad_of(const Tensor& leaf) {
-  const auto variable = variable_of(leaf);
+void retain_grad(const Tensor& tensor) {
+  if (!requires_grad(tensor)) throw Error("retain_grad", "a tensor that requires a gradient", "one that does not");
+  const auto variable = variable_of(tensor);
+  variable->retains_grad = true;
+  variable->dtype = tensor.dtype();
+}
+
+Tensor grad_of(const Tensor& tensor) {
+  const auto variable = variable_of(tensor);
   return variable ? variable->grad : Tensor();
 }
 
-void clear_grad(const Tensor& leaf) {
-  if (const auto variable = variable_of(leaf)) variable->grad = Tensor();
+void clear_grad(const Tensor& tensor) {
+  if (const auto variable = variable_of(tensor)) variable->grad = Tensor();
 }
 
 bool recording(const std::vector<Tensor>& inputs) {

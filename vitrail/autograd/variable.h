@@ -33,8 +33,9 @@ struct Node {
 
 struct Variable : AutogradSlot {
   bool requires_grad = false;
-  DType dtype = DType::f32;        // leaves only: of the tensor, and so of its gradient
-  Tensor grad;                     // leaves only: the accumulated gradient, undefined before the first backward
+  bool retains_grad = false;       // results only: keeps its gradient as leaves do
+  DType dtype = DType::f32;        // leaves and retain_grad(): of the tensor, and so of its gradient
+  Tensor grad;                     // likewise: the accumulated gradient, undefined before the first backward
   std::shared_ptr<Node> producer;  // null for leaves
 
   // Records views and copies of a tensor (views.cpp).
@@ -84,8 +85,11 @@ std::shared_ptr<Variable> variable_of(const Tensor& tensor);
 
 bool requires_grad(const Tensor& tensor);
 void set_requires_grad(Tensor& tensor, bool value);  // makes it a leaf; floating dtypes only, else an Error
-Tensor grad_of(const Tensor& leaf);                  // undefined if there is none
-void clear_grad(const Tensor& leaf);
+// Makes backward() keep the gradient of an operation's result too, for grad_of(); of a leaf it does anyway.  As
+// torch.Tensor.retain_grad.  Throws Error for a tensor that requires no gradient.
+void retain_grad(const Tensor& tensor);
+Tensor grad_of(const Tensor& tensor);  // undefined if there is none
+void clear_grad(const Tensor& tensor);
 
 // True if an operation on these inputs must be recorded.  Every operation asks this about all inputs that have a
 // gradient.

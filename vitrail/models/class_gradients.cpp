@@ -6,7 +6,6 @@
 
 #include "vitrail/autograd/engine.h"
 #include "vitrail/base/error.h"
-#include "vitrail/nn/trace.h"
 
 namespace vitrail::models {
 namespace {
@@ -18,16 +17,28 @@ struct Forward {
   std::map<std::string, Tensor> values;
 };
 
-// The forward pass with the values that are asked for.
-Forward recorded_forward(const VisionTransformer& model, const Tensor& images, const std::vector<std::string>& names) {
-  const autograd::GradMode recording(true);
+void require_classifier_of_images(const VisionTransformerConfig& config) {
+  if (config.num_classes == 0 || config.projection_head || config.global_pool == GlobalPool::none)
+    throw Error("class_gradients", "a model with a classifier of the pooled features", "one without");
+}
+
+Tensor differentiable_input(const Tensor& images) {
   Tensor input = images.detach();
   autograd::set_requires_grad(input, true);
+  return input;
+}
+
+// The forward pass with the values that are asked for.
+Forward recorded_forward(const VisionTransformer& model, const Tensor& images, const ClassGradientOptions& options) {
+  const std::vector<std::string>& names = options.values;
+  const autograd::GradMode recording(true);
+  const Tensor input = differentiable_input(images);
   Forward result;
   result.values[kInput] = input;
   std::optional<nn::TraceScope> scope;
-  if (std::ranges::any_of(names, [](const std::string& name) { return name != kInput; })) {
+  if (options.on_value || std::ranges::any_of(names, [](const std::string& name) { return name != kInput; })) {
     scope.emplace([&](const std::string& name, const Tensor& value) {
+      if (options.on_value) options.on_value(name, value);
       if (std::ranges::find(names, name) != names.end()) result.values[name] = value;
     });
   }
@@ -49,14 +60,17 @@ Tensor one_hot(const Tensor& logits, std::optional<int64_t> target) {
   return result.to(logits.dtype());
 }
 
+// The last block has values that the head does not read.
+Tensor or_zeros(const Tensor& gradient, const Tensor& value) {
+  return gradient.defined() ? gradient : Tensor::zeros(value.shape(), value.dtype());
+}
+
 }  // namespace
 
 std::vector<Tensor> class_gradients(const VisionTransformer& model, const Tensor& images,
                                     const ClassGradientOptions& options) {
-  const VisionTransformerConfig& config = model.config();
-  if (config.num_classes == 0 || config.projection_head || config.global_pool == GlobalPool::none)
-    throw Error("class_gradients", "a model with a classifier of the pooled features", "one without");
-  const Forward forward = recorded_forward(model, images, options.values);
+  require_classifier_of_images(model.config());
+  const Forward forward = recorded_forward(model, images, options);
   std::vector<Tensor> values;
   for (const std::string& name : options.values) {
     const auto found = forward.values.find(name);
@@ -66,10 +80,30 @@ std::vector<Tensor> class_gradients(const VisionTransformer& model, const Tensor
   }
   std::vector<Tensor> gradients =
       autograd::gradients(forward.logits, values, one_hot(forward.logits.detach(), options.target));
-  for (size_t i = 0; i < values.size(); ++i) {  // the last block has values that the head does not read
-    if (!gradients[i].defined()) gradients[i] = Tensor::zeros(values[i].shape(), values[i].dtype());
-  }
+  for (size_t i = 0; i < values.size(); ++i) gradients[i] = or_zeros(gradients[i], values[i]);
   return gradients;
+}
+
+std::vector<nn::NamedTensor> all_class_gradients(VisionTransformer& model, const Tensor& images,
+                                                 std::optional<int64_t> target) {
+  require_classifier_of_images(model.config());
+  const autograd::GradMode recording(true);
+  model.requires_grad(true);
+  const Tensor input = differentiable_input(images);
+  std::vector<nn::NamedTensor> values{{kInput, input}};
+  Tensor logits;
+  {
+    const nn::TraceScope scope([&](const std::string& name, const Tensor& value) {
+      if (autograd::requires_grad(value)) autograd::retain_grad(value);
+      values.push_back({name, value});
+    });
+    logits = model.forward(input);
+  }
+  autograd::backward(logits, one_hot(logits.detach(), target));
+  std::ranges::copy(model.named_parameters(), std::back_inserter(values));
+  for (nn::NamedTensor& value : values) value.tensor = or_zeros(autograd::grad_of(value.tensor), value.tensor);
+  model.requires_grad(false);
+  return values;
 }
 
 }  // namespace vitrail::models

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "vitrail/models/vision_transformer.h"
+#include "vitrail/nn/trace.h"
 
 namespace vitrail::models {
 
@@ -15,6 +16,8 @@ struct ClassGradientOptions {
   // "images", the model's input, or names of a trace (nn/trace.h): "embedded", the tokens that enter the first block;
   // "blocks.3", those after a block; "blocks.3.attn.weights".
   std::vector<std::string> values{"images"};
+  // Gets every value of the forward pass as a trace does, such as attention weights that go with a gradient.
+  nn::TraceCallback on_value = {};
 };
 
 // The model's input [B, C, H, W] → the gradient of logits[b, target] with respect to each value, of the value's shape.
@@ -23,5 +26,11 @@ struct ClassGradientOptions {
 // value.
 std::vector<Tensor> class_gradients(const VisionTransformer& model, const Tensor& images,
                                     const ClassGradientOptions& options = {});
+
+// The gradients of logits[b, target], as above, with respect to "images", to every value of a trace, in its order, and
+// to every parameter, under their names.  They take as much memory as the values.  The model's parameters are left
+// without gradients.
+std::vector<nn::NamedTensor> all_class_gradients(VisionTransformer& model, const Tensor& images,
+                                                 std::optional<int64_t> target = std::nullopt);
 
 }  // namespace vitrail::models

@@ -110,7 +110,12 @@ Attention::Heads Attention::project(const Tensor& x, const Tensor& rotary) const
   }
   result.q = norm_or_pass(*this, q_norm_, "q_norm", result.q);
   result.k = norm_or_pass(*this, k_norm_, "k_norm", result.k);
-  return rotary.defined() ? unbind(permute(reshape(ops::rotary(qkv, rotary, heads, config_.rotary_pairs)))) : result;
+  if (!rotary.defined()) return result;
+  if (tracing()) {  // what was reported, so that it has gradients
+    const Tensor joined = ops::cat({result.q.unsqueeze(0), result.k.unsqueeze(0), result.v.unsqueeze(0)}, 0);
+    qkv = ops::contiguous(joined.permute({1, 3, 0, 2, 4})).view(qkv.shape());
+  }
+  return unbind(permute(reshape(ops::rotary(qkv, rotary, heads, config_.rotary_pairs))));
 }
 
 AttentionOutput Attention::attend_heads(const Tensor& x, const AttentionOptions& options) const {

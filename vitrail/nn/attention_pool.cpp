@@ -65,10 +65,11 @@ Tensor AttentionPoolLatent::forward(const Tensor& x) const {
                         .view({batch, x.size(1), 2, heads, head_dim})
                         .permute({2, 0, 3, 1, 4});
   if (!q_norm_) trace(*this, "q_norm", q);
-  trace(*this, "k_norm", kv.select(0, 0));
-  trace(*this, "v", kv.select(0, 1));
+  const Tensor k = kv.select(0, 0), v = kv.select(0, 1);
+  trace(*this, "k_norm", k);
+  trace(*this, "v", v);
   const double scale = 1.0 / std::sqrt(static_cast<double>(head_dim));
-  const Tensor attended = attend(*this, q, kv.select(0, 0), kv.select(0, 1), scale, {}, nullptr, false).out;
+  const Tensor attended = attend(*this, q, k, v, scale, {}, nullptr, false).out;
   const Tensor o = proj_drop_.forward(proj_.forward(attended));
   const Tensor sum = mlp_ ? ops::residual_add(o, mlp_->forward(norm_->forward(o))) : o;  // [B, 1, D]
   trace(*this, "residual", sum);

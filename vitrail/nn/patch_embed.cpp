@@ -85,9 +85,12 @@ Tensor PatchEmbed::forward(const Tensor& image) const {
   auto as_map = [&, rows = rows, columns = columns](const Tensor& t) {  // [B, N, D] → [B, D, h, w]
     return t.view({image.size(0), rows, columns, config_.embed_dim}).permute({0, 3, 1, 2});
   };
-  traced(proj_, as_map(tokens));
-  trace(*this, "flattened", tokens.transpose(1, 2));
-  trace(*this, "transposed", tokens);
+  if (tracing()) {
+    const Tensor flattened = traced(proj_, as_map(tokens)).flatten(2);
+    trace(*this, "flattened", flattened);
+    tokens = flattened.transpose(1, 2);
+    trace(*this, "transposed", tokens);
+  }
   if (norm_) {
     tokens = norm_->forward(tokens);
   } else {

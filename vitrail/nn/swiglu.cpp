@@ -3,6 +3,7 @@
 
 #include "vitrail/nn/trace.h"
 #include "vitrail/ops/activation.h"
+#include "vitrail/ops/elementwise.h"
 #include "vitrail/ops/tokens.h"
 
 namespace vitrail::nn {
@@ -16,13 +17,18 @@ SwiGlu::SwiGlu(const SwiGluConfig& config, const ParamSource& params)
   if (config.norm_eps) norm_.emplace(config.hidden_features, *config.norm_eps, params.child("norm"));
 }
 
+// ops::silu_gate() with the gate that a trace reports.
+Tensor SwiGlu::gated_in_steps(const Tensor& both) const {
+  const int64_t features = both.size(-1) / 2;
+  const Tensor gate = ops::contiguous(both.narrow(-1, 0, features));
+  const Tensor act = ops::activation(gate, kernels::Activation::silu);
+  trace(*this, "act", act);
+  return ops::mul(act, ops::contiguous(both.narrow(-1, features, features)));
+}
+
 Tensor SwiGlu::forward(const Tensor& x) const {
   const Tensor both = fc1_.forward(x);
-  if (tracing()) {
-    const Tensor gate = ops::contiguous(both.narrow(-1, 0, both.size(-1) / 2));
-    trace(*this, "act", ops::activation(gate, kernels::Activation::silu));
-  }
-  Tensor hidden = ops::silu_gate(both);
+  Tensor hidden = tracing() ? gated_in_steps(both) : ops::silu_gate(both);
   for (const char* name : {"gated", "drop1"}) trace(*this, name, hidden);
   if (norm_) {
     hidden = norm_->forward(hidden);

@@ -25,6 +25,8 @@ class SwiGlu : public Module {
   void visit(Visitor& visitor) override;
 
  private:
+  Tensor gated_in_steps(const Tensor& both) const;
+
   Linear fc1_;
   std::optional<LayerNorm> norm_;
   Linear fc2_;

@@ -46,6 +46,25 @@ std::vector<int64_t> selected_heads(const AttentionOptions& options, int64_t cou
   throw Error("head", str("mean, all, or a head index from 0 to ", count - 1), "'" + options.head + "'");
 }
 
+bool is_rollout(const AttentionOptions& options) { return options.rollout || options.method == "rollout"; }
+
+// Fields that the method does not read have their defaults.
+void check_method(const AttentionOptions& options) {
+  const AttentionOptions defaults;
+  const std::string got = "method " + options.method;
+  const bool weights = !attribution_method(options);
+  if (options.rollout && options.method != defaults.method && options.method != "rollout")
+    throw Error("rollout", "no other method", got);
+  if (options.method != defaults.method && options.layer != defaults.layer)
+    throw Error("layer", "the method attention, which has layers", got);
+  if (options.method != defaults.method && options.head != defaults.head)
+    throw Error("head", "the method attention, which has heads", got);
+  if (!weights && !options.query.empty())
+    throw Error("query", "the method attention or rollout, where a patch attends", got);
+  if (weights && !options.attribution.target.empty())
+    throw Error("class", "a method that attributes the logit of a class, such as gradient_attention", got);
+}
+
 // What the maps are made from: whose attention (none: the mean over all tokens), and the layout of the tokens.
 struct Tokens {
   std::optional<int64_t> query = {};
@@ -58,7 +77,7 @@ std::vector<AttentionMap> maps_of(const AttentionOptions& options, const std::ve
   const auto map_of = [&](const Tensor& attention) {
     return analysis::patch_attention(attention, tokens.query, tokens.prefix, tokens.grid);
   };
-  if (options.rollout) {
+  if (is_rollout(options)) {
     std::vector<Tensor> blocks;
     for (const Tensor& block : weights) blocks.push_back(block.select(0, 0));
     return {{"rollout", map_of(analysis::attention_rollout(blocks))}};
@@ -86,9 +105,19 @@ std::string prediction_line(const Model& model, const std::string& path, const T
   return name + ": " + escape_unprintable(best.label) + percent;
 }
 
+// "integrated_gradients of tabby; sum 5.3, difference of logits 5.31"
+std::string attribution_line(const Model& model, const AttentionOptions& options, const Attribution& attribution) {
+  std::string line = options.method + " of " + escape_unprintable(model.class_name(attribution.target));
+  if (!attribution.completeness) return line;
+  char text[80];
+  std::snprintf(text, sizeof text, "; sum %.4g, difference of logits %.4g", attribution.completeness->sum,
+                attribution.completeness->difference);
+  return line + text;
+}
+
 // "layer 11, mean over heads"
 std::string shown_by(const AttentionOptions& options, const std::vector<AttentionMap>& maps) {
-  if (options.rollout) return "rollout over all layers";
+  if (is_rollout(options)) return "rollout over all layers";
   const std::string heads = options.head == "mean" ? "mean over heads" : "";
   if (maps.size() == 1) return maps.front().label + (heads.empty() ? "" : ", " + heads);
   return (heads.empty() ? "" : heads + ", ") + "each map with its own scale";
@@ -102,9 +131,20 @@ void describe_attention(Fields& fields, AttentionOptions& options) {
   fields.integers({"query", "Attention of the patch at pixel X,Y of the image (default: the class token)"},
                   options.query);
   fields.boolean({"rollout", "Attention rollout over all blocks and the mean of their heads"}, options.rollout);
+  std::vector<std::string> methods{"attention", "rollout"};
+  for (const AttributionMethod& method : attribution_methods()) methods.emplace_back(method.name);
+  fields.choice({"method", "What the map shows: attention weights, or what a class's logit comes from"}, options.method,
+                methods);
+  describe_attribution(fields, options.attribution);
+}
+
+const AttributionMethod* attribution_method(const AttentionOptions& options) {
+  return find_attribution(options.method);
 }
 
 void check_attention(const Model& model, const AttentionOptions& options) {
+  check_method(options);
+  if (attribution_method(options)) return check_attribution(model, options.attribution);
   selected_layers(options, model.config().vit.depth);
   selected_heads(options, model.config().vit.num_heads);
 }
@@ -113,7 +153,7 @@ infer::Request attention_request(const Model& model, const AttentionOptions& opt
   const int64_t layer = selected_layers(options, model.config().vit.depth).front();
   return {.output = infer::Output::attention,
           .layer = layer,
-          .all_layers = options.rollout || all_blocks || options.layer == "all"};
+          .all_layers = is_rollout(options) || all_blocks || options.layer == "all"};
 }
 
 AttentionMaps attention_maps(const Model& model, const AttentionOptions& options, const AttendedImage& image) {
@@ -121,6 +161,7 @@ AttentionMaps attention_maps(const Model& model, const AttentionOptions& options
   Tokens tokens{.prefix = vit.num_prefix_tokens(),
                 .depth = model.config().vit.depth,
                 .grid = vit.grid_of(image.size[0], image.size[1])};
+  if (image.attribution) return {.maps = {{options.method, image.attribution->map}}};
   AttentionMaps result{.attending = "mean over all tokens"};
   if (!options.query.empty()) {
     result.query = model.patch_at({options.query[0], options.query[1]}, image.width, image.height);
@@ -141,8 +182,10 @@ image::Image attention_figure(const Model& model, const AttentionOptions& option
   figure.query = attention.query;
   figure.maps = std::move(attention.maps);
   if (options.layer == "all" && options.head == "all") figure.columns = image.weights.front().size(1);
-  figure.caption = {prediction_line(model, image.name, logits),
-                    "attention of " + attention.attending + "; " + shown_by(options, figure.maps)};
+  const std::string about = image.attribution
+                                ? attribution_line(model, options, *image.attribution)
+                                : "attention of " + attention.attending + "; " + shown_by(options, figure.maps);
+  figure.caption = {prediction_line(model, image.name, logits), about};
   return draw(figure);
 }
 

@@ -2,9 +2,11 @@
 #include "vitrail/pipeline/class_names.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
+#include "vitrail/base/near_names_internal.h"
 #include "vitrail/base/read_file.h"
 #include "vitrail/data/datasets/imagenet_labels.h"
 #include "vitrail/models/label_file_internal.h"
@@ -36,6 +38,16 @@ std::vector<std::string> class_names(const models::ModelConfig& config, const st
   if (!config.labels.empty()) return config.labels;
   if (!models::has_imagenet_classes(config)) return {};
   return {data::imagenet_class_names().begin(), data::imagenet_class_names().end()};
+}
+
+int64_t class_index(const std::string& where, const std::string& text, const std::vector<std::string>& names,
+                    int64_t num_classes) {
+  if (const auto named = std::ranges::find(names, text); named != names.end()) return named - names.begin();
+  int64_t index = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), index);
+  if (error == std::errc() && end == text.data() + text.size() && index >= 0 && index < num_classes) return index;
+  throw Error(where, str("the name of a class, or its index from 0 to ", num_classes - 1),
+              "'" + text + "'" + did_you_mean(text, names));
 }
 
 }  // namespace vitrail::pipeline

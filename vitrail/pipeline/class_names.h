@@ -15,4 +15,9 @@ namespace vitrail::pipeline {
 // order.
 std::vector<std::string> class_names(const models::ModelConfig& config, const std::string& labels_file = "");
 
+// The index of the class that `text` names: the first class of this name, else the index itself.  names: empty, or one
+// for each class.  Throws Error naming `where` for the name of no class and an index outside 0 to num_classes − 1.
+int64_t class_index(const std::string& where, const std::string& text, const std::vector<std::string>& names,
+                    int64_t num_classes);
+
 }  // namespace vitrail::pipeline

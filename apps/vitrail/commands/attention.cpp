@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/core.h>
+
 #include <filesystem>
 
 #include "apps/vitrail/commands/commands.h"
+#include "apps/vitrail/output/output.h"
 #include "apps/vitrail/output/output_checks.h"
 #include "apps/vitrail/shell/field_options.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/npy.h"
 #include "vitrail/image/encode.h"
 #include "vitrail/pipeline/attention_view.h"
+#include "vitrail/pipeline/differentiable_model.h"
 
 namespace vitrail::app {
 namespace {
@@ -36,27 +40,43 @@ void write_raw(const std::string& path, const std::vector<Tensor>& weights) {
   file.finish();
 }
 
-void write_figure(const AttentionCommandOptions& options, const Model& model, const image::Image& photo,
-                  const Tensor& input, const std::vector<Tensor>& weights) {
-  const bool classifies = model.config().vit.num_classes > 0 && !model.config().vit.projection_head;
-  const Tensor logits = classifies ? model.session().logits(input) : Tensor();
-  const pipeline::AttendedImage image{.name = options.image,
-                                      .width = photo.width,
-                                      .height = photo.height,
-                                      .size = {input.size(2), input.size(3)},
-                                      .weights = weights};
-  image::write_png(options.output, pipeline::attention_figure(model, options.attention, photo, image, logits));
+// Whether integrated gradients add up to what they attribute.
+void print_completeness(const pipeline::Completeness& completeness, const std::string& class_name) {
+  print_note(
+      fmt::format("vitrail: integrated gradients: sum {:.4g}; the logits of {} for image and baseline differ by "
+                  "{:.4g}",
+                  completeness.sum, escaped(class_name), completeness.difference));
 }
 
 int visualise_attention(const AttentionCommandOptions& options, const GlobalOptions& global) {
-  const Model model = load_model(options.model, global, options.labels);
+  const models::OpenedModel opened = options.model.open(models::ModelFiles(options.model.path()));
+  vitrail::ModelOptions session = session_options_of(options.model, global);
+  session.labels = options.labels;
+  const Model model(opened, session);
   check_selection(options, model);
   const image::Image photo = model.read(options.image, {.apply_exif = options.exif});
   const Tensor input = image::apply(photo, model.transform()).unsqueeze(0);
-  const std::vector<Tensor> weights =
-      model.session().run(input, pipeline::attention_request(model, options.attention, !options.raw.empty()));
-  if (!options.raw.empty()) write_raw(options.raw, weights);
-  if (!options.output.empty()) write_figure(options, model, photo, input, weights);
+  const pipeline::AttributionMethod* const method = pipeline::attribution_method(options.attention);
+  pipeline::AttendedImage image{.name = options.image,
+                                .width = photo.width,
+                                .height = photo.height,
+                                .size = {input.size(2), input.size(3)},
+                                .weights = {}};
+  if (!method || !options.raw.empty())
+    image.weights =
+        model.session().run(input, pipeline::attention_request(model, options.attention, !options.raw.empty()));
+  if (!options.raw.empty()) write_raw(options.raw, image.weights);
+  if (options.output.empty()) return 0;
+  const bool classifies = model.config().vit.num_classes > 0 && !model.config().vit.projection_head;
+  const Tensor logits = classifies ? model.session().logits(input) : Tensor();
+  if (method) {
+    const pipeline::DifferentiableModel differentiable(opened);
+    image.attribution =
+        pipeline::attribute(*method, model, differentiable.model(), input, options.attention.attribution);
+    if (image.attribution->completeness && !global.quiet)
+      print_completeness(*image.attribution->completeness, model.class_name(image.attribution->target));
+  }
+  image::write_png(options.output, pipeline::attention_figure(model, options.attention, photo, image, logits));
   return 0;
 }
 
@@ -65,12 +85,13 @@ int visualise_attention(const AttentionCommandOptions& options, const GlobalOpti
 void add_attention(CLI::App& program, const GlobalOptions& global, Run& run) {
   auto options = std::make_shared<AttentionCommandOptions>();
   CLI::App* command = program.add_subcommand("attention", "Visualise attention");
-  command->footer("Example: vitrail attention -m MODEL photo.jpg -o attention.png --rollout");
+  command->footer("Example: vitrail attention -m MODEL photo.jpg -o attention.png --method gradient_attention");
   command->add_option("IMAGE", options->image, "Input image")->required();
   options->model.add_to(*command);
   CLI::Option* output = command->add_option("-o,--output", options->output,
                                             "FILE.png: the image beside its attention map, with scale and caption");
-  add_field_options(*command, pipeline::describe_attention, options->attention, {"layer", "head", "query"});
+  add_field_options(*command, pipeline::describe_attention, options->attention,
+                    {"layer", "head", "query", "method", "class", "baseline"});
   accept_dash(*command->add_option("--labels", options->labels, "Class names for the caption, as for classify"));
   add_field_options(*command, pipeline::describe_attention, options->attention, {"rollout"},
                     [command](CLI::Option& option) {

@@ -92,6 +92,9 @@ void add_inspect(CLI::App& program, const GlobalOptions& global, Run& run) {
   command->add_flag("--keys", options->keys, "Tensors of the weights file, with dtype and shape");
   CLI::Option* trace = command->add_option("--trace", options->values.trace,
                                            "Image, or 'random': list the intermediate tensors of one forward pass");
+  CLI::Option* gradient = command->add_option(
+      "--gradient", options->values.gradient,
+      "With --trace: class name or index; the gradients of its logit by these tensors and by the parameters");
   command->add_option("-o,--output", options->values.output,
                       "With --trace: FILE.npz, the intermediate tensors as arrays by their names");
   add_force_to(*command, options->force);
@@ -114,6 +117,8 @@ void add_inspect(CLI::App& program, const GlobalOptions& global, Run& run) {
     if (is_layer) check_layer_options(*command);
     if (!batch->empty() && trace->empty() && !is_layer)
       throw CLI::ValidationError("--batch", "requires --trace IMAGE or --trace random");
+    if (!gradient->empty() && trace->empty())
+      throw CLI::ValidationError("--gradient", "requires --trace IMAGE or --trace random");
     check_output_of(*options);
     run = [options, &global] { return inspect(*options, global); };
   });

@@ -8,6 +8,8 @@
 #include "vitrail/image/decode.h"
 #include "vitrail/infer/preprocess.h"
 #include "vitrail/models/check_weights.h"
+#include "vitrail/models/class_gradients.h"
+#include "vitrail/pipeline/class_names.h"
 
 namespace vitrail::app {
 namespace {
@@ -27,8 +29,10 @@ class InspectedImageModel : public InspectedModel {
   void print_summary() const override;
   std::shared_ptr<const nn::Module> build(Device device) const override;
   void trace(const nn::Module& model, ValueListing& listing) const override;
+  std::vector<nn::NamedTensor> gradients(const std::string& of_class) const override;
 
  private:
+  models::VisionTransformer build_transformer(Device device) const;
   Tensor input() const;  // [batch, C, H, W]: random images, or copies of one
 
   std::string source_;
@@ -62,10 +66,13 @@ void InspectedImageModel::print_summary() const {
 }
 
 std::shared_ptr<const nn::Module> InspectedImageModel::build(Device device) const {
-  if (opened_ && device == Device::cpu)
-    return std::make_unique<models::VisionTransformer>(models::build_model(*opened_));
+  return std::make_unique<models::VisionTransformer>(build_transformer(device));
+}
+
+models::VisionTransformer InspectedImageModel::build_transformer(Device device) const {
+  if (opened_ && device == Device::cpu) return models::build_model(*opened_);
   RandomParams random(0, DType::f32, device);
-  return std::make_unique<models::VisionTransformer>(config_.vit, ParamSource(random));
+  return {config_.vit, ParamSource(random)};
 }
 
 Tensor InspectedImageModel::input() const {
@@ -83,6 +90,14 @@ void InspectedImageModel::trace(const nn::Module& model, ValueListing& listing) 
   const Tensor images = input();
   listing.add("images", images);
   static_cast<const models::VisionTransformer&>(model).forward(images);
+}
+
+std::vector<nn::NamedTensor> InspectedImageModel::gradients(const std::string& of_class) const {
+  models::require_classifier(config_, source_);
+  const int64_t target =
+      pipeline::class_index("--gradient", of_class, pipeline::class_names(config_), config_.vit.num_classes);
+  models::VisionTransformer model = build_transformer(Device::cpu);
+  return models::all_class_gradients(model, input(), target);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "vitrail/base/error.h"
 #include "vitrail/nn/trace.h"
 
 namespace vitrail::app {
@@ -26,11 +27,23 @@ std::string expected_names(bool traced) {
 
 }  // namespace
 
+std::vector<nn::NamedTensor> InspectedModel::gradients(const std::string& /*of_class*/) const {
+  throw Error(source(), "an image classifier, for --gradient", "a model without class logits");
+}
+
 void print_values(const ValueOptions& options, const InspectedModel& inspected) {
-  const std::shared_ptr<const nn::Module> model = inspected.build(Device::cpu);
+  std::vector<nn::NamedTensor> gradients;
+  if (!options.gradient.empty()) gradients = inspected.gradients(options.gradient);
   std::optional<NpzArrays> file;
   if (!options.output.empty()) file.emplace(options.output);
   ValueListing listing(options.slices, inspected.key_map(), file ? &*file : nullptr);
+  if (!options.gradient.empty()) {
+    for (const nn::NamedTensor& gradient : gradients) listing.add(gradient.name, gradient.tensor);
+    listing.finish(expected_names(true));
+    if (file) file->commit();
+    return;
+  }
+  const std::shared_ptr<const nn::Module> model = inspected.build(Device::cpu);
   offer_weights(*model, inspected.checkpoint(), listing);
   const bool forward = !options.trace.empty() && (listing.prints_rows() || !listing.complete() || file);
   if (forward) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// inspect --trace and --slice: the values of a model's parameters and of its forward pass.
+// inspect --trace, --gradient and --slice: the values of a model's parameters and of its forward pass, or their
+// gradients.
 #include <string>
 #include <vector>
 
@@ -10,7 +11,8 @@
 namespace vitrail::app {
 
 struct ValueOptions {
-  std::string trace;  // an image, "random", or empty: no forward pass
+  std::string trace;     // an image, "random", or empty: no forward pass
+  std::string gradient;  // the name or index of a class whose gradients replace the values, or empty
   std::vector<std::string> slices;
   int64_t batch = 1;
   std::string output;  // FILE.npz for the values of the forward pass, or empty
@@ -27,6 +29,9 @@ class InspectedModel {
   virtual std::shared_ptr<const nn::Module> build(Device device) const = 0;
   // One forward pass of the built model.  The listing gets the inputs and outputs; modules report theirs to the trace.
   virtual void trace(const nn::Module& model, ValueListing& listing) const = 0;
+  // The gradients of a class's logit by all values of the forward pass and by the parameters, by their names.  Throws
+  // Error for a model that is no classifier, and for the name of no class.
+  virtual std::vector<nn::NamedTensor> gradients(const std::string& of_class) const;
 };
 
 void print_values(const ValueOptions& options, const InspectedModel& inspected);

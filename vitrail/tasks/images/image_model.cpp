@@ -60,7 +60,7 @@ class ImageTensors : public Request {
 
 }  // namespace
 
-ImageModel::ImageModel(const models::OpenedModel& opened, const OpenOptions& options) : opened_(opened) {
+ImageModel::ImageModel(const models::OpenedModel& opened, const OpenOptions& options) : differentiable_(opened) {
   if (opened.config.text) {
     try {
       dual_ = std::make_unique<DualModel>(opened, options.model, options.tokenizer);
@@ -113,24 +113,10 @@ int64_t ImageModel::image_tokens() const {
   return rows * columns + model.num_prefix_tokens();
 }
 
-// The session's weights are packed, and its operations are not recorded.
-const models::VisionTransformer& ImageModel::differentiable() const {
-  const std::lock_guard lock(differentiable_mutex_);
-  if (!differentiable_) {
-    const std::string& path = opened_.checkpoint->path();
-    models::require_classifier(opened_.config, path);
-    if (opened_.config.int8)
-      throw Error(path, "weights in fp32 or 16 bits, for gradients: the model that this one was converted from",
-                  "int8");
-    differentiable_ = std::make_unique<models::VisionTransformer>(models::build_model(opened_));
-  }
-  return *differentiable_;
-}
-
 std::vector<Tensor> ImageModel::class_gradients(const image::ImageView& image,
                                                 const models::ClassGradientOptions& options) const {
   const Tensor input = images().preprocess({&image, 1});
-  const models::VisionTransformer& model = differentiable();
+  const models::VisionTransformer& model = differentiable_.model();
   const ComputeTeam team(images().session().threads());
   return models::class_gradients(model, input, options);
 }

@@ -2,10 +2,10 @@
 #pragma once
 // A Vision Transformer, alone or as the image tower of a dual model (CLIP, SigLIP).
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "vitrail/models/class_gradients.h"
+#include "vitrail/pipeline/differentiable_model.h"
 #include "vitrail/pipeline/dual_model.h"
 #include "vitrail/tasks/loaded_model.h"
 
@@ -41,12 +41,10 @@ class ImageModel : public LoadedModel {
   // weights again.  Throws Error also for a model without a classifier, and for int8 weights.
   std::vector<Tensor> class_gradients(const image::ImageView& image, const models::ClassGradientOptions& options) const;
 
- private:
-  const models::VisionTransformer& differentiable() const;
+  const pipeline::DifferentiableModel& differentiable() const { return differentiable_; }
 
-  models::OpenedModel opened_;
-  mutable std::mutex differentiable_mutex_;
-  mutable std::unique_ptr<const models::VisionTransformer> differentiable_;  // null: no gradients were asked for
+ private:
+  pipeline::DifferentiableModel differentiable_;
   std::unique_ptr<DualModel> dual_;
   std::unique_ptr<Model> images_;
 };
