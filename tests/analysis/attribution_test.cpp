@@ -136,7 +136,7 @@ TEST(GradientAttention, KeepsPositiveProductsOfTheMeanOverHeads) {
   const Tensor relevance = Tensor::from<float>({2, 2}, {2, 0, 3, 1.75});
   EXPECT_TRUE(testing::close(positive_relevance(block), relevance, 1e-6));
   EXPECT_TRUE(testing::close(gradient_attention({block}), Tensor::from<float>({2, 2}, {3, 0, 3, 2.75}), 1e-6));
-  DifferentiatedAttention last = block;  // whose positive relevance is 0.75 for the second token by itself
+  DifferentiatedAttention last = block;  // 0.75 for the second token by itself
   last.context_gradient = Tensor::from<float>({2, 2, 1}, {0, -1, 0, 0});
   const Tensor after_last = Tensor::from<float>({2, 2}, {3, 0, 5.25, 4.8125});
   EXPECT_TRUE(testing::close(gradient_attention({block, last}), after_last, 1e-6)) << "blocks do not commute";
