@@ -109,13 +109,12 @@ class Rotation : public train::Objective {
   }
 
   const train::Metrics& metrics() const override {
-    static const train::Metrics kMetrics{
-        .each = {{"accuracy", "accuracy of rotations", "accuracy {}", train::ScoreUnit::share}},
-        .chart = "Accuracy of rotations",
-        .line = "rotations {0}",
-        .average_line = "{0}",
-        .in_training = true,
-        .in_report = 1};
+    static const train::Metrics kMetrics{.each = {{"accuracy", "accuracy of rotations", "accuracy {}",
+                                                   train::ScoreUnit::share, "Accuracy of rotations"}},
+                                         .line = "rotations {0}",
+                                         .average_line = "{0}",
+                                         .in_training = true,
+                                         .in_report = 1};
     return kMetrics;
   }
 
