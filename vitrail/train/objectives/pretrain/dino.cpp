@@ -196,9 +196,8 @@ PretrainMethodRow dino_method() {
       .make = make_dino,
       .reason = "the model learns from views what its moving average says of other views",
       .loss_note =
-          "It begins near the logarithm of the number of prototypes and should fall. It may rise for a while, since "
-          "the "
-          "teacher changes too; staying at that value means that the teacher tells nothing.",
+          "It begins near the logarithm of the number of prototypes and should fall. It may rise for a while, because "
+          "the teacher changes too. If it stays there, the teacher tells nothing.",
       .fields = {"global_views", "global_scale", "local_views", "local_scale", "local_size", "projector_dim",
                  "prototypes", "momentum", "teacher_temperature"},
       .defaults = {.max_batch = 64,
