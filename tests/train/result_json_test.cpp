@@ -65,6 +65,14 @@ TEST(ResultJson, WhatDoesNotExistIsNullOrAbsent) {
   EXPECT_EQ(json, expected);
 }
 
+TEST(ResultJson, AStartThatIsKeptIsTheEpochZero) {
+  TrainingResult result = tested();
+  result.best_epoch = 0;
+  EXPECT_TRUE(ParsedResult::parse(result_json(result))["best_epoch"].is_null());
+  result.start = result.best;
+  EXPECT_EQ(ParsedResult::parse(result_json(result))["best_epoch"], 0);
+}
+
 TEST(ResultJson, SkippedWorkAndProcessesAreSaidIfThereAreAny) {
   TrainingResult result = untested();
   result.skipped_images = 1;

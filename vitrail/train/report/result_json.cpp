@@ -44,7 +44,7 @@ std::string result_json(const TrainingResult& result) {
     json[name] = score.value;
     if (score.unit == ScoreUnit::share) json[name + "_interval"] = data::interval_json(score.value, score.images);
   };
-  if (result.best_epoch > 0) json["best_epoch"] = result.best_epoch;
+  if (result.best_epoch > 0 || result.start) json["best_epoch"] = result.best_epoch;
   if (result.best) {
     add("held_out_", *result.best);
     json["held_out_images"] = result.best->images;
