@@ -276,7 +276,7 @@ TEST(Contrastive, TheReportHasTheStartAndWhatCaptionsRetrieve) {
   const std::string page = read_text(run / "report.html");
   for (const char* text : {"each before the three that its caption retrieves, before training</h2>",
                            "each before the three that its caption retrieves</h2>", "before training</span>",
-                           "text recall@1 before training"})
+                           "text recall@1, before → after training"})
     EXPECT_TRUE(contains(page, text)) << text;
 }
 

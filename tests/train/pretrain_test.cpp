@@ -252,6 +252,7 @@ TEST(Pretrain, TheReportShowsViewsNeighboursAndReconstructions) {
   EXPECT_EQ(images_under("Principal components of the patches of held-out images, before training"), 8);
   EXPECT_EQ(images_under("Principal components of the patches of held-out images"), 8);
   EXPECT_TRUE(testing::contains(page, "before training</span>"));  // the legend of the dashed line
+  EXPECT_TRUE(testing::contains(page, "effective rank, before → after training"));
 }
 
 // The positions are sines and cosines, which are not trained, and zeros for the class token.

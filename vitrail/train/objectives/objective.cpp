@@ -15,6 +15,7 @@
 #include "vitrail/train/objectives/segmentation/segmentation_internal.h"
 #include "vitrail/train/objectives/semantic/semantic_internal.h"
 #include "vitrail/train/objectives/semantic/semantic_recipe_internal.h"
+#include "vitrail/train/report/html_internal.h"
 #include "vitrail/train/run/run_folder_internal.h"
 
 namespace vitrail::train {
@@ -83,6 +84,19 @@ std::vector<std::string> objective_names() {
 void add_objective(ObjectiveRow row) {
   if (find_objective(row.name)) throw Error("objective", "a name of its own", "'" + row.name + "'");
   objectives().push_back(std::move(row));
+}
+
+void add_start(const Evaluation& start, const Measurement& measurement, Split split, Report& report) {
+  for (size_t i = 0; i < start.scores.size(); ++i) {
+    const Score& score = start.scores[i];
+    const std::string before = percent(score.value, 2);
+    if (split == Split::validation && i < measurement.scores.size())
+      report.facts.emplace_back(score.title + ", before → after training",
+                                before + " → " + percent(measurement.scores[i].value, 2));
+    else
+      report.facts.emplace_back(score.title + " before training", before);
+    report.summary["start_" + score.name] = score.value;
+  }
 }
 
 Quality Objective::quality(const Evaluation& evaluation) const {

@@ -138,6 +138,9 @@ class Objective {
   virtual std::string model_card(const ReportInput& input) const;
 };
 
+// Adds the scores of the start to the summary and, beside those of a measurement of the same images, to the facts.
+void add_start(const Evaluation& start, const Measurement& measurement, Split split, Report& report);
+
 // A row of the table of objectives.
 struct ObjectiveRow {
   std::string name;  // Recipe::objective

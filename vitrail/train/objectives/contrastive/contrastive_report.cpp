@@ -42,10 +42,7 @@ void Contrastive::add_section(const Measurement& measurement, Split split, Repor
         *pairs, *subset(split).dataset));
   }
   if (!start_) return;
-  for (const Score& score : start_->scores) {
-    report.facts.emplace_back(score.title + " before training", percent(score.value, 2));
-    report.summary["start_" + score.name] = score.value;
-  }
+  add_start(*start_, measurement, split, report);
   report.summary["start_loss"] = start_->loss;
 }
 

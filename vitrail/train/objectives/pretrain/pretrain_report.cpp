@@ -113,7 +113,7 @@ std::vector<Gallery> Pretrain::feature_galleries(const HeadFeatures& features, c
   return galleries;
 }
 
-void Pretrain::add_section(const Measurement& measurement, Split, Report& report) {
+void Pretrain::add_section(const Measurement& measurement, Split split, Report& report) {
   const autograd::NoGrad no_grad;
   set_training(false);
   report.galleries.push_back(view_gallery(data_.train, with_several_views(loader_.options()), kShownImages));
@@ -123,11 +123,7 @@ void Pretrain::add_section(const Measurement& measurement, Split, Report& report
     const std::vector<Gallery> galleries = feature_galleries(*features, "");
     report.galleries.insert(report.galleries.end(), galleries.begin(), galleries.end());
   }
-  if (!start_) return;
-  for (const Score& score : start_->scores) {
-    report.facts.emplace_back(score.title + " before training", percent(score.value, 2));
-    report.summary["start_" + score.name] = score.value;
-  }
+  if (start_) add_start(*start_, measurement, split, report);
 }
 
 std::string Pretrain::model_card(const ReportInput& input) const {
