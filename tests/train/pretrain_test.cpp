@@ -284,9 +284,12 @@ TEST(Pretrain, RefusesCopiesOfOneImage) {
 }
 
 // With a patch embedding of zeros, all images have the same features.
-TEST(Pretrain, EndsWhereFeaturesCollapse) {
+// Measures a model that sees no difference between images.
+void measure_collapsed(const std::vector<std::string>& settings) {
   const fs::path images = make_images(40);
-  const Recipe recipe = diet_recipe(images, {"model.embed_dim=32", "data.holdout=40"});
+  std::vector<std::string> all{"model.embed_dim=32", "data.holdout=40"};
+  all.insert(all.end(), settings.begin(), settings.end());
+  const Recipe recipe = diet_recipe(images, all);
   const ProcessGroup alone{nullptr};
   Pretrain objective({.recipe = recipe, .group = alone, .threads = 1, .folder = {}, .log = [](const auto&) {}});
   const auto measure = [&] { return objective.measure(Split::validation, [](int64_t, int64_t) {}); };
@@ -294,8 +297,30 @@ TEST(Pretrain, EndsWhereFeaturesCollapse) {
   EXPECT_NO_THROW(measure());
   const Tensor weight = objective.model().parameter("patch_embed.proj.weight");
   weight.copy_(Tensor::zeros(weight.shape()));
-  const std::string problem = testing::error_of(measure);
+  measure();
+}
+
+TEST(Pretrain, EndsWhereFeaturesCollapse) {
+  const std::string problem = testing::error_of([] { measure_collapsed({}); });
   EXPECT_TRUE(testing::contains(problem, "they have collapsed")) << problem;
+}
+
+// The rank of a new model's features is small.
+TEST(Pretrain, DoesNotEndForTheRankOfMaesFeatures) {
+  EXPECT_NO_THROW(measure_collapsed({"pretrain.method=mae", "loss.label_smoothing=0", "pretrain.mask_ratio=0.5"}));
+}
+
+// A probe decides between weights instead of the held-out loss, but for MAE.
+TEST(Pretrain, TheHeldOutLossOfMaeDecidesAlsoWithAProbe) {
+  const auto loss_decides = [](const std::string& method, bool probe) {
+    Recipe recipe;
+    recipe.section = PretrainRecipe{.method = method};
+    return pretrain_metrics(probe, probe, pretrain_method_of(recipe)).validates_loss;
+  };
+  EXPECT_TRUE(loss_decides("mae", true));
+  EXPECT_FALSE(loss_decides("lejepa", true));
+  EXPECT_TRUE(loss_decides("lejepa", false));
+  EXPECT_FALSE(loss_decides("diet", false));
 }
 
 // The effective rank of equal features is 1, of at most as many as there are images.
