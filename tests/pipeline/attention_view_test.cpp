@@ -250,6 +250,8 @@ TEST_F(AttentionView, TheCheckRefusesFieldsThatTheMethodDoesNotRead) {
   }
   EXPECT_ERROR(refusal({.layer = "0", .method = "rollout"}), "layer", "method rollout");
   EXPECT_ERROR(refusal({.attribution = {.target = "3"}}), "class", "method attention");
+  EXPECT_ERROR(refusal({.method = "grad_cam", .attribution = {.baseline = "black"}}), "baseline", "method grad_cam");
+  EXPECT_ERROR(refusal({.attribution = {.baseline = "black"}}), "baseline", "method attention");
 }
 
 TEST_F(AttentionView, AFigureOfAnAttributionNamesMethodClassAndSums) {

@@ -42,7 +42,8 @@ TEST_F(AttributionTask, GivesTheMapOfTheMethodWithItsClass) {
   const auto& images = as_model<ImageModel>(*model);
   const image::ImageView view = photo;
   for (const pipeline::AttributionMethod& method : pipeline::attribution_methods()) {
-    const auto asked = request({{"method", method.name}, {"class", "3"}, {"baseline", "black"}});
+    const std::string baseline = method.reads_baseline ? "black" : "mean";
+    const auto asked = request({{"method", method.name}, {"class", "3"}, {"baseline", baseline}});
     EXPECT_TRUE(asked->is_long() && asked->passes().empty());
     std::vector<Item> items(1);
     items[0].name = "a.png";
@@ -51,7 +52,7 @@ TEST_F(AttributionTask, GivesTheMapOfTheMethodWithItsClass) {
     const json object = json::parse(asked->json(items[0]));
     const pipeline::Attribution want =
         pipeline::attribute(method, images.images(), images.differentiable().model(),
-                            images.images().preprocess({&view, 1}), {.target = "3", .baseline = "black"});
+                            images.images().preprocess({&view, 1}), {.target = "3", .baseline = baseline});
     EXPECT_EQ(object["method"], method.name);
     EXPECT_EQ(object["class"], 3);
     EXPECT_EQ(object["label"], "class 3");

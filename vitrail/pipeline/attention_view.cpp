@@ -52,7 +52,8 @@ bool is_rollout(const AttentionOptions& options) { return options.rollout || opt
 void check_method(const AttentionOptions& options) {
   const AttentionOptions defaults;
   const std::string got = "method " + options.method;
-  const bool weights = !attribution_method(options);
+  const AttributionMethod* const method = attribution_method(options);
+  const bool weights = !method;
   if (options.rollout && options.method != defaults.method && options.method != "rollout")
     throw Error("rollout", "no other method", got);
   if (options.method != defaults.method && options.layer != defaults.layer)
@@ -63,6 +64,8 @@ void check_method(const AttentionOptions& options) {
     throw Error("query", "the method attention or rollout, where a patch attends", got);
   if (weights && !options.attribution.target.empty())
     throw Error("class", "a method that attributes the logit of a class, such as gradient_attention", got);
+  if ((weights || !method->reads_baseline) && options.attribution.baseline != defaults.attribution.baseline)
+    throw Error("baseline", "the method integrated_gradients or leave_one_out, which have one", got);
 }
 
 // What the maps are made from: whose attention (none: the mean over all tokens), and the layout of the tokens.

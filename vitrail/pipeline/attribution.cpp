@@ -189,8 +189,8 @@ const std::vector<AttributionMethod>& attribution_methods() {
       {"grad_cam", "Grad-CAM on the attention of the last block", grad_cam},
       {"gradient_input", "gradient x input", gradient_input},
       {"smooth_grad", "SmoothGrad: the mean gradient of 25 noisy images", smooth_grad},
-      {"integrated_gradients", "integrated gradients from the baseline, in 50 steps", integrated_gradients},
-      {"leave_one_out", "the change of the logit when a patch becomes the baseline", leave_one_out},
+      {"integrated_gradients", "integrated gradients from the baseline, in 50 steps", integrated_gradients, true},
+      {"leave_one_out", "the change of the logit when a patch becomes the baseline", leave_one_out, true},
   };
   return rows;
 }

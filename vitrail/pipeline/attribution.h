@@ -45,6 +45,7 @@ struct AttributedImage {
 struct AttributionMethod {
   const char *name, *help;
   Attribution (*attribute)(const AttributedImage& image);  // without `target` and `logits`
+  bool reads_baseline = false;
 };
 const std::vector<AttributionMethod>& attribution_methods();
 const AttributionMethod* find_attribution(const std::string& name);  // null: none of this name

@@ -67,14 +67,16 @@ int visualise_attention(const AttentionCommandOptions& options, const GlobalOpti
         model.session().run(input, pipeline::attention_request(model, options.attention, !options.raw.empty()));
   if (!options.raw.empty()) write_raw(options.raw, image.weights);
   if (options.output.empty()) return 0;
-  const bool classifies = model.config().vit.num_classes > 0 && !model.config().vit.projection_head;
-  const Tensor logits = classifies ? model.session().logits(input) : Tensor();
+  Tensor logits;
   if (method) {
     const pipeline::DifferentiableModel differentiable(opened);
     image.attribution =
         pipeline::attribute(*method, model, differentiable.model(), input, options.attention.attribution);
+    logits = image.attribution->logits;
     if (image.attribution->completeness && !global.quiet)
       print_completeness(*image.attribution->completeness, model.class_name(image.attribution->target));
+  } else if (model.config().vit.num_classes > 0 && !model.config().vit.projection_head) {
+    logits = model.session().logits(input);
   }
   image::write_png(options.output, pipeline::attention_figure(model, options.attention, photo, image, logits));
   return 0;
