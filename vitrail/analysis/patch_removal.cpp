@@ -64,19 +64,22 @@ std::vector<int64_t> descending_patches(const Tensor& map) {
 }
 
 PatchCurve patch_curve(const Tensor& from, const Tensor& to, const std::vector<int64_t>& order,
-                       const PatchGrid& patches, const ScoresOf& scores) {
+                       const PatchGrid& patches, const ScoresOf& scores, int64_t steps) {
   const Tensor current = from.contiguous().clone(), end = to.contiguous();
   const auto count = static_cast<int64_t>(order.size());
+  if (steps == 0 || steps > count) steps = count;
+  int64_t copied = 0;
   PatchCurve curve;
   curve.scores = scores_of_all(
-      count + 1,
+      steps + 1,
       [&](int64_t step) {
-        if (step > 0) copy_patch(end, patches, order[static_cast<size_t>(step - 1)], current);
+        for (; copied < step * count / steps; ++copied)
+          copy_patch(end, patches, order[static_cast<size_t>(copied)], current);
         return current.clone();
       },
       scores);
   for (size_t i = 1; i < curve.scores.size(); ++i)
-    curve.area += 0.5 * static_cast<double>(curve.scores[i - 1] + curve.scores[i]) / static_cast<double>(count);
+    curve.area += 0.5 * static_cast<double>(curve.scores[i - 1] + curve.scores[i]) / static_cast<double>(steps);
   return curve;
 }
 

@@ -20,14 +20,14 @@ Tensor leave_one_patch_out(const Tensor& image, const Tensor& baseline, const Pa
 // The patches of a map [rows, columns], the highest value first; of equal values the first patch.
 std::vector<int64_t> descending_patches(const Tensor& map);
 
-// y while patches, in this order, get the pixels of `to`: after none, one, … and all of them; and the area below, with
-// the share of patches from 0 to 1 on the axis (trapezoids).  Deletion goes from the image to its baseline, insertion
+// y while patches, in this order, get the pixels of `to`: after none, one, … and all of them, or in `steps` equal parts
+// of them; and the area below, with the share of steps from 0 to 1 on the axis (trapezoids).  Deletion goes from the image to its baseline, insertion
 // from the blurred image to the image (Petsiuk et al. 2018, RISE, section 4.2, by patch instead of by pixel).
 struct PatchCurve {
   std::vector<float> scores;
   double area = 0;
 };
 PatchCurve patch_curve(const Tensor& from, const Tensor& to, const std::vector<int64_t>& order,
-                       const PatchGrid& patches, const ScoresOf& scores);
+                       const PatchGrid& patches, const ScoresOf& scores, int64_t steps = 0);
 
 }  // namespace vitrail::analysis

@@ -2,6 +2,7 @@
 #include "vitrail/base/gzip_internal.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/inflater_internal.h"
@@ -10,6 +11,7 @@ namespace vitrail {
 namespace {
 
 constexpr uint64_t kInitialSize = 1 << 16;
+constexpr int kMemoryLevel = 8;  // zlib's default
 
 constexpr int kWindowBits = 15;               // zlib format with a window of 32 KiB
 constexpr int kGzipWindowBits = 15 + 16;      // +16 selects the gzip format
@@ -77,6 +79,29 @@ std::vector<std::byte> gunzip(std::span<const std::byte> compressed, uint64_t ma
     }
     inflater.reset();  // another member follows
   }
+}
+
+std::vector<std::byte> gzip(std::span<const std::byte> content) {
+  z_stream stream{};
+  if (deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, kGzipWindowBits, kMemoryLevel, Z_DEFAULT_STRATEGY) != Z_OK)
+    throw std::bad_alloc();
+  std::vector<std::byte> compressed;
+  for (int status = Z_OK; status != Z_STREAM_END;) {
+    const size_t produced = compressed.size();
+    compressed.resize(produced + kInitialSize);
+    stream.next_out = reinterpret_cast<Bytef*>(compressed.data() + produced);
+    stream.avail_out = kInitialSize;
+    if (stream.avail_in == 0) {  // zlib counts in 32 bits
+      const size_t part = std::min<size_t>(content.size(), std::numeric_limits<uInt>::max());
+      stream.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(content.data()));
+      stream.avail_in = static_cast<uInt>(part);
+      content = content.subspan(part);
+    }
+    status = deflate(&stream, content.empty() ? Z_FINISH : Z_NO_FLUSH);
+    compressed.resize(compressed.size() - stream.avail_out);
+  }
+  deflateEnd(&stream);
+  return compressed;
 }
 
 std::vector<std::byte> inflate_all(std::span<const std::byte> compressed, uint64_t max_size, const std::string& where) {

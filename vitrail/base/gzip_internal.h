@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Decompression of gzip files (RFC 1952) and of deflated data whose size is not known.
+// Gzip files (RFC 1952), and the decompression of deflated data whose size is not known.
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -18,6 +18,9 @@ std::vector<std::byte> gunzip(std::span<const std::byte> compressed, uint64_t ma
 // Returns the content of data in the zlib format (RFC 1950), or without its header and check (RFC 1951), which some
 // programs send as HTTP's content coding `deflate`.  Limits and errors as gunzip().
 std::vector<std::byte> inflate_all(std::span<const std::byte> compressed, uint64_t max_size, const std::string& where);
+
+// Returns a gzip file of this content, without a name and a time.
+std::vector<std::byte> gzip(std::span<const std::byte> content);
 
 // Returns whether the data starts with the gzip magic number.
 bool is_gzip(std::span<const std::byte> bytes);

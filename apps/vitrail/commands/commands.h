@@ -18,6 +18,7 @@ namespace vitrail::app {
   COMMAND(tasks)                  \
   COMMAND(eval)                   \
   COMMAND(inspect)                \
+  COMMAND(explain)                \
   COMMAND(bench)                  \
   COMMAND(convert)                \
   COMMAND(train)                  \

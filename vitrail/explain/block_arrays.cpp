@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/explain/block_arrays_internal.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "vitrail/base/error.h"
+#include "vitrail/explain/attention_values_internal.h"
+#include "vitrail/ops/elementwise.h"
+#include "vitrail/ops/layer_norm.h"
+#include "vitrail/ops/linear.h"
+#include "vitrail/ops/softmax.h"
+
+namespace vitrail::explain {
+namespace {
+
+constexpr size_t kMegabyte = 1'000'000;
+
+// What a block's values are derived from, as they are or as the page reads them.
+struct BlockValues {
+  Tensor input, q, k, v, bias, residual1, output;
+};
+
+struct Derived {
+  const char* name;
+  Tensor value;
+};
+
+Tensor difference(const Tensor& a, const Tensor& b) {
+  return ops::add(a.contiguous(), ops::mul(b.contiguous(), Tensor::full({1}, -1.0)));
+}
+
+Tensor normalized(const nn::Module& model, const std::string& norm, const Tensor& x, double eps) {
+  return ops::layer_norm(x.contiguous(), model.parameter(norm + ".weight"), model.parameter(norm + ".bias"), eps);
+}
+
+// The values that docs/design/explain.md lists, from those of one block.
+std::vector<Derived> derive(const models::VisionTransformer& model, int64_t block, const BlockValues& values) {
+  const models::VisionTransformerConfig& config = model.config();
+  std::vector<Derived> derived;
+  derived.push_back({"attn.scores", attention_scores(values.q, values.k, values.bias, attention_scale(config))});
+  derived.push_back({"attn.weights", ops::softmax(derived.back().value)});
+  const Tensor context = ops::matmul(derived.back().value, values.v.contiguous());
+  derived.push_back({"attn.context", context});
+  derived.push_back({"attn.merged", context.transpose(1, 2).flatten(2)});
+  if (config.norm_first && !config.use_post_norm && config.norm_layer == nn::NormLayer::layer_norm) {
+    derived.push_back({"norm1", normalized(model, in_block(block, "norm1"), values.input, config.norm_eps)});
+    derived.push_back({"norm2", normalized(model, in_block(block, "norm2"), values.residual1, config.norm_eps)});
+  }
+  derived.push_back({"attention_update", difference(values.residual1, values.input)});
+  derived.push_back({"mlp_update", difference(values.output, values.residual1)});
+  return derived;
+}
+
+// The class token and the tokens that all heads of a block attend to most, `count` in all, in ascending order.
+std::vector<int64_t> most_attended(const Tensor& weights, int64_t count) {
+  const Tensor all = weights.contiguous();
+  const int64_t tokens = all.size(-1);
+  if (count == 0 || count >= tokens) return {};
+  std::vector<double> received(static_cast<size_t>(tokens));
+  for (int64_t head = 0; head < all.size(1); ++head)  // of the class token
+    for (int64_t i = 0; i < tokens; ++i)
+      received[static_cast<size_t>(i)] += static_cast<double>(all.data<float>()[head * tokens * tokens + i]);
+  received[0] = std::numeric_limits<double>::infinity();
+  std::vector<int64_t> order(static_cast<size_t>(tokens));
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, [&](int64_t a, int64_t b) {
+    return received[static_cast<size_t>(a)] > received[static_cast<size_t>(b)];
+  });
+  order.resize(static_cast<size_t>(count));
+  std::ranges::sort(order);
+  return order;
+}
+
+class ForwardArrays {
+ public:
+  ForwardArrays(const models::VisionTransformer& model, const Forward& forward, const Storage& storage, Arrays& arrays)
+      : model_(model), forward_(forward), storage_(storage), arrays_(arrays) {}
+
+  void add_outside_blocks(const std::vector<ChannelScale>& pixels);
+  void add_block(int64_t block);
+  nlohmann::ordered_json derived() { return std::move(derived_); }
+
+ private:
+  void parameter(const std::string& name, Encoding encoding);  // if the model has it
+  Tensor value(const std::string& name, Encoding encoding, const std::vector<int64_t>& rows = {});
+
+  const models::VisionTransformer& model_;
+  const Forward& forward_;
+  const Storage& storage_;
+  Arrays& arrays_;
+  nlohmann::ordered_json derived_ = nlohmann::ordered_json::object();
+  Tensor stream_;  // the input of the next block, as the page reads it
+};
+
+void ForwardArrays::parameter(const std::string& name, Encoding encoding) {
+  for (const nn::NamedTensor& parameter : model_.named_parameters())
+    if (parameter.name == name) arrays_.add(name, parameter.tensor, encoding);
+}
+
+Tensor ForwardArrays::value(const std::string& name, Encoding encoding, const std::vector<int64_t>& rows) {
+  return arrays_.add(name, forward_.at(name), encoding, rows);
+}
+
+void ForwardArrays::add_outside_blocks(const std::vector<ChannelScale>& pixels) {
+  if (!arrays_.add_bytes("images", forward_.at("images"), pixels)) value("images", Encoding::f16);
+  for (const char* name : {"patch_embed.proj.weight", "pos_embed"}) parameter(name, Encoding::f16);
+  for (const char* name : {"patch_embed.proj.bias", "norm.weight", "norm.bias", "cls_token"})
+    parameter(name, Encoding::f32);
+  value("patch_embed", Encoding::f16);
+  value("embedded", Encoding::f16);
+  stream_ = value(input_of(0), storage_.stream);
+  value("norm", Encoding::f16);
+  if (forward_.has("pooled")) value("pooled", Encoding::f32);
+  if (forward_.has("logits")) value("logits", Encoding::f32);
+}
+
+void ForwardArrays::add_block(int64_t block) {
+  arrays_.begin_blob();
+  const auto name = [&](const char* part) { return in_block(block, part); };
+  BlockValues exact{.input = forward_.at(input_of(block)),
+                    .q = forward_.at(name("attn.q")),
+                    .k = forward_.at(name("attn.k")),
+                    .v = forward_.at(name("attn.v")),
+                    .bias = {},
+                    .residual1 = forward_.at(name("residual1")),
+                    .output = forward_.at(str("blocks.", block))};
+  if (forward_.has(name("attn.bias"))) exact.bias = forward_.at(name("attn.bias"));
+  const std::vector<Derived> expected = derive(model_, block, exact);
+  const std::vector<int64_t> rows = most_attended(expected[1].value, storage_.stream_tokens);
+  for (const char* norm : {"norm1.weight", "norm1.bias", "norm2.weight", "norm2.bias"})
+    parameter(name(norm), Encoding::f32);
+  BlockValues stored{.input = stream_,
+                     .q = value(name("attn.q"), storage_.attention),
+                     .k = value(name("attn.k"), storage_.attention),
+                     .v = value(name("attn.v"), storage_.attention, rows),
+                     .bias = {},
+                     .residual1 = value(name("residual1"), storage_.stream, rows),
+                     .output = value(str("blocks.", block), storage_.stream, rows)};
+  if (exact.bias.defined()) stored.bias = value(name("attn.bias"), storage_.attention);
+  if (forward_.has(name("mlp.act")))
+    value(name("mlp.act"), storage_.mlp, most_attended(expected[1].value, storage_.mlp_tokens));
+  const std::vector<Derived> found = derive(model_, block, stored);
+  const size_t available = rows.empty() ? found.size() : 2;  // without all of v, only scores and weights
+  for (size_t i = 0; i < available; ++i)
+    derived_[name(found[i].name)] = {{"max_error", finite_or_text(max_difference(found[i].value, expected[i].value))}};
+  stream_ = stored.output;
+}
+
+}  // namespace
+
+std::vector<Storage> storages(Detail detail) {
+  const Storage exact{.mlp = Encoding::f16}, half{}, fewer{.mlp_tokens = 17};
+  const Storage bytes{.stream = Encoding::i8, .attention = Encoding::i8, .mlp_tokens = 17};
+  const Storage part{.stream = Encoding::i8, .attention = Encoding::i8, .stream_tokens = 65, .mlp_tokens = 17};
+  const Storage least{.stream = Encoding::i8, .attention = Encoding::i8, .stream_tokens = 17, .mlp_tokens = 9};
+  switch (detail) {
+    case Detail::full:
+      return {exact};
+    case Detail::standard:
+      return {half, fewer, bytes, part, least};
+    default:
+      return {bytes, part, least};
+  }
+}
+
+size_t max_bytes(Detail detail) {
+  if (detail == Detail::full) return std::numeric_limits<size_t>::max();
+  return (detail == Detail::standard ? 8 : 2) * kMegabyte;
+}
+
+std::vector<LeftOut> left_out(const Storage& storage, int64_t tokens) {
+  std::vector<LeftOut> rows;
+  const auto add = [&](const std::string& what, int64_t count) {
+    if (count > 0 && count < tokens) rows.push_back({what, str(count, " of ", tokens, " tokens")});
+  };
+  add("blocks.*.attn.v, blocks.*.residual1, blocks.*", storage.stream_tokens);
+  add("blocks.*.mlp.act", storage.mlp_tokens);
+  return rows;
+}
+
+void add_head_statistics(const Forward& forward, Arrays& arrays) {
+  using analysis::HeadStatistics;
+  const auto blocks = std::ssize(forward.heads), heads = std::ssize(forward.heads.front());
+  const auto add = [&](const char* name, double HeadStatistics::*field) {
+    std::vector<float> values;
+    for (const std::vector<HeadStatistics>& block : forward.heads)
+      for (const HeadStatistics& head : block) values.push_back(static_cast<float>(head.*field));
+    arrays.add(str("explain.heads.", name), Tensor::from({blocks, heads}, values), Encoding::f32);
+  };
+  add("entropy", &HeadStatistics::entropy);
+  add("distance", &HeadStatistics::distance);
+  add("special", &HeadStatistics::special);
+}
+
+nlohmann::ordered_json add_forward(const models::VisionTransformer& model, const Forward& forward,
+                                   const Storage& storage, const std::vector<ChannelScale>& pixels, Arrays& arrays) {
+  ForwardArrays writer(model, forward, storage, arrays);
+  writer.add_outside_blocks(pixels);
+  for (int64_t block = 0; block < model.config().depth; ++block) writer.add_block(block);
+  return writer.derived();
+}
+
+}  // namespace vitrail::explain

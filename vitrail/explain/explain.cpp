@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/explain/explain.h"
+
+#include <algorithm>
+
+#include "vitrail/base/base64_internal.h"
+#include "vitrail/base/error.h"
+#include "vitrail/base/parallel.h"
+#include "vitrail/explain/attention_values_internal.h"
+#include "vitrail/explain/block_arrays_internal.h"
+#include "vitrail/explain/claims_internal.h"
+#include "vitrail/explain/html_internal.h"
+#include "vitrail/explain/model_tree_internal.h"
+#include "vitrail/explain/prediction_internal.h"
+#include "vitrail/image/encode.h"
+#include "vitrail/image/resize_internal.h"
+#include "vitrail/models/flops.h"
+#include "vitrail/nn/mlp.h"
+#include "vitrail/pipeline/class_names.h"
+
+namespace vitrail::explain {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using models::GlobalPool;
+using models::PositionEmbedding;
+using models::VisionTransformerConfig;
+
+constexpr int64_t kThumbnail = 512;  // the longer side in pixels
+
+const char* pool_name(GlobalPool pool) {
+  switch (pool) {
+    case GlobalPool::token:
+      return "token";
+    case GlobalPool::avg:
+      return "avg";
+    case GlobalPool::token_avg:
+      return "token_avg";
+    case GlobalPool::map:
+      return "map";
+    default:
+      return "";
+  }
+}
+
+const char* positions_name(const VisionTransformerConfig& config) {
+  if (config.use_rot_pos_emb) return "rotary";
+  switch (config.pos_embed) {
+    case PositionEmbedding::learned:
+      return "learned";
+    case PositionEmbedding::sinusoidal:
+      return "sinusoidal";
+    case PositionEmbedding::sincos2d:
+      return "sincos2d";
+    default:
+      return config.use_rel_pos_bias || config.use_shared_rel_pos_bias ? "relative" : "none";
+  }
+}
+
+Json special_tokens(const VisionTransformerConfig& config) {
+  Json names = Json::array();
+  if (config.class_token) names.push_back("class");
+  if (config.dist_token) names.push_back("distillation");
+  for (int64_t i = 0; i < config.reg_tokens; ++i) names.push_back("register");
+  return names;
+}
+
+Json model_json(const std::string& name, const models::ModelConfig& config, const models::VisionTransformer& model,
+                const Forward& forward) {
+  const VisionTransformerConfig& vit = config.vit;
+  const Tensor& images = forward.at("images");
+  const std::array<int64_t, 2> grid = model.grid_of(images.size(2), images.size(3));
+  const Tensor& q = forward.at(in_block(0, "attn.q"));
+  const bool has_hidden = forward.has(in_block(0, "mlp.act"));
+  return {{"name", name},
+          {"architecture", config.architecture},
+          {"parameters", model.num_parameters()},
+          {"flops", models::forward_flops(model, images.shape())},
+          {"width", vit.embed_dim},
+          {"depth", vit.depth},
+          {"heads", q.size(1)},
+          {"head_dim", q.size(3)},
+          {"scale", attention_scale(vit)},
+          {"hidden", has_hidden ? Json(forward.at(in_block(0, "mlp.act")).size(2)) : Json()},
+          {"channels", vit.in_chans},
+          {"image", {images.size(2), images.size(3)}},
+          {"patch", vit.patch_size},
+          {"grid", grid},
+          {"patches", grid[0] * grid[1]},
+          {"tokens", forward.at("embedded").size(1)},
+          {"prefix", model.num_prefix_tokens()},
+          {"special", special_tokens(vit)},
+          {"classes", vit.num_classes},
+          {"pool", pool_name(vit.global_pool)},
+          {"activation", nn::activation_text(vit.act_layer)},
+          {"norm_eps", vit.norm_eps},
+          {"positions", positions_name(vit)},
+          {"norm_first", vit.norm_first},
+          {"final_norm", vit.final_norm}};
+}
+
+image::Image thumbnail_of(const image::Image& photo) {
+  const double scale = static_cast<double>(kThumbnail) / static_cast<double>(std::max(photo.width, photo.height));
+  if (scale >= 1) return photo;
+  const auto scaled = [&](int64_t extent) {
+    return std::max<int64_t>(1, std::lround(static_cast<double>(extent) * scale));
+  };
+  return image::resize(photo, scaled(photo.width), scaled(photo.height), image::Filter::bicubic);
+}
+
+Json image_json(const ExplainedImage& image, const image::EvalTransform& transform) {
+  const std::vector<uint8_t> jpeg = image::encode_jpeg(thumbnail_of(image.photo));
+  return {{"name", image.name},
+          {"width", image.photo.width},
+          {"height", image.photo.height},
+          {"sha256", image.sha256},
+          {"thumbnail", "data:image/jpeg;base64," + to_base64(std::as_bytes(std::span(jpeg)))},
+          {"mean", transform.mean},
+          {"std", transform.std}};
+}
+
+// The model's input is (byte / 255 − mean) / std.
+std::vector<ChannelScale> pixel_scales(const image::EvalTransform& transform, int64_t channels) {
+  std::vector<ChannelScale> scales;
+  const double rescale = transform.processor ? transform.processor->rescale : 1.0 / 255;
+  for (int64_t i = 0; i < channels; ++i) {
+    const auto of = [&](const std::vector<double>& values) {
+      return values[std::min(static_cast<size_t>(i), values.size() - 1)];
+    };
+    scales.push_back({rescale / of(transform.std), -of(transform.mean) / of(transform.std)});
+  }
+  return scales;
+}
+
+bool is_classifier(const models::ModelConfig& config) {
+  return config.vit.num_classes > 0 && !config.vit.projection_head && config.vit.global_pool != GlobalPool::none;
+}
+
+int64_t target_of(const Model& model, const ExplainOptions& options, const Tensor& logits) {
+  if (!options.target.empty())
+    return pipeline::class_index("class", options.target, model.class_names(), model.config().vit.num_classes);
+  const float* const values = logits.data<float>();
+  return std::max_element(values, values + logits.numel()) - values;
+}
+
+struct Stored {
+  Json derived;
+  Storage storage;
+};
+
+// The best storage that is not too large: arrays have `common` already.
+Stored add_within(const models::VisionTransformer& model, const Forward& forward, Detail detail,
+                  const std::vector<ChannelScale>& pixels, const Arrays& common, size_t other_bytes, Arrays& arrays) {
+  constexpr double kLeastShare = 0.75 * 4 / 3;  // of gzip, then of base64
+  Stored stored;
+  for (const Storage& storage : storages(detail)) {
+    arrays = common;
+    stored = {add_forward(model, forward, storage, pixels, arrays), storage};
+    const auto estimate = static_cast<size_t>(static_cast<double>(arrays.raw_bytes()) * kLeastShare);
+    if (other_bytes + estimate > max_bytes(detail)) continue;
+    if (other_bytes + arrays.elements().size() <= max_bytes(detail)) break;
+  }
+  return stored;
+}
+
+}  // namespace
+
+void describe_explain(Fields& fields, ExplainOptions& options) {
+  fields.text({"class", "Class, by name or index, that the page explains (default: the prediction)"}, options.target);
+  fields.choice<Detail>({"detail", "Size of the page: at most 2 MB, at most 8 MB, or everything in 16 bits"},
+                        options.detail,
+                        {{"small", Detail::small}, {"standard", Detail::standard}, {"full", Detail::full}});
+  fields.choice({"lang", "Language of the page at its start"}, options.language, {"en", "zh"});
+}
+
+void check_explain(const Model& model, const ExplainOptions& options) {
+  if (options.target.empty()) return;
+  models::require_classifier(model.config(), "class");
+  target_of(model, options, {});
+}
+
+LearningPage explain(const Model& model, const models::OpenedModel& opened, const ExplainedImage& image,
+                     const ExplainOptions& options, const ProgressCallback& progress) {
+  check_explain(model, options);
+  if (opened.config.int8)
+    throw Error(opened.checkpoint->path(),
+                "weights in fp32 or 16 bits: the model that this one was converted from", "int8");
+  const image::ImageView photo = image.photo;
+  const Tensor input = model.preprocess({&photo, 1});
+  models::VisionTransformer traced = models::build_model(opened);
+  const auto run = [&] {
+    const ComputeTeam team(model.session().threads());
+    return run_forward(traced, input);
+  };
+  const Forward forward = run();
+  Json manifest{{"format", "vitrail-explain/1"},
+                {"vitrail", VITRAIL_VERSION},
+                {"language", options.language},
+                {"command", image.command},
+                {"model", model_json(image.model, model.config(), traced, forward)},
+                {"image", image_json(image, model.transform())}};
+  Arrays common;
+  add_head_statistics(forward, common);
+  LearningPage page;
+  Json attributions, gradients;
+  if (is_classifier(model.config())) {
+    const Tensor logits = forward.at("logits").contiguous();
+    ClassSections sections = add_class_sections({.model = model,
+                                                 .differentiable = traced,
+                                                 .input = input,
+                                                 .logits = logits,
+                                                 .target = target_of(model, options, logits),
+                                                 .all_methods = options.detail == Detail::full,
+                                                 .progress = progress},
+                                                common);
+    manifest["prediction"] = std::move(sections.prediction);
+    manifest["attributions"] = attributions = std::move(sections.attributions);
+    manifest["gradients"] = gradients = std::move(sections.gradients);
+    manifest["classes"] = std::move(sections.classes);
+    page.left_out = std::move(sections.left_out);
+  }
+  add_model_tree(traced, manifest);
+  manifest["claims"] = measured_claims({model.config(), traced, forward, attributions, gradients});
+  Arrays arrays;
+  const size_t other_bytes = page_html("", manifest, Arrays()).size();
+  const Stored stored = add_within(traced, forward, options.detail,
+                                   pixel_scales(model.transform(), input.size(1)), common, other_bytes, arrays);
+  for (const auto& [what, kept] : left_out(stored.storage, forward.at("embedded").size(1)))
+    page.left_out.emplace_back(what, kept);
+  Json rows = Json::array();
+  for (const auto& [what, kept] : page.left_out) rows.push_back({{"what", what}, {"kept", kept}});
+  manifest["left_out"] = rows;
+  manifest["tensors"] = arrays.tensors();
+  manifest["derived"] = stored.derived;
+  manifest["blobs"] = arrays.blobs();
+  page.html = page_html(str("vitrail: ", image.name), manifest, arrays);
+  return page;
+}
+
+}  // namespace vitrail::explain

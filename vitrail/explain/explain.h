@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The learning page: one HTML file that shows a forward pass of a model on an image.  docs/design/explain.md describes
+// its data.
+#include <string>
+#include <vector>
+
+#include "vitrail/base/callbacks.h"
+#include "vitrail/base/fields.h"
+#include "vitrail/pipeline/model.h"
+
+namespace vitrail::explain {
+
+// The size of the page: at most 2 MB, at most 8 MB, or all values in 16 bits.
+enum class Detail : uint8_t { small, standard, full };
+
+struct ExplainOptions {
+  std::string target = {};  // the name or index of a class; empty: the model's prediction
+  Detail detail = Detail::standard;
+  std::string language = "en";  // at the start: en or zh
+};
+
+// The options as fields: class, detail, lang.
+void describe_explain(Fields& fields, ExplainOptions& options);
+
+// Names for the page.
+struct ExplainedImage {
+  const image::Image& photo;
+  std::string name = {};     // of the image
+  std::string sha256 = {};   // of its file; may be empty
+  std::string model = {};    // the model's name
+  std::string command = {};  // that writes the page; may be empty
+};
+
+struct LearningPage {
+  std::string html;
+  // Values of the forward pass that the page does not have: "blocks.*.mlp.act" and "17 of 197 tokens".
+  std::vector<std::pair<std::string, std::string>> left_out = {};
+};
+
+// Throws Error for a class that the model does not have, or a model without classes and options.target.
+void check_explain(const Model& model, const ExplainOptions& options);
+
+// opened: the same model, whose weights are read again.  A model without a classifier has a page without predictions
+// and attributions.  progress: called before each pass of several; may throw.  Throws Error as check_explain(), and for
+// a model with int8 weights.
+LearningPage explain(const Model& model, const models::OpenedModel& opened, const ExplainedImage& image,
+                     const ExplainOptions& options, const ProgressCallback& progress = {});
+
+}  // namespace vitrail::explain
