@@ -23,7 +23,7 @@ extern "C" {
 #endif
 
 /* Increases with each addition; functions and the order of fields do not change. */
-#define VITRAIL_C_API_VERSION 7
+#define VITRAIL_C_API_VERSION 8
 int vitrail_api_version(void);     /* that of the library */
 const char* vitrail_version(void); /* "0.2.0"; static */
 
@@ -333,6 +333,11 @@ void vitrail_text_free(vitrail_text* text);
 /* An array of the result of vitrail_run for the image at `index`, as the command's --arrays writes it, such as "depth";
  * since version 6.  `results` keeps what it needs; the model must be open. */
 vitrail_status* vitrail_run_array(const vitrail_text* results, size_t index, const char* name, vitrail_tensor** array);
+
+/* The file of the result of vitrail_run for the image at `index`, as the server sends it for the option "format" that
+ * vitrail_run had, such as "format=html" of "explain" or "format=png"; since version 8.  *bytes belongs to `results`
+ * and is valid until the next call of this function with it.  The model must be open. */
+vitrail_status* vitrail_run_file(vitrail_text* results, size_t index, const uint8_t** bytes, size_t* size);
 
 /* -- Paths, since version 4 */
 

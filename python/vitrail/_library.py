@@ -140,6 +140,7 @@ FUNCTIONS = {
     "embed_texts": (Status, [Handle, Strings, c_size_t, Handles]),
     "run": (Status, [Handle, c_char_p, Handles, c_size_t, Strings, c_size_t, Handles]),
     "run_array": (Status, [Handle, c_size_t, c_char_p, Handles]),
+    "run_file": (Status, [Handle, c_size_t, POINTER(POINTER(c_uint8)), POINTER(c_size_t)]),
     "text_data": (c_char_p, [Handle]),
     "text_free": (None, [Handle]),
     "train": (Status, [c_char_p, c_char_p, POINTER(TrainOptions), POINTER(c_int)]),
@@ -201,6 +202,12 @@ class TextHandle(Owned):
         result = TensorHandle()
         functions.run_array(self, 0, c_text(name), ctypes.byref(result))
         return result.values()
+
+    def file(self) -> bytes:
+        """The first image's."""
+        content, size = POINTER(c_uint8)(), c_size_t()
+        functions.run_file(self, 0, ctypes.byref(content), ctypes.byref(size))
+        return ctypes.string_at(content, size.value)
 
 
 class PathsHandle(Owned):

@@ -514,6 +514,24 @@ class Model:
         found = [detections(facts, (image, exif)) for facts, image in zip(rows, each, strict=True)]
         return found[0] if single else found
 
+    def explain(
+        self,
+        image: Any,
+        target: int | str | None = None,
+        *,
+        detail: str | None = None,
+        lang: str | None = None,
+        exif: bool = False,
+    ) -> str:
+        """A page of HTML that shows the forward pass of one image: every shape, value, attention map and gradient.
+
+        target: the index or the name of the class that the page explains, by default the prediction.  detail: "small"
+        (at most 2 MB), "standard" (at most 8 MB) or "full".  lang: "en" or "zh".
+        """
+        given = {"class": target, "detail": detail, "lang": lang}
+        options = {"format": "html"} | {name: value for name, value in given.items() if value is not None}
+        return self._task("explain", [_content(image)], exif, options, lambda results: results.file().decode())
+
     def run(self, task: str, images: Any, exif: bool = False, **options: Any) -> Any:
         """The result of a task by its name, as the server's JSON.
 

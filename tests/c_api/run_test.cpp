@@ -29,8 +29,9 @@ TEST(CApi, RunsTasksByTheirNames) {
     EXPECT_EQ(got[1]["label"], wanted[1].label);
   }
   OwnedText none;
-  EXPECT_EQ(run("segment", "top=2", none),
-            "task: expected one that the model is for: classify, embed, zeroshot, attention, pca, got 'segment'");
+  EXPECT_EQ(
+      run("segment", "top=2", none),
+      "task: expected one that the model is for: classify, embed, zeroshot, attention, pca, explain, got 'segment'");
   EXPECT_EQ(run("classify", "tops=2", none), "request: expected an option of this route: top, got 'tops'");
   EXPECT_EQ(none.handle, nullptr);
 }
@@ -52,6 +53,31 @@ TEST(CApi, GivesTheArraysOfATask) {
   EXPECT_EQ(message_of(vitrail_run_array(results, 2, "logits", &none)), "index: expected one of 2 images, got 2");
   EXPECT_EQ(message_of(vitrail_run_array(nullptr, 0, "logits", &none)), "results: expected a pointer, got NULL");
   EXPECT_EQ(none.handle, nullptr);
+}
+
+TEST(CApi, GivesTheFilesOfATask) {
+  OwnedModel handle;
+  ASSERT_EQ(message_of(vitrail_model_open(small_model().c_str(), nullptr, &handle)), "");
+  const Model model(small_model());
+  const Inputs in(model, handle);
+  const auto run = [&](const char* task, const char* option, OwnedText& text) {
+    return message_of(vitrail_run(handle, task, in.handles.data(), 2, &option, 1, &text));
+  };
+  const uint8_t* bytes = nullptr;
+  size_t size = 0;
+  OwnedText page, figure, classes, none;
+  ASSERT_EQ(run("explain", "format=html", page), "");
+  EXPECT_OK(vitrail_run_file(page.handle, 1, &bytes, &size));
+  EXPECT_EQ(std::string(reinterpret_cast<const char*>(bytes), size).substr(0, 15), "<!doctype html>");
+  EXPECT_EQ(nlohmann::json::parse(vitrail_text_data(page))[1]["bytes"], size);
+  EXPECT_EQ(message_of(vitrail_run_file(page.handle, 2, &bytes, &size)), "index: expected one of 2 images, got 2");
+  ASSERT_EQ(run("attention", "format=png", figure), "");
+  EXPECT_OK(vitrail_run_file(figure.handle, 0, &bytes, &size));
+  EXPECT_EQ(std::string(reinterpret_cast<const char*>(bytes), 4), "\x89PNG");
+  ASSERT_EQ(run("classify", "top=1", classes), "");
+  EXPECT_EQ(message_of(vitrail_run_file(classes.handle, 0, &bytes, &size)),
+            "results: expected those of vitrail_run with the option format, got those without it");
+  EXPECT_EQ(run("explain", "format=png", none), "format: expected one of json, html, got 'png'");
 }
 
 // A further model stays open with the model: its file may be gone.

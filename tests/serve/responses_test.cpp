@@ -74,7 +74,7 @@ TEST(ServeResponses, ModelsAreDescribed) {
                 {"texts", texts},
                 {"segments", false},
                 {"precision", "fp32"},
-                {"tasks", {"classify", "embed", "zeroshot", "attention", "pca"}}};
+                {"tasks", {"classify", "embed", "zeroshot", "attention", "pca", "explain"}}};
   };
   json first = entry("small"), second = entry("clip"), third = entry("sam");
   first.update(facts(small, 10, false));

@@ -21,8 +21,9 @@ Tensor leave_one_patch_out(const Tensor& image, const Tensor& baseline, const Pa
 std::vector<int64_t> descending_patches(const Tensor& map);
 
 // y while patches, in this order, get the pixels of `to`: after none, one, … and all of them, or in `steps` equal parts
-// of them; and the area below, with the share of steps from 0 to 1 on the axis (trapezoids).  Deletion goes from the image to its baseline, insertion
-// from the blurred image to the image (Petsiuk et al. 2018, RISE, section 4.2, by patch instead of by pixel).
+// of them; and the area below, with the share of steps from 0 to 1 on the axis (trapezoids).  Deletion goes from the
+// image to its baseline, insertion from the blurred image to the image (Petsiuk et al. 2018, RISE, section 4.2, by
+// patch instead of by pixel).
 struct PatchCurve {
   std::vector<float> scores;
   double area = 0;

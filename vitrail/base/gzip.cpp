@@ -83,7 +83,8 @@ std::vector<std::byte> gunzip(std::span<const std::byte> compressed, uint64_t ma
 
 std::vector<std::byte> gzip(std::span<const std::byte> content) {
   z_stream stream{};
-  if (deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, kGzipWindowBits, kMemoryLevel, Z_DEFAULT_STRATEGY) != Z_OK)
+  if (deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, kGzipWindowBits, kMemoryLevel, Z_DEFAULT_STRATEGY) !=
+      Z_OK)
     throw std::bad_alloc();
   std::vector<std::byte> compressed;
   for (int status = Z_OK; status != Z_STREAM_END;) {

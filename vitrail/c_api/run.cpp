@@ -11,7 +11,9 @@
 struct vitrail_text {
   std::string text;
   std::unique_ptr<vitrail::tasks::Request> request;
-  std::vector<vitrail::tasks::Item> items;  // without their photos
+  std::vector<vitrail::tasks::Item> items;  // with their photos if `format` is a file
+  std::string format = "json";
+  std::vector<uint8_t> file = {};  // the last one of vitrail_run_file()
 };
 
 namespace vitrail::c_api {
@@ -42,14 +44,28 @@ std::shared_ptr<const tasks::LoadedModel> option_model_of(const vitrail_model& m
   return other;
 }
 
+// A file about all images is not the file of one.
+std::string format_of(const tasks::Task& task, tasks::RequestOptions& options) {
+  std::vector<std::string> formats{"json"};
+  if (task.can_render) formats.emplace_back("png");
+  for (const tasks::FileKind& kind : task.files)
+    if (!kind.joint) formats.push_back(kind.name);
+  std::string format = options.text("format").value_or("json");
+  if (std::ranges::find(formats, format) == formats.end())
+    throw Error("format", "one of " + join(formats), "'" + format + "'");
+  return format;
+}
+
 vitrail_text run(const vitrail_model& model, const tasks::Task& task, const std::vector<image::ImageView>& images,
                  tasks::RequestOptions options) {
   const tasks::ItemFiles files(task, options);
   const auto open = [&](const std::string& option, const std::string& path) {
     return option_model_of(model, option, path);
   };
-  std::unique_ptr<tasks::Request> request =
-      task.request(*model.loaded, options, {.model = model.path, .input_files = files.names(), .open = open});
+  const std::string format = format_of(task, options);
+  tasks::Setting setting{.model = model.path, .render = format == "png", .input_files = files.names(), .open = open};
+  if (format != "json" && !setting.render) setting.files = {format};
+  std::unique_ptr<tasks::Request> request = task.request(*model.loaded, options, setting);
   options.require_all_taken();
   std::vector<tasks::Item> items;
   for (const image::ImageView& view : images) {
@@ -58,17 +74,30 @@ vitrail_text run(const vitrail_model& model, const tasks::Task& task, const std:
   }
   tasks::run(*model.loaded, *request, items);
   std::string text = "[" + join(items, ",", [&](const tasks::Item& item) { return request->json(item); }) + "]";
-  for (tasks::Item& item : items) item.photo = {};
-  return {std::move(text), std::move(request), std::move(items)};
+  if (format == "json")
+    for (tasks::Item& item : items) item.photo = {};
+  return {std::move(text), std::move(request), std::move(items), format};
+}
+
+const tasks::Item& item_of(const vitrail_text& results, size_t index) {
+  if (index >= results.items.size()) throw Error("index", str("one of ", results.items.size(), " images"), str(index));
+  return results.items[index];
+}
+
+std::vector<uint8_t> file_of(const vitrail_text& results, size_t index) {
+  const tasks::Item& item = item_of(results, index);
+  if (results.format == "json")
+    throw Error("results", "those of vitrail_run with the option format", "those without it");
+  return results.format == "png" ? results.request->render_png(item) : results.request->file(item, results.format);
 }
 
 Tensor array_of(const vitrail_text& results, size_t index, const std::string& name) {
-  if (index >= results.items.size()) throw Error("index", str("one of ", results.items.size(), " images"), str(index));
+  const tasks::Item& item = item_of(results, index);
   const std::vector<tasks::Output> outputs = results.request->outputs();
   const auto output = std::ranges::find(outputs, name, &tasks::Output::name);
   if (output == outputs.end())
     throw Error("name", "one of " + join(outputs, ", ", &tasks::Output::name), "'" + name + "'");
-  return results.request->array(results.items[index], static_cast<size_t>(output - outputs.begin()));
+  return results.request->array(item, static_cast<size_t>(output - outputs.begin()));
 }
 
 }  // namespace
@@ -93,6 +122,18 @@ vitrail_status* vitrail_run_array(const vitrail_text* results, size_t index, con
   return guarded([&] {
     vitrail_tensor*& result = required(array, "array");
     result = new_tensor(array_of(required(results, "results"), index, &required(name, "name")));
+  });
+}
+
+vitrail_status* vitrail_run_file(vitrail_text* results, size_t index, const uint8_t** bytes, size_t* size) {
+  using namespace vitrail::c_api;
+  return guarded([&] {
+    const uint8_t*& first = required(bytes, "bytes");
+    size_t& count = required(size, "size");
+    vitrail_text& run = required(results, "results");
+    run.file = file_of(run, index);
+    first = run.file.data();
+    count = run.file.size();
   });
 }
 

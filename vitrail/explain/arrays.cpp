@@ -72,7 +72,8 @@ double max_difference(const Tensor& a, const Tensor& b) {
   double largest = 0;
   const Tensor x = a.contiguous(), y = b.contiguous();
   for (int64_t i = 0; i < x.numel(); ++i) {
-    const double difference = std::fabs(static_cast<double>(x.data<float>()[i]) - static_cast<double>(y.data<float>()[i]));
+    const double difference =
+        std::fabs(static_cast<double>(x.data<float>()[i]) - static_cast<double>(y.data<float>()[i]));
     if (!std::isfinite(difference)) return std::numeric_limits<double>::infinity();
     largest = std::max(largest, difference);
   }

@@ -65,9 +65,8 @@ std::vector<int64_t> most_attended(const Tensor& weights, int64_t count) {
   received[0] = std::numeric_limits<double>::infinity();
   std::vector<int64_t> order(static_cast<size_t>(tokens));
   std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_sort(order, [&](int64_t a, int64_t b) {
-    return received[static_cast<size_t>(a)] > received[static_cast<size_t>(b)];
-  });
+  std::ranges::stable_sort(
+      order, [&](int64_t a, int64_t b) { return received[static_cast<size_t>(a)] > received[static_cast<size_t>(b)]; });
   order.resize(static_cast<size_t>(count));
   std::ranges::sort(order);
   return order;
@@ -109,8 +108,8 @@ void ForwardArrays::add_outside_blocks(const std::vector<ChannelScale>& pixels) 
   for (const char* name : {"patch_embed.proj.bias", "norm.weight", "norm.bias", "cls_token"})
     parameter(name, Encoding::f32);
   value("patch_embed", Encoding::f16);
-  value("embedded", Encoding::f16);
-  stream_ = value(input_of(0), storage_.stream);
+  stream_ = value("embedded", Encoding::f16);
+  if (model_.config().pre_norm) stream_ = value("norm_pre", Encoding::f16);
   value("norm", Encoding::f16);
   if (forward_.has("pooled")) value("pooled", Encoding::f32);
   if (forward_.has("logits")) value("logits", Encoding::f32);
@@ -151,7 +150,7 @@ void ForwardArrays::add_block(int64_t block) {
 }  // namespace
 
 std::vector<Storage> storages(Detail detail) {
-  const Storage exact{.mlp = Encoding::f16}, half{}, fewer{.mlp_tokens = 17};
+  const Storage exact{.mlp = Encoding::f16}, half{.mlp_tokens = 17};
   const Storage bytes{.stream = Encoding::i8, .attention = Encoding::i8, .mlp_tokens = 17};
   const Storage part{.stream = Encoding::i8, .attention = Encoding::i8, .stream_tokens = 65, .mlp_tokens = 17};
   const Storage least{.stream = Encoding::i8, .attention = Encoding::i8, .stream_tokens = 17, .mlp_tokens = 9};
@@ -159,7 +158,7 @@ std::vector<Storage> storages(Detail detail) {
     case Detail::full:
       return {exact};
     case Detail::standard:
-      return {half, fewer, bytes, part, least};
+      return {half, bytes, part, least};
     default:
       return {bytes, part, least};
   }

@@ -212,7 +212,7 @@ Json softmax_rows(const ClaimContext& context) {
 }
 
 Json heads_differ(const ClaimContext& context) {
-  double least = 1, greatest = -1;
+  double lowest = 1, highest = -1;
   for (int64_t block = 0; block < vit(context).depth; ++block) {
     const Tensor weights = weights_of(context, block);
     const int64_t heads = weights.size(1), elements = weights.size(2) * weights.size(3);
@@ -220,13 +220,13 @@ Json heads_differ(const ClaimContext& context) {
       for (int64_t b = a + 1; b < heads; ++b) {
         const float* const values = weights.data<float>();
         const double similarity = cosine(values + a * elements, values + b * elements, elements);
-        least = std::min(least, similarity);
-        greatest = std::max(greatest, similarity);
+        lowest = std::min(lowest, similarity);
+        highest = std::max(highest, similarity);
       }
     }
   }
-  if (least > greatest) return nullptr;  // one head
-  return {{"least", finite_or_text(least)}, {"greatest", finite_or_text(greatest)}};
+  if (lowest > highest) return nullptr;  // one head
+  return {{"min", finite_or_text(lowest)}, {"max", finite_or_text(highest)}};
 }
 
 Json merge_restores(const ClaimContext& context) {
@@ -290,7 +290,8 @@ Json mlp_per_token(const ClaimContext& context) {
     return result;
   };
   const Tensor tokens = context.forward.at(in_block(0, "residual1")).contiguous();
-  return {{"difference", finite_or_text(max_difference(reversed(mlp->forward(tokens)), mlp->forward(reversed(tokens))))}};
+  return {
+      {"difference", finite_or_text(max_difference(reversed(mlp->forward(tokens)), mlp->forward(reversed(tokens))))}};
 }
 
 // What the branches add, and its norm as a share of that of the stream: the mean over blocks and tokens.
@@ -317,7 +318,7 @@ Json residual_keeps(const ClaimContext& context) {
 // --- Parameters
 
 Json blocks_differ(const ClaimContext& context) {
-  double least = std::numeric_limits<double>::infinity();
+  double lowest = std::numeric_limits<double>::infinity();
   for (int64_t block = 1; block < vit(context).depth; ++block) {
     const auto a = parameter(context, in_block(block - 1, "mlp.fc1.weight"));
     const auto b = parameter(context, in_block(block, "mlp.fc1.weight"));
@@ -325,10 +326,10 @@ Json blocks_differ(const ClaimContext& context) {
     const double aa = dot(a->data<float>(), a->data<float>(), a->numel());
     const double bb = dot(b->data<float>(), b->data<float>(), b->numel());
     const double ab = dot(a->data<float>(), b->data<float>(), a->numel());
-    least = std::min(least, std::sqrt(std::max(0.0, aa + bb - 2 * ab) / aa));
+    lowest = std::min(lowest, std::sqrt(std::max(0.0, aa + bb - 2 * ab) / aa));
   }
-  if (std::isinf(least)) return nullptr;  // one block
-  return {{"least", finite_or_text(least)}};
+  if (std::isinf(lowest)) return nullptr;  // one block
+  return {{"min", finite_or_text(lowest)}};
 }
 
 // Xavier's standard deviation is √(2 / (inputs + outputs)) (Glorot & Bengio 2010, eq. 16).

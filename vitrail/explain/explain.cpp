@@ -88,6 +88,7 @@ Json model_json(const std::string& name, const models::ModelConfig& config, cons
           {"grid", grid},
           {"patches", grid[0] * grid[1]},
           {"tokens", forward.at("embedded").size(1)},
+          {"first_input", vit.pre_norm ? "norm_pre" : "embedded"},
           {"prefix", model.num_prefix_tokens()},
           {"special", special_tokens(vit)},
           {"classes", vit.num_classes},
@@ -151,12 +152,12 @@ struct Stored {
 // The best storage that is not too large: arrays have `common` already.
 Stored add_within(const models::VisionTransformer& model, const Forward& forward, Detail detail,
                   const std::vector<ChannelScale>& pixels, const Arrays& common, size_t other_bytes, Arrays& arrays) {
-  constexpr double kLeastShare = 0.75 * 4 / 3;  // of gzip, then of base64
+  constexpr double kMinShare = 0.75 * 4 / 3;  // what gzip leaves, times what base64 adds
   Stored stored;
   for (const Storage& storage : storages(detail)) {
     arrays = common;
     stored = {add_forward(model, forward, storage, pixels, arrays), storage};
-    const auto estimate = static_cast<size_t>(static_cast<double>(arrays.raw_bytes()) * kLeastShare);
+    const auto estimate = static_cast<size_t>(static_cast<double>(arrays.raw_bytes()) * kMinShare);
     if (other_bytes + estimate > max_bytes(detail)) continue;
     if (other_bytes + arrays.elements().size() <= max_bytes(detail)) break;
   }
@@ -183,8 +184,8 @@ LearningPage explain(const Model& model, const models::OpenedModel& opened, cons
                      const ExplainOptions& options, const ProgressCallback& progress) {
   check_explain(model, options);
   if (opened.config.int8)
-    throw Error(opened.checkpoint->path(),
-                "weights in fp32 or 16 bits: the model that this one was converted from", "int8");
+    throw Error(opened.checkpoint->path(), "weights in fp32 or 16 bits: the model that this one was converted from",
+                "int8");
   const image::ImageView photo = image.photo;
   const Tensor input = model.preprocess({&photo, 1});
   models::VisionTransformer traced = models::build_model(opened);
@@ -221,10 +222,11 @@ LearningPage explain(const Model& model, const models::OpenedModel& opened, cons
   }
   add_model_tree(traced, manifest);
   manifest["claims"] = measured_claims({model.config(), traced, forward, attributions, gradients});
+  page.claims = manifest["claims"].dump();
   Arrays arrays;
   const size_t other_bytes = page_html("", manifest, Arrays()).size();
-  const Stored stored = add_within(traced, forward, options.detail,
-                                   pixel_scales(model.transform(), input.size(1)), common, other_bytes, arrays);
+  const Stored stored = add_within(traced, forward, options.detail, pixel_scales(model.transform(), input.size(1)),
+                                   common, other_bytes, arrays);
   for (const auto& [what, kept] : left_out(stored.storage, forward.at("embedded").size(1)))
     page.left_out.emplace_back(what, kept);
   Json rows = Json::array();

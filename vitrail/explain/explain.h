@@ -26,16 +26,17 @@ void describe_explain(Fields& fields, ExplainOptions& options);
 // Names for the page.
 struct ExplainedImage {
   const image::Image& photo;
-  std::string name = {};     // of the image
-  std::string sha256 = {};   // of its file; may be empty
+  std::string name = {};     // the image's
+  std::string sha256 = {};   // its file's; may be empty
   std::string model = {};    // the model's name
-  std::string command = {};  // that writes the page; may be empty
+  std::string command = {};  // the command line that writes the page; may be empty
 };
 
 struct LearningPage {
   std::string html;
   // Values of the forward pass that the page does not have: "blocks.*.mlp.act" and "17 of 197 tokens".
   std::vector<std::pair<std::string, std::string>> left_out = {};
+  std::string claims = {};  // JSON: [{"id": "softmax_rows", "values": {…}}, …], facts of the model that the page states
 };
 
 // Throws Error for a class that the model does not have, or a model without classes and options.target.

@@ -13,9 +13,8 @@ namespace {
 
 // Values of a block that are kept; all values outside blocks are.
 constexpr std::array<std::string_view, 11> kKept{
-    ".mlp.act",
-    ".attn.qkv", ".attn.qkv_reshaped", ".attn.qkv_permuted", ".attn.q",    ".attn.k",
-    ".attn.v",   ".drop_path1",        ".drop_path2",        ".residual1", ".residual2"};
+    ".mlp.act", ".attn.qkv",   ".attn.qkv_reshaped", ".attn.qkv_permuted", ".attn.q",   ".attn.k",
+    ".attn.v",  ".drop_path1", ".drop_path2",        ".residual1",         ".residual2"};
 
 bool ends_block(std::string_view name) {
   const std::string_view index = name.substr(std::string_view("blocks.").size());

@@ -43,7 +43,11 @@ std::string policy_of(const std::string& script) {
 std::string escaped(std::string_view text) {
   std::string result;
   for (const char c : text) {
-    const std::string_view entity = c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '"' ? "&quot;" : "";
+    const std::string_view entity = c == '&'   ? "&amp;"
+                                    : c == '<' ? "&lt;"
+                                    : c == '>' ? "&gt;"
+                                    : c == '"' ? "&quot;"
+                                               : "";
     entity.empty() ? result.push_back(c) : void(result.append(entity));
   }
   return result;

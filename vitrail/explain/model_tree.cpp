@@ -16,13 +16,13 @@ constexpr int64_t kBins = 24;
 // counted by themselves.
 Json parameter_json(const nn::NamedTensor& parameter) {
   const Tensor values = parameter.tensor.to(DType::f32).contiguous();
-  double sum = 0, squares = 0, least = 0, greatest = 0;
+  double sum = 0, squares = 0, lowest = 0, highest = 0;
   int64_t count = 0;
   for (int64_t i = 0; i < values.numel(); ++i) {
     const auto value = static_cast<double>(values.data<float>()[i]);
     if (!std::isfinite(value)) continue;
-    least = count == 0 ? value : std::min(least, value);
-    greatest = count == 0 ? value : std::max(greatest, value);
+    lowest = count == 0 ? value : std::min(lowest, value);
+    highest = count == 0 ? value : std::max(highest, value);
     sum += value;
     squares += value * value;
     ++count;
@@ -32,15 +32,12 @@ Json parameter_json(const nn::NamedTensor& parameter) {
   for (int64_t i = 0; i < values.numel(); ++i) {
     const auto value = static_cast<double>(values.data<float>()[i]);
     if (!std::isfinite(value)) continue;
-    const double place = greatest > least ? (value - least) / (greatest - least) * static_cast<double>(kBins) : 0;
+    const double place = highest > lowest ? (value - lowest) / (highest - lowest) * static_cast<double>(kBins) : 0;
     ++histogram[static_cast<size_t>(std::min<int64_t>(kBins - 1, static_cast<int64_t>(place)))];
   }
-  Json json{{"name", parameter.name},
-            {"shape", std::vector<int64_t>(values.shape().begin(), values.shape().end())},
-            {"mean", mean},
-            {"std", std::sqrt(std::max(0.0, squares / divisor - mean * mean))},
-            {"min", least},
-            {"max", greatest},
+  Json json{{"name", parameter.name}, {"shape", std::vector<int64_t>(values.shape().begin(), values.shape().end())},
+            {"mean", mean},           {"std", std::sqrt(std::max(0.0, squares / divisor - mean * mean))},
+            {"min", lowest},          {"max", highest},
             {"histogram", histogram}};
   if (count < values.numel()) json["not_finite"] = values.numel() - count;
   return json;

@@ -20,7 +20,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr int64_t kTop = 10;
 constexpr int64_t kCurveSteps = 20;
-constexpr double kMaxFlops = 1e13;  // of a method; more takes minutes
+constexpr double kMaxFlops = 1e13;  // a method with more takes minutes
 
 std::vector<int64_t> top_classes(const std::vector<double>& probabilities, int64_t count) {
   std::vector<int64_t> order(probabilities.size());
@@ -66,8 +66,7 @@ Json prediction_json(const ClassQuestion& question, Names& names) {
 // The classifier on each token alone: pooling tokens that are all equal gives the token.
 Tensor target_logits(const models::VisionTransformer& model, const Tensor& tokens, int64_t target) {
   const int64_t count = tokens.size(1), length = model.num_prefix_tokens() + 1;
-  const Tensor repeated =
-      tokens.select(0, 0).unsqueeze(1).expand({count, length, tokens.size(2)}).contiguous();
+  const Tensor repeated = tokens.select(0, 0).unsqueeze(1).expand({count, length, tokens.size(2)}).contiguous();
   const Tensor logits = model.forward_head(repeated);
   return logits.narrow(1, target, 1).contiguous().view({count});
 }
@@ -169,8 +168,8 @@ Json add_attributions(const ClassQuestion& question, Arrays& arrays,
       left_out.emplace_back(str("explain.attribution.", method.name), "nothing");
       continue;
     }
-    const pipeline::Attribution result = method.attribute(
-        {question.model, model, question.input, question.target, "mean", question.progress});
+    const pipeline::Attribution result =
+        method.attribute({question.model, model, question.input, question.target, "mean", question.progress});
     arrays.add(str("explain.attribution.", method.name), result.map, Encoding::f32);
     Json row{{"method", method.name}, {"help", method.help}};
     row.update(curves.add(method.name, analysis::descending_patches(result.map), arrays));

@@ -12,7 +12,7 @@ namespace vitrail::explain {
 struct ClassQuestion {
   const Model& model;
   models::VisionTransformer& differentiable;
-  const Tensor& input;  // [1, C, H, W]
+  const Tensor& input;   // [1, C, H, W]
   const Tensor& logits;  // [1, classes]
   int64_t target = 0;
   bool all_methods = false;  // also those that take long for a large model

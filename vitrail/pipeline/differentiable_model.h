@@ -15,6 +15,7 @@ class DifferentiableModel {
   // The first call reads the weights again.  Thread-safe.  Throws Error for a model without a classifier, and for int8
   // weights.
   const models::VisionTransformer& model() const;
+  const models::OpenedModel& opened() const { return opened_; }
 
  private:
   models::OpenedModel opened_;

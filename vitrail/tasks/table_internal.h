@@ -10,6 +10,7 @@
   TASK(zeroshot) \
   TASK(attention) \
   TASK(pca) \
+  TASK(explain) \
   TASK(segment) \
   TASK(label_map) \
   TASK(clipseg) \

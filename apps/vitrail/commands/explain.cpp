@@ -101,8 +101,8 @@ void check_files(const ExplainCommandOptions& options) {
   for (const std::string& image : options.images)
     if (image == "-") throw CLI::ValidationError("IMAGE", "expected a file, got '-' (for standard input: /dev/stdin)");
   if (is_page(options.output) && options.images.size() > 1)
-    throw CLI::ValidationError("-o", str("expected a folder for the pages of ", options.images.size(),
-                                         " images, got '", options.output, "'"));
+    throw CLI::ValidationError(
+        "-o", str("expected a folder for the pages of ", options.images.size(), " images, got '", options.output, "'"));
   std::vector<OutputFile> outputs;
   for (const std::string& page : pages_of(options)) outputs.push_back({"-o", page, Kind::page});
   if (!is_page(options.output))

@@ -80,10 +80,14 @@ export async function request(path, params = {}, files = [], signal = undefined)
   return value;
 }
 
-// Sends an image, and more files by their names.  Returns the picture that the server draws, a PNG file.  Throws as
-// request().
-export async function pictureOf(path, params, file, signal, more = {}) {
-  const response = await send(path, {...params, format: "png"}, [file], signal, more);
+// Sends an image, and more files by their names.  Returns the file that the server makes for the option `format`.
+// Throws as request().
+export async function fileOf(path, params, file, signal, more = {}) {
+  const response = await send(path, params, [file], signal, more);
   if (!response.ok) throw failure(response, await jsonOf(response));
   return response.blob();
 }
+
+// The picture that the server draws, a PNG file.
+export const pictureOf = (path, params, file, signal, more = {}) =>
+  fileOf(path, {...params, format: "png"}, file, signal, more);

@@ -8,6 +8,7 @@ import {objects} from "./detect.js";
 import {arrows, button, element} from "./elements.js";
 import {components, patches} from "./features.js";
 import {drawImage} from "./draw.js";
+import {explanation} from "./explain.js";
 import {decode, newImage, read} from "./images.js";
 import {information} from "./information.js";
 import {anomalies, depth, segments} from "./maps.js";
@@ -20,7 +21,7 @@ import {texts} from "./texts.js";
 
 // A view has a name, tells whether it suits a model, gives its options and shows something of the images.
 const views = [segmentation, segments, depth, matte, objects, poses, anomalies, classify, texts, attention, components,
-  patches, compare, information];
+  patches, compare, explanation, information];
 
 const byId = (id) => document.getElementById(id);
 const state = {models: [], model: null, view: null, images: [], current: null, exif: true, result: byId("result"),
