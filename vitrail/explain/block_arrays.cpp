@@ -54,12 +54,12 @@ std::vector<Derived> derive(const models::VisionTransformer& model, int64_t bloc
 }
 
 // The class token and the tokens that all heads of a block attend to most, `count` in all, in ascending order.
-std::vector<int64_t> most_attended(const Tensor& weights, int64_t count) {
+std::vector<int64_t> top_attended(const Tensor& weights, int64_t count) {
   const Tensor all = weights.contiguous();
   const int64_t tokens = all.size(-1);
   if (count == 0 || count >= tokens) return {};
   std::vector<double> received(static_cast<size_t>(tokens));
-  for (int64_t head = 0; head < all.size(1); ++head)  // of the class token
+  for (int64_t head = 0; head < all.size(1); ++head)  // the row of the class token
     for (int64_t i = 0; i < tokens; ++i)
       received[static_cast<size_t>(i)] += static_cast<double>(all.data<float>()[head * tokens * tokens + i]);
   received[0] = std::numeric_limits<double>::infinity();
@@ -127,7 +127,7 @@ void ForwardArrays::add_block(int64_t block) {
                     .output = forward_.at(str("blocks.", block))};
   if (forward_.has(name("attn.bias"))) exact.bias = forward_.at(name("attn.bias"));
   const std::vector<Derived> expected = derive(model_, block, exact);
-  const std::vector<int64_t> rows = most_attended(expected[1].value, storage_.stream_tokens);
+  const std::vector<int64_t> rows = top_attended(expected[1].value, storage_.stream_tokens);
   for (const char* norm : {"norm1.weight", "norm1.bias", "norm2.weight", "norm2.bias"})
     parameter(name(norm), Encoding::f32);
   BlockValues stored{.input = stream_,
@@ -139,7 +139,7 @@ void ForwardArrays::add_block(int64_t block) {
                      .output = value(str("blocks.", block), storage_.stream, rows)};
   if (exact.bias.defined()) stored.bias = value(name("attn.bias"), storage_.attention);
   if (forward_.has(name("mlp.act")))
-    value(name("mlp.act"), storage_.mlp, most_attended(expected[1].value, storage_.mlp_tokens));
+    value(name("mlp.act"), storage_.mlp, top_attended(expected[1].value, storage_.mlp_tokens));
   const std::vector<Derived> found = derive(model_, block, stored);
   const size_t available = rows.empty() ? found.size() : 2;  // without all of v, only scores and weights
   for (size_t i = 0; i < available; ++i)
@@ -153,14 +153,14 @@ std::vector<Storage> storages(Detail detail) {
   const Storage exact{.mlp = Encoding::f16}, half{.mlp_tokens = 17};
   const Storage bytes{.stream = Encoding::i8, .attention = Encoding::i8, .mlp_tokens = 17};
   const Storage part{.stream = Encoding::i8, .attention = Encoding::i8, .stream_tokens = 65, .mlp_tokens = 17};
-  const Storage least{.stream = Encoding::i8, .attention = Encoding::i8, .stream_tokens = 17, .mlp_tokens = 9};
+  const Storage fewest{.stream = Encoding::i8, .attention = Encoding::i8, .stream_tokens = 17, .mlp_tokens = 9};
   switch (detail) {
     case Detail::full:
       return {exact};
     case Detail::standard:
-      return {half, bytes, part, least};
+      return {half, bytes, part, fewest};
     default:
-      return {bytes, part, least};
+      return {bytes, part, fewest};
   }
 }
 

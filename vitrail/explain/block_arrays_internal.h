@@ -16,7 +16,7 @@ struct Storage {
 
 // The best storage first.
 std::vector<Storage> storages(Detail detail);
-size_t max_bytes(Detail detail);  // of the file
+size_t max_bytes(Detail detail);  // the file's
 
 struct LeftOut {
   std::string what, kept;
