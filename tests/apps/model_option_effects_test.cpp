@@ -87,6 +87,11 @@ std::string observe(const std::string& command, const std::string& model, const 
   if (command == "classify") return written({images, "--logits", output});
   if (command == "embed") return written({images, "-o", output});
   if (command == "attention") return written({image, "--raw", output});
+  if (command == "explain") {
+    const std::string page = scratch_folder() / "page.html";
+    ran({image, "-o", page});
+    return facts_of_page(page);
+  }
   if (command == "pca") {
     const fs::path folder = scratch_folder() / "overlays";
     ran({images, "-o", folder, "--raw"});
@@ -180,6 +185,7 @@ void check_key_map(const std::string& command) {
   if (command == "convert" || command == "pca") without = without + Arguments{"-o", scratch_folder() / "out"};
   if (command == "embed") without = without + Arguments{"-o", model / "out.npy"};
   if (command == "attention") without = without + Arguments{"--raw", model / "out.npy"};
+  if (command == "explain") without = without + Arguments{"-o", model / "out.html"};
   if (command == "knn") without.push_back(model);
   if (command == "search") without.push_back(index_of(noise_folder(), small_model()));
   if (!positional && command != "inspect") without.push_back(model);
@@ -239,6 +245,10 @@ void check_exif(const std::string& command) {
   const TurnedImage images;
   const auto observed = [&](const fs::path& image, const Arguments& more) {
     const fs::path output = scratch_folder() / (command == "pca" ? "x" : "x.npy");
+    if (command == "explain") {
+      run(Arguments{command, "-m", small_model(), image, "-o", output.string() + ".html"} + more);
+      return facts_of_page(output.string() + ".html");
+    }
     if (command == "pca") {
       run(Arguments{command, "-m", small_model(), image, "-o", output, "--raw"} + more);
       return content_of(output / image.stem().replace_extension(".npy"));
@@ -431,14 +441,14 @@ OptionEffects model_option_effects() {
     effects.push_back({command, names, [check, command] { check(command); }});
   };
   for (const std::string command :
-       {"classify", "embed", "attention", "pca", "eval", "knn", "search", "duplicates", "audit", "inspect"})
+       {"classify", "embed", "attention", "explain", "pca", "eval", "knn", "search", "duplicates", "audit", "inspect"})
     add(command, "-m,--model", check_model);
-  for (const std::string command : {"classify", "embed", "attention", "pca", "eval", "knn", "search", "duplicates",
-                                    "audit", "inspect", "convert"}) {
+  for (const std::string command : {"classify", "embed", "attention", "explain", "pca", "eval", "knn", "search",
+                                    "duplicates", "audit", "inspect", "convert"}) {
     for (const auto& [names, check] : shared) add(command, names, check);
   }
   for (const std::string command : {"classify", "embed", "eval", "bench"}) add(command, "--tome", check_tome);
-  for (const std::string command : {"classify", "embed", "attention", "pca", "eval"})
+  for (const std::string command : {"classify", "embed", "attention", "explain", "pca", "eval"})
     add(command, "--exif", check_exif);
   for (const std::string command : {"classify", "embed", "pca", "eval", "knn", "search", "duplicates", "audit"})
     add(command, "--batch", check_batch);

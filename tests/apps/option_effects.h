@@ -25,6 +25,7 @@ using Arguments = std::vector<std::string>;
 // The tables, each in a file of its name.
 OptionEffects model_option_effects();      // --model … --crop-mode, --tome, --exif and --batch of all commands
 OptionEffects inference_option_effects();  // classify, embed, attention, eval, knn
+OptionEffects explain_option_effects();    // explain
 OptionEffects zeroshot_option_effects();   // zeroshot; texts of embed and eval
 OptionEffects search_option_effects();     // index, search, duplicates
 OptionEffects audit_option_effects();      // audit
@@ -65,6 +66,9 @@ inline std::string refusal(const Arguments& arguments) {
   EXPECT_EQ(result.status, 1) << ::testing::PrintToString(arguments) << result.err;
   return result.err;
 }
+
+// What a learning page says of its image and model, without the names of files.
+std::string facts_of_page(const std::filesystem::path& page);
 
 // A model of images and texts.
 inline std::string dual_model() { return fixture("models/open_clip").string(); }

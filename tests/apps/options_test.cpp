@@ -12,11 +12,11 @@ namespace {
 OptionEffects all_effects() {
   OptionEffects all = model_option_effects();
   for (const OptionEffects& part :
-       {inference_option_effects(), zeroshot_option_effects(), serve_option_effects(), search_option_effects(),
-        audit_option_effects(), segment_option_effects(), depth_option_effects(), label_map_option_effects(),
-        clipseg_option_effects(), matte_option_effects(), detect_option_effects(), owl_option_effects(),
-        pose_option_effects(), box_eval_option_effects(), frame_option_effects(), anomaly_option_effects(),
-        output_option_effects(), pretrain_option_effects(), tool_option_effects()})
+       {inference_option_effects(), zeroshot_option_effects(), serve_option_effects(),   search_option_effects(),
+        audit_option_effects(),     segment_option_effects(),  depth_option_effects(),   label_map_option_effects(),
+        clipseg_option_effects(),   matte_option_effects(),    detect_option_effects(),  owl_option_effects(),
+        pose_option_effects(),      box_eval_option_effects(), frame_option_effects(),   anomaly_option_effects(),
+        output_option_effects(),    pretrain_option_effects(), explain_option_effects(), tool_option_effects()})
     all.insert(all.end(), part.begin(), part.end());
   return all;
 }

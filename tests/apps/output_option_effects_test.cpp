@@ -50,6 +50,13 @@ void check_attention() {
   expect_forced(attention + Arguments{"--raw", raw}, raw);
 }
 
+void check_explain() {
+  const fs::path folder = scratch_folder();
+  const Arguments explain{"explain", "-m", small_model(), noise_folder() / "a.png", "-o"};
+  expect_forced(explain + Arguments{folder / "x.html"}, folder / "x.html");
+  expect_forced(explain + Arguments{folder}, folder / "a.html");
+}
+
 void check_eval() {
   const fs::path data = noise_dataset(1, 5), folder = scratch_folder();
   for (const auto& [option, name] :
@@ -177,17 +184,12 @@ TEST(Companions, OfShards) {
 }  // namespace
 
 OptionEffects output_option_effects() {
-  return {{"classify", "--force", check_classify},
-          {"embed", "--force", check_embed},
-          {"attention", "--force", check_attention},
-          {"eval", "--force", check_eval},
-          {"pca", "--force", check_pca},
-          {"audit", "--force", check_audit},
-          {"search", "--force", check_search},
-          {"segment", "--force", check_segment},
-          {"index", "--force", check_index},
-          {"inspect", "--force", check_inspect},
-          {"convert", "--force", check_convert}};
+  return {{"classify", "--force", check_classify},   {"embed", "--force", check_embed},
+          {"attention", "--force", check_attention}, {"explain", "--force", check_explain},
+          {"eval", "--force", check_eval},           {"pca", "--force", check_pca},
+          {"audit", "--force", check_audit},         {"search", "--force", check_search},
+          {"segment", "--force", check_segment},     {"index", "--force", check_index},
+          {"inspect", "--force", check_inspect},     {"convert", "--force", check_convert}};
 }
 
 }  // namespace vitrail::testing

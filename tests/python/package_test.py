@@ -201,6 +201,16 @@ class Classifier(unittest.TestCase):
         self.assertEqual(self.model.pca(PHOTO).shape, (*grid, 3))
         self.assertEqual([m.shape for m in self.model.pca([PHOTO, PHOTO])], [(*grid, 3)] * 2)
 
+    def test_explain_gives_the_page_of_an_image(self):
+        page = self.model.explain(PHOTO, target=2, detail="small", lang="zh")
+        manifest = json.loads(page.split('id="manifest">')[1].split("</script>")[0])
+        self.assertTrue(page.startswith("<!doctype html>"))
+        self.assertEqual((manifest["prediction"]["class"], manifest["language"]), (2, "zh"))
+        best = self.model.classify(PHOTO, top=1)[0]
+        self.assertEqual(manifest["prediction"]["top"][0]["class"], best.index)
+        with self.assertRaisesRegex(vitrail.Error, "detail: expected"):
+            self.model.explain(PHOTO, detail="large")
+
     def test_gradients_are_the_slope_of_the_logit(self):
         pixels, target = self.model.preprocess([PHOTO])[0], self.model.classify(PHOTO, top=1)[0]
         gradient = self.model.gradients(PHOTO)

@@ -65,6 +65,19 @@ class Views(page_testing.PageTest):
         self.assertEqual(self.page.get_by_label("Block", exact=True).input_value(), "0")
         self.shot("attention-sheet")
 
+    def test_saves_the_page_that_explains_an_image(self):
+        self.choose(1)
+        self.select("Explain")
+        self.page.get_by_label("Size of the page").select_option("small")
+        with self.page.expect_download() as download:
+            self.page.get_by_role("button", name="Save the page").click()
+        self.assertEqual(download.value.suggested_filename, "photo 1.png explained.html")
+        html = pathlib.Path(download.value.path()).read_text()
+        self.assertTrue(html.startswith("<!doctype html>"))
+        self.assertIn('"detail":"small"', html)
+        expect(self.page.get_by_role("status").filter(has_text="Saved")).to_be_visible()
+        self.assertEqual(self.problems, [])
+
     def test_similar_patches_and_norms(self):
         self.choose(1, 2)
         self.select("Patches")

@@ -28,6 +28,16 @@ using models::VisionTransformerConfig;
 
 constexpr int64_t kThumbnail = 512;  // the longer side in pixels
 
+const std::vector<std::pair<std::string, Detail>>& details() {
+  static const std::vector<std::pair<std::string, Detail>> names{
+      {"small", Detail::small}, {"standard", Detail::standard}, {"full", Detail::full}};
+  return names;
+}
+
+std::string detail_name(Detail detail) {
+  return std::ranges::find(details(), detail, &std::pair<std::string, Detail>::second)->first;
+}
+
 const char* pool_name(GlobalPool pool) {
   switch (pool) {
     case GlobalPool::token:
@@ -169,8 +179,7 @@ Stored add_within(const models::VisionTransformer& model, const Forward& forward
 void describe_explain(Fields& fields, ExplainOptions& options) {
   fields.text({"class", "Class, by name or index, that the page explains (default: the prediction)"}, options.target);
   fields.choice<Detail>({"detail", "Size of the page: at most 2 MB, at most 8 MB, or everything in 16 bits"},
-                        options.detail,
-                        {{"small", Detail::small}, {"standard", Detail::standard}, {"full", Detail::full}});
+                        options.detail, details());
   fields.choice({"lang", "Language of the page at its start"}, options.language, {"en", "zh"});
 }
 
@@ -197,6 +206,7 @@ LearningPage explain(const Model& model, const models::OpenedModel& opened, cons
   Json manifest{{"format", "vitrail-explain/1"},
                 {"vitrail", VITRAIL_VERSION},
                 {"language", options.language},
+                {"detail", detail_name(options.detail)},
                 {"command", image.command},
                 {"model", model_json(image.model, model.config(), traced, forward)},
                 {"image", image_json(image, model.transform())}};
