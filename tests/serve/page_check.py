@@ -7,6 +7,7 @@ page_check.py PROGRAM REPOSITORY [FOLDER for screenshots]
 
 import base64
 import io
+import pathlib
 import re
 
 import numpy
