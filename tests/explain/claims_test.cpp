@@ -89,6 +89,9 @@ const std::map<std::string, Assertion>& assertions() {
        {[](const Json& v) { return v["parameters"].get<int64_t>() > v["fc1"].get<int64_t>(); }, {{"parameters", 0}}}},
       {"class_head", {[](const Json& v) { return is_near(v["difference"], 0, 1e-4); }, {{"difference", 0.1}}}},
       {"probabilities_sum", {[](const Json& v) { return is_near(v["sum"], 1, 1e-9); }, {{"sum", 0.9}}}},
+      {"text_logits",
+       {[](const Json& v) { return number(v, "scale") > 0 && is_near(v["difference"], 0, 1e-3); },
+        {{"difference", 0.1}}}},
       {"completeness",
        {[](const Json& v) {
           return is_near(v["sum"], number(v, "difference"), 0.05 + 0.2 * std::fabs(number(v, "sum")));
@@ -155,6 +158,14 @@ TEST(Claims, HoldForModelsOfAllKinds) {
                                                    .mlp_hidden = 4,
                                                    .pos_embed = models::PositionEmbedding::sinusoidal};
   seen.merge(expect_claims(claims_of(sinusoidal)));
+  const DualModel dual(fixture("models/open_clip"), {.threads = 1});
+  const image::Image photo = image::make_image(20, 20, 3);
+  const std::vector<std::string> texts{"a cat", "a dog"};
+  const models::OpenedModel opened = models::open_model(fixture("models/open_clip"));
+  const LearningPage page =
+      explain(dual.images(), opened,
+              {.photo = photo, .texts = compare_texts(dual, photo, texts, dual.embed_labels(texts))}, {});
+  seen.merge(expect_claims(Json::parse(page.claims)));
   for (const Claim& claim : claims()) EXPECT_TRUE(seen.contains(claim.id)) << claim.id << " is about no model here";
 }
 

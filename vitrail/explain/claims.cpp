@@ -376,6 +376,19 @@ Json probabilities_sum(const ClaimContext& context) {
   return {{"sum", finite_or_text(sum)}};
 }
 
+// logit = scale · cosine + bias
+Json text_logits(const ClaimContext& context) {
+  if (context.texts.is_null()) return nullptr;
+  const double scale = context.texts["scale"].get<double>(), bias = context.texts["bias"].get<double>();
+  double difference = 0;
+  for (const Json& row : context.texts["rows"]) {
+    if (!row["cosine"].is_number() || !row["logit"].is_number()) continue;
+    const double expected = scale * row["cosine"].get<double>() + bias;
+    difference = std::max(difference, std::fabs(expected - row["logit"].get<double>()));
+  }
+  return {{"scale", scale}, {"bias", bias}, {"difference", finite_or_text(difference)}};
+}
+
 Json finite_difference(const ClaimContext& context) {
   if (context.gradients.is_null() || context.gradients["check"].is_null()) return nullptr;
   const Json& check = context.gradients["check"];
@@ -414,6 +427,7 @@ const std::vector<Claim>& claims() {
       {"parameter_count", parameter_count},
       {"class_head", class_head},
       {"probabilities_sum", probabilities_sum},
+      {"text_logits", text_logits},
       {"completeness", completeness},
       {"finite_difference", finite_difference},
   };

@@ -17,9 +17,8 @@ struct ClaimContext {
   const models::ModelConfig& config;
   const models::VisionTransformer& model;
   const Forward& forward;
-  // The members of the manifest; null for a model without a classifier.
-  const nlohmann::ordered_json& attributions;
-  const nlohmann::ordered_json& gradients;
+  // Members of the manifest, or null: for a model without a classifier, and without texts.
+  nlohmann::ordered_json attributions, gradients, texts = {};
 };
 
 struct Claim {

@@ -12,6 +12,7 @@
 #include "vitrail/explain/html_internal.h"
 #include "vitrail/explain/model_tree_internal.h"
 #include "vitrail/explain/prediction_internal.h"
+#include "vitrail/explain/texts_internal.h"
 #include "vitrail/image/encode.h"
 #include "vitrail/image/resize_internal.h"
 #include "vitrail/models/flops.h"
@@ -230,8 +231,10 @@ LearningPage explain(const Model& model, const models::OpenedModel& opened, cons
     manifest["classes"] = std::move(sections.classes);
     page.left_out = std::move(sections.left_out);
   }
+  if (image.texts) manifest["texts"] = texts_json(*image.texts);
   add_model_tree(traced, manifest);
-  manifest["claims"] = measured_claims({model.config(), traced, forward, attributions, gradients});
+  manifest["claims"] =
+      measured_claims({model.config(), traced, forward, attributions, gradients, manifest.value("texts", Json())});
   page.claims = manifest["claims"].dump();
   Arrays arrays;
   const size_t other_bytes = page_html("", manifest, Arrays()).size();

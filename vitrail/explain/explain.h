@@ -2,11 +2,13 @@
 #pragma once
 // The learning page: one HTML file that shows a forward pass of a model on an image.  docs/design/explain.md describes
 // its data.
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "vitrail/base/callbacks.h"
 #include "vitrail/base/fields.h"
+#include "vitrail/pipeline/dual_model.h"
 #include "vitrail/pipeline/model.h"
 
 namespace vitrail::explain {
@@ -23,13 +25,25 @@ struct ExplainOptions {
 // The options as fields: class, detail, lang.
 void describe_explain(Fields& fields, ExplainOptions& options);
 
-// Names for the page.
+// Texts and the embedding of an image, by a dual model.
+struct ComparedTexts {
+  std::vector<std::string> texts;
+  Tensor cosines, logits, probabilities;  // [texts]
+  double scale = 1, bias = 0;             // logit = scale · cosine + bias
+  bool independent_scores = false;        // each probability is a sigmoid; else the softmax over the texts
+};
+// embeddings: DualModel::embed_labels() of the texts.
+ComparedTexts compare_texts(const DualModel& model, const image::ImageView& photo,
+                            const std::vector<std::string>& texts, const Tensor& embeddings);
+
+// An image with what the page calls it.
 struct ExplainedImage {
   const image::Image& photo;
   std::string name = {};     // the image's
   std::string sha256 = {};   // its file's; may be empty
   std::string model = {};    // the model's name
   std::string command = {};  // the command line that writes the page; may be empty
+  std::optional<ComparedTexts> texts = {};
 };
 
 struct LearningPage {

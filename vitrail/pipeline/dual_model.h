@@ -6,6 +6,7 @@
 //   const Tensor images = model.embed_image(model.images().read("photo.jpg"));
 //   const Tensor texts = model.embed_texts({"a photo of a cat", "a photo of a dog"});
 //   const Tensor probabilities = model.probabilities(model.logits(images, texts));  // [1, 2]
+#include <cmath>
 #include <memory>
 #include <string>
 #include <vector>
@@ -61,6 +62,9 @@ class DualModel {
   // For each row of logits, the softmax over the texts, or for a model of independent_scores() each one's sigmoid.
   Tensor probabilities(const Tensor& logits) const;
   bool independent_scores() const { return text_config().loss == models::DualLoss::sigmoid; }
+
+  double logit_scale() const { return std::exp(text_->logit_scale); }  // what similarities are multiplied with
+  double logit_bias() const { return text_->logit_bias; }
 
   // The image tower: reading images, preprocessing, and features other than the embedding.
   const Model& images() const { return images_; }

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "apps/vitrail/commands/commands.h"
+#include "apps/vitrail/commands/zero_shot_options.h"
 #include "apps/vitrail/output/output.h"
 #include "apps/vitrail/output/output_checks.h"
 #include "apps/vitrail/output/output_folder.h"
@@ -70,11 +71,34 @@ void write_index(const ExplainCommandOptions& options, const std::vector<std::st
   train::write_text((fs::path(options.output) / "index.html").string(), html + "</ul>\n" + train::kPageEnd);
 }
 
+// The model; of images and texts if --labels are texts.
+struct OpenedForPages {
+  std::unique_ptr<DualModel> dual;
+  std::unique_ptr<Model> model;
+  std::vector<std::string> texts = {};
+  Tensor embeddings = {};
+  const Model& images() const { return dual ? dual->images() : *model; }
+};
+
+OpenedForPages open_for_pages(const ExplainCommandOptions& options, const models::OpenedModel& opened,
+                              const GlobalOptions& global) {
+  vitrail::ModelOptions session = session_options_of(options.model, global);
+  OpenedForPages result;
+  if (opened.config.text && !options.labels.empty()) {
+    result.dual = std::make_unique<DualModel>(opened, session);
+    result.texts = labels_of(options.labels);
+    result.embeddings = result.dual->embed_labels(result.texts);
+    return result;
+  }
+  session.labels = options.labels;
+  result.model = std::make_unique<Model>(opened, session);
+  return result;
+}
+
 int explain_images(const ExplainCommandOptions& options, const GlobalOptions& global) {
   const models::OpenedModel opened = options.model.open(models::ModelFiles(options.model.path()));
-  vitrail::ModelOptions session = session_options_of(options.model, global);
-  session.labels = options.labels;
-  const Model model(opened, session);
+  const OpenedForPages pages_model = open_for_pages(options, opened, global);
+  const Model& model = pages_model.images();
   check_class(options, model);
   const std::vector<std::string> pages = pages_of(options);
   if (!is_page(options.output)) create_output_folder(options.output, "the pages");
@@ -83,13 +107,14 @@ int explain_images(const ExplainCommandOptions& options, const GlobalOptions& gl
     const std::string content = read_text_file(path);
     const auto bytes = std::as_bytes(std::span(content));
     const image::Image photo = model.read(path, {.apply_exif = options.exif});
-    const explain::LearningPage page = explain::explain(model, opened,
-                                                        {.photo = photo,
-                                                         .name = fs::path(path).filename().string(),
-                                                         .sha256 = sha256(bytes),
-                                                         .model = options.model.path(),
-                                                         .command = global.command_line},
-                                                        options.explain);
+    explain::ExplainedImage image{.photo = photo,
+                                  .name = fs::path(path).filename().string(),
+                                  .sha256 = sha256(bytes),
+                                  .model = options.model.path(),
+                                  .command = global.command_line};
+    if (pages_model.dual)
+      image.texts = explain::compare_texts(*pages_model.dual, photo, pages_model.texts, pages_model.embeddings);
+    const explain::LearningPage page = explain::explain(model, opened, image, options.explain);
     train::write_text(pages[i], page.html);
     print_summary(pages[i], page, options);
   }
@@ -127,7 +152,9 @@ void add_explain(CLI::App& program, const GlobalOptions& global, Run& run) {
                    "a browser opens without a network; or a folder: a page for each image, and index.html")
       ->required();
   add_field_options(*command, explain::describe_explain, options->explain);
-  accept_dash(*command->add_option("--labels", options->labels, "Class names, as for classify"));
+  accept_dash(
+      *command->add_option("--labels", options->labels,
+                           "Class names, as for classify; of a model of images and texts the texts, as for zeroshot"));
   add_force_to(*command, options->force);
   command->add_flag("--exif", options->exif, "Apply the EXIF orientation");
   command->callback([options, &global, &run] {

@@ -2,6 +2,7 @@
 // The learning page of an image: a file of HTML, and its facts as JSON.
 #include "vitrail/explain/explain.h"
 
+#include "vitrail/base/error.h"
 #include "vitrail/pipeline/prediction_json_internal.h"
 #include "vitrail/tasks/images/image_model.h"
 #include "vitrail/tasks/table_internal.h"
@@ -12,16 +13,25 @@ namespace {
 class Explain : public Request {
  public:
   Explain(const ImageModel& model, RequestOptions& options, const Setting& setting)
-      : model_(model), name_(setting.model) {
+      : model_(model), name_(setting.model), labels_(options.texts("labels")) {
     explain::describe_explain(options, options_);
+    if (labels_.size() == 1) labels_ = pipeline::split_labels(labels_.front());
   }
 
-  void check(int64_t /*images*/) const override { explain::check_explain(model_.images(), options_); }
+  void check(int64_t /*images*/) const override {
+    if (!labels_.empty() && !model_.dual()) throw Error("labels", "a model with a text tower (CLIP, SigLIP)", name_);
+    explain::check_explain(model_.images(), options_);
+  }
+  int64_t texts() const override { return std::ssize(labels_); }
+  void prepare(const ProgressCallback& progress) override {
+    if (!labels_.empty()) embeddings_ = model_.dual()->embed_labels(labels_, {}, progress);
+  }
   bool keeps_photo() const override { return true; }
   bool is_long() const override { return true; }
   void compute(Item& item, const ImageEncoding* /*encoding*/, const ProgressCallback& progress) const override {
-    item.value = explain::explain(model_.images(), model_.differentiable().opened(),
-                                  {.photo = item.photo, .name = item.name, .model = name_}, options_, progress);
+    explain::ExplainedImage image{.photo = item.photo, .name = item.name, .model = name_};
+    if (!labels_.empty()) image.texts = explain::compare_texts(*model_.dual(), item.photo, labels_, embeddings_);
+    item.value = explain::explain(model_.images(), model_.differentiable().opened(), image, options_, progress);
   }
 
   std::string json(const Item& item) const override {
@@ -46,7 +56,9 @@ class Explain : public Request {
 
   const ImageModel& model_;
   std::string name_;
+  std::vector<std::string> labels_;
   explain::ExplainOptions options_;
+  Tensor embeddings_;  // [labels, D]
 };
 
 }  // namespace
