@@ -15,10 +15,10 @@ std::string form(const std::string& kind) { return run({"completion", kind}).out
 
 // The names of the commands, in the order of the help.
 std::vector<std::string> command_names() {
-  return {"classify", "zeroshot",   "embed",  "attention", "pca",   "segment", "anomaly",
-          "depth",    "matte",      "detect", "pose",      "eval",  "inspect", "explain",
-          "bench",    "convert",    "train",  "pretrain",  "serve", "knn",     "index",
-          "search",   "duplicates", "audit",  "models",    "pull",  "cache",   "info"};
+  return {"classify", "zeroshot",   "embed", "attention", "pca",   "explain", "segment",
+          "anomaly",  "depth",      "matte", "detect",    "pose",  "eval",    "inspect",
+          "bench",    "convert",    "train", "pretrain",  "serve", "knn",     "index",
+          "search",   "duplicates", "audit", "models",    "pull",  "cache",   "info"};
 }
 
 std::string joined(const std::vector<std::string>& words) {

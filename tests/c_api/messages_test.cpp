@@ -21,7 +21,7 @@ namespace {
 const std::string kNull = ": expected a pointer, got NULL";
 
 TEST(CApiVersion, IsThatOfTheHeader) {
-  EXPECT_EQ(vitrail_api_version(), 7);
+  EXPECT_EQ(vitrail_api_version(), 8);
   EXPECT_EQ(vitrail_api_version(), VITRAIL_C_API_VERSION);
   const std::string version = vitrail_version();
   EXPECT_EQ(std::ranges::count(version, '.'), 2) << version;

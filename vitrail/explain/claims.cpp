@@ -110,17 +110,21 @@ Json sequence_shape(const ClaimContext& context) {
 }
 
 // PE(p, 2i) = sin(p / 10000^(2i/D)), PE(p, 2i + 1) = cos(…) (Vaswani et al. 2017, section 3.5).
+// They are what the input of the blocks has beyond the embedded patches.
 Json sinusoid_positions(const ClaimContext& context) {
-  const auto positions = parameter(context, "pos_embed");
-  if (vit(context).pos_embed != PositionEmbedding::sinusoidal || !positions) return nullptr;
-  const int64_t tokens = positions->size(1), width = positions->size(2);
+  if (vit(context).pos_embed != PositionEmbedding::sinusoidal) return nullptr;
+  const Tensor tokens = context.forward.at("embedded").contiguous();
+  const Tensor patches = context.forward.at("patch_embed").contiguous();
+  const int64_t prefix = context.model.num_prefix_tokens(), width = patches.size(2);
+  const int64_t first = vit(context).no_embed_class ? 0 : prefix;  // the position of the first patch
   double difference = 0;
-  for (int64_t p = 0; p < tokens; ++p) {
+  for (int64_t p = 0; p < patches.size(1); ++p) {
     for (int64_t i = 0; i < width; ++i) {
-      const double angle =
-          static_cast<double>(p) / std::pow(10000.0, static_cast<double>(i / 2 * 2) / static_cast<double>(width));
+      const double angle = static_cast<double>(first + p) /
+                           std::pow(10000.0, static_cast<double>(i / 2 * 2) / static_cast<double>(width));
       const double expected = i % 2 == 0 ? std::sin(angle) : std::cos(angle);
-      const auto found = static_cast<double>(positions->data<float>()[p * width + i]);
+      const auto found = static_cast<double>(tokens.data<float>()[(prefix + p) * width + i]) -
+                         static_cast<double>(patches.data<float>()[p * width + i]);
       difference = std::max(difference, std::fabs(expected - found));
     }
   }
@@ -248,8 +252,10 @@ Json mask_excludes(const ClaimContext& context) {
           {"sum", finite_or_text(sum)}};
 }
 
+// Without ε, which makes the variance of small tokens smaller.
 Json layer_norm(const ClaimContext& context) {
-  const Tensor tokens = ops::layer_norm(context.forward.at(input_of(0)).contiguous(), {}, {}, vit(context).norm_eps);
+  constexpr double kNoEpsilon = 1e-20;
+  const Tensor tokens = ops::layer_norm(context.forward.at(input_of(0)).contiguous(), {}, {}, kNoEpsilon);
   const int64_t width = tokens.size(-1);
   Moments worst{0, 1};
   for (int64_t token = 0; token < tokens.size(1); ++token) {

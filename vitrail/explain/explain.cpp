@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "vitrail/base/base64_internal.h"
+#include "vitrail/base/digest_internal.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
 #include "vitrail/explain/attention_values_internal.h"
@@ -125,7 +126,7 @@ Json image_json(const ExplainedImage& image, const image::EvalTransform& transfo
   return {{"name", image.name},
           {"width", image.photo.width},
           {"height", image.photo.height},
-          {"sha256", image.sha256},
+          {"sha256", sha256(std::as_bytes(std::span(image.photo.pixels)))},
           {"thumbnail", "data:image/jpeg;base64," + to_base64(std::as_bytes(std::span(jpeg)))},
           {"mean", transform.mean},
           {"std", transform.std}};
@@ -148,9 +149,13 @@ bool is_classifier(const models::ModelConfig& config) {
   return config.vit.num_classes > 0 && !config.vit.projection_head && config.vit.global_pool != GlobalPool::none;
 }
 
+const std::vector<std::string>& names_of(const Model& model, const ExplainOptions& options) {
+  return options.labels.empty() || model.config().text ? model.class_names() : options.labels;
+}
+
 int64_t target_of(const Model& model, const ExplainOptions& options, const Tensor& logits) {
   if (!options.target.empty())
-    return pipeline::class_index("class", options.target, model.class_names(), model.config().vit.num_classes);
+    return pipeline::class_index("class", options.target, names_of(model, options), model.config().vit.num_classes);
   const float* const values = logits.data<float>();
   return std::max_element(values, values + logits.numel()) - values;
 }
@@ -179,15 +184,22 @@ Stored add_within(const models::VisionTransformer& model, const Forward& forward
 
 void describe_explain(Fields& fields, ExplainOptions& options) {
   fields.text({"class", "Class, by name or index, that the page explains (default: the prediction)"}, options.target);
+  fields.texts({"labels", "Names of the classes; of a model of images and texts: texts to compare the image with"},
+               options.labels);
   fields.choice<Detail>({"detail", "Size of the page: at most 2 MB, at most 8 MB, or everything in 16 bits"},
                         options.detail, details());
   fields.choice({"lang", "Language of the page at its start"}, options.language, {"en", "zh"});
 }
 
 void check_explain(const Model& model, const ExplainOptions& options) {
-  if (options.target.empty()) return;
-  models::require_classifier(model.config(), "class");
-  target_of(model, options, {});
+  const bool is_dual = model.config().text.has_value();
+  if (!options.target.empty()) models::require_classifier(model.config(), "class");
+  if (!options.labels.empty() && !is_dual) {
+    models::require_classifier(model.config(), "labels");
+    if (std::ssize(options.labels) != model.config().vit.num_classes)
+      throw Error("labels", str(model.config().vit.num_classes, " names of classes"), str(options.labels.size()));
+  }
+  if (!options.target.empty()) target_of(model, options, {});
 }
 
 LearningPage explain(const Model& model, const models::OpenedModel& opened, const ExplainedImage& image,
@@ -208,7 +220,6 @@ LearningPage explain(const Model& model, const models::OpenedModel& opened, cons
                 {"vitrail", VITRAIL_VERSION},
                 {"language", options.language},
                 {"detail", detail_name(options.detail)},
-                {"command", image.command},
                 {"model", model_json(image.model, model.config(), traced, forward)},
                 {"image", image_json(image, model.transform())}};
   Arrays common;
@@ -221,6 +232,7 @@ LearningPage explain(const Model& model, const models::OpenedModel& opened, cons
                                                  .differentiable = traced,
                                                  .input = input,
                                                  .logits = logits,
+                                                 .class_names = names_of(model, options),
                                                  .target = target_of(model, options, logits),
                                                  .all_methods = options.detail == Detail::full,
                                                  .progress = progress},

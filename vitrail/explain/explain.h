@@ -18,11 +18,14 @@ enum class Detail : uint8_t { small, standard, full };
 
 struct ExplainOptions {
   std::string target = {};  // the name or index of a class; empty: the model's prediction
+  // Of a classifier the names of all classes, instead of the model's; of a dual model texts that are compared with the
+  // image.
+  std::vector<std::string> labels = {};
   Detail detail = Detail::standard;
   std::string language = "en";  // at the start: en or zh
 };
 
-// The options as fields: class, detail, lang.
+// The options as fields: class, labels, detail, lang.
 void describe_explain(Fields& fields, ExplainOptions& options);
 
 // Texts and the embedding of an image, by a dual model.
@@ -39,10 +42,8 @@ ComparedTexts compare_texts(const DualModel& model, const image::ImageView& phot
 // An image with what the page calls it.
 struct ExplainedImage {
   const image::Image& photo;
-  std::string name = {};     // the image's
-  std::string sha256 = {};   // its file's; may be empty
-  std::string model = {};    // the model's name
-  std::string command = {};  // the command line that writes the page; may be empty
+  std::string name = {};   // the image's
+  std::string model = {};  // the model's
   std::optional<ComparedTexts> texts = {};
 };
 
@@ -53,7 +54,8 @@ struct LearningPage {
   std::string claims = {};  // JSON: [{"id": "softmax_rows", "values": {…}}, …], facts of the model that the page states
 };
 
-// Throws Error for a class that the model does not have, or a model without classes and options.target.
+// Throws Error for a class that the model does not have, a class or labels of a model without classes, and another
+// number of labels than classes.
 void check_explain(const Model& model, const ExplainOptions& options);
 
 // opened: the same model, whose weights are read again.  A model without a classifier has a page without predictions

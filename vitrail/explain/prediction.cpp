@@ -37,15 +37,15 @@ std::vector<int64_t> top_classes(const std::vector<double>& probabilities, int64
 // Collects the classes whose names the page needs.
 class Names {
  public:
-  explicit Names(const Model& model) : model_(model) {}
+  explicit Names(const std::vector<std::string>& all) : all_(all) {}
   int64_t add(int64_t index) {
-    if (!model_.class_names().empty()) names_[std::to_string(index)] = model_.class_name(index);
+    if (!all_.empty()) names_[std::to_string(index)] = all_[static_cast<size_t>(index)];
     return index;
   }
   Json json() { return std::move(names_); }
 
  private:
-  const Model& model_;
+  const std::vector<std::string>& all_;
   Json names_ = Json::object();
 };
 
@@ -254,7 +254,7 @@ std::vector<double> probabilities_of(const models::ModelConfig& config, const Te
 }
 
 ClassSections add_class_sections(const ClassQuestion& question, Arrays& arrays) {
-  Names names(question.model);
+  Names names(question.class_names);
   ClassSections sections;
   sections.prediction = prediction_json(question, names);
   add_logit_lens(question, names, arrays);

@@ -12,8 +12,9 @@ namespace vitrail::explain {
 struct ClassQuestion {
   const Model& model;
   models::VisionTransformer& differentiable;
-  const Tensor& input;   // [1, C, H, W]
-  const Tensor& logits;  // [1, classes]
+  const Tensor& input;                          // [1, C, H, W]
+  const Tensor& logits;                         // [1, classes]
+  const std::vector<std::string>& class_names;  // empty: the model names none
   int64_t target = 0;
   bool all_methods = false;  // also those that take long for a large model
   ProgressCallback progress = {};

@@ -62,7 +62,8 @@ bool AdaptedParams::has(const std::string& path) const {
 }
 
 Tensor AdaptedParams::replaced(const std::string& path, const Shape& shape) {
-  const Tensor tensor = adapter_->tensors.at(path).to(DType::f32);
+  // A copy: a session releases the memory of its weights, and the adapter may be read again.
+  const Tensor tensor = adapter_->tensors.at(path).to(DType::f32).clone();
   params_.leave_out(path);
   note_finite(path, tensor);
   if (tensor.shape() == shape) return tensor;

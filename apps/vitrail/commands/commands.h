@@ -13,12 +13,12 @@ namespace vitrail::app {
   COMMAND(embed)                  \
   COMMAND(attention)              \
   COMMAND(pca)                    \
+  COMMAND(explain)                \
   COMMAND(segment)                \
   COMMAND(anomaly)                \
   COMMAND(tasks)                  \
   COMMAND(eval)                   \
   COMMAND(inspect)                \
-  COMMAND(explain)                \
   COMMAND(bench)                  \
   COMMAND(convert)                \
   COMMAND(train)                  \

@@ -4,17 +4,15 @@
 #include <filesystem>
 
 #include "apps/vitrail/commands/commands.h"
-#include "apps/vitrail/commands/zero_shot_options.h"
+#include "apps/vitrail/commands/described_options.h"
 #include "apps/vitrail/output/output.h"
 #include "apps/vitrail/output/output_checks.h"
 #include "apps/vitrail/output/output_folder.h"
 #include "apps/vitrail/output/page.h"
-#include "apps/vitrail/shell/field_options.h"
-#include "vitrail/base/digest_internal.h"
 #include "vitrail/base/error.h"
-#include "vitrail/base/read_file.h"
 #include "vitrail/base/text.h"
-#include "vitrail/explain/explain.h"
+#include "vitrail/image/decode.h"
+#include "vitrail/tasks/run.h"
 #include "vitrail/train/report/html_internal.h"
 #include "vitrail/train/run/run_folder_internal.h"
 
@@ -23,24 +21,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kTask = "explain";
+constexpr const char* kFile = "html";
+
 struct ExplainCommandOptions {
   ModelOptions model;
-  explain::ExplainOptions explain;
+  std::shared_ptr<DescribedOptions> described = std::make_shared<DescribedOptions>();
   std::vector<std::string> images;
-  std::string output, labels;
+  std::string output;
   bool exif = false, force = false;
 };
 
 bool is_page(const std::string& path) { return fs::path(path).extension() == ".html"; }
-
-// The library's error names a field, the command line's its option.
-void check_class(const ExplainCommandOptions& options, const Model& model) {
-  try {
-    explain::check_explain(model, options.explain);
-  } catch (const Error& error) {
-    throw Error("--" + error.parts()->where, error.parts()->expected, error.parts()->got);
-  }
-}
 
 // The page of each image, by its index.
 std::vector<std::string> pages_of(const ExplainCommandOptions& options) {
@@ -52,13 +44,15 @@ std::vector<std::string> pages_of(const ExplainCommandOptions& options) {
   return pages;
 }
 
-void print_summary(const std::string& file, const explain::LearningPage& page, const ExplainCommandOptions& options) {
-  std::string text = fmt::format("{}: {} bytes", escaped(file), page.html.size());
-  if (page.left_out.empty()) return print_output("{}\n", text);
+// facts: the JSON of the result.
+void print_summary(const std::string& file, const std::string& facts) {
+  const auto result = nlohmann::json::parse(facts);
   std::vector<std::string> parts;
-  for (const auto& [what, kept] : page.left_out) parts.push_back(what + " (" + kept + " kept)");
-  print_output("{}; not in it: {}; all values: --detail {}\n", text, join(parts),
-               options.explain.detail == explain::Detail::small ? "standard or full" : "full");
+  for (const auto& part : result["left_out"])
+    parts.push_back(part["what"].get<std::string>() + " (" + part["kept"].get<std::string>() + " kept)");
+  const std::string text = fmt::format("{}: {} bytes", escaped(file), result["bytes"].dump());
+  if (parts.empty()) return print_output("{}\n", text);
+  print_output("{}; not in it: {}; for more: --detail full\n", text, join(parts));
 }
 
 // A page of links to the pages of a folder.
@@ -71,52 +65,39 @@ void write_index(const ExplainCommandOptions& options, const std::vector<std::st
   train::write_text((fs::path(options.output) / "index.html").string(), html + "</ul>\n" + train::kPageEnd);
 }
 
-// The model; of images and texts if --labels are texts.
-struct OpenedForPages {
-  std::unique_ptr<DualModel> dual;
-  std::unique_ptr<Model> model;
-  std::vector<std::string> texts = {};
-  Tensor embeddings = {};
-  const Model& images() const { return dual ? dual->images() : *model; }
-};
-
-OpenedForPages open_for_pages(const ExplainCommandOptions& options, const models::OpenedModel& opened,
-                              const GlobalOptions& global) {
-  vitrail::ModelOptions session = session_options_of(options.model, global);
-  OpenedForPages result;
-  if (opened.config.text && !options.labels.empty()) {
-    result.dual = std::make_unique<DualModel>(opened, session);
-    result.texts = labels_of(options.labels);
-    result.embeddings = result.dual->embed_labels(result.texts);
-    return result;
+// The library's error names an option without its hyphens.
+std::unique_ptr<tasks::Request> make_request(const tasks::LoadedModel& model, const ExplainCommandOptions& options) {
+  const tasks::Task* const row = tasks::find_task(kTask, model);
+  if (!row) throw Error("--model", tasks::models_for_task(kTask), model.family());
+  refuse_options_of_other_rows(*row, *options.described, model.family());
+  try {
+    std::unique_ptr<tasks::Request> request =
+        row->request(model, options.described->request, {.model = options.model.path(), .files = {kFile}});
+    request->check(1);
+    if (request->texts() > 0) request->prepare({});
+    return request;
+  } catch (const Error& error) {
+    const auto is_named = [&](const FieldRow& field) { return error.parts() && field.option == error.parts()->where; };
+    if (std::ranges::none_of(rows_of(row->describe), is_named)) throw;
+    throw Error("--" + error.parts()->where, error.parts()->expected, error.parts()->got);
   }
-  session.labels = options.labels;
-  result.model = std::make_unique<Model>(opened, session);
-  return result;
 }
 
 int explain_images(const ExplainCommandOptions& options, const GlobalOptions& global) {
-  const models::OpenedModel opened = options.model.open(models::ModelFiles(options.model.path()));
-  const OpenedForPages pages_model = open_for_pages(options, opened, global);
-  const Model& model = pages_model.images();
-  check_class(options, model);
+  read_name_lists(*options.described);
   const std::vector<std::string> pages = pages_of(options);
   if (!is_page(options.output)) create_output_folder(options.output, "the pages");
+  const auto model = tasks::open_model(options.model.path(), {.model = session_options_of(options.model, global)});
+  const std::unique_ptr<tasks::Request> request = make_request(*model, options);
   for (size_t i = 0; i < pages.size(); ++i) {
     const std::string& path = options.images[i];
-    const std::string content = read_text_file(path);
-    const auto bytes = std::as_bytes(std::span(content));
-    const image::Image photo = model.read(path, {.apply_exif = options.exif});
-    explain::ExplainedImage image{.photo = photo,
-                                  .name = fs::path(path).filename().string(),
-                                  .sha256 = sha256(bytes),
-                                  .model = options.model.path(),
-                                  .command = global.command_line};
-    if (pages_model.dual)
-      image.texts = explain::compare_texts(*pages_model.dual, photo, pages_model.texts, pages_model.embeddings);
-    const explain::LearningPage page = explain::explain(model, opened, image, options.explain);
-    train::write_text(pages[i], page.html);
-    print_summary(pages[i], page, options);
+    std::vector<tasks::Item> items(1);
+    items[0].name = fs::path(path).filename().string();
+    items[0].photo = image::read_image(path, {.mode = model->color_mode(), .apply_exif = options.exif});
+    tasks::run(*model, *request, items);
+    const std::vector<uint8_t> html = request->file(items[0], kFile);
+    train::write_text(pages[i], {html.begin(), html.end()});
+    print_summary(pages[i], request->json(items[0]));
   }
   if (!is_page(options.output)) write_index(options, pages);
   return 0;
@@ -134,7 +115,8 @@ void check_files(const ExplainCommandOptions& options) {
     outputs.push_back({"-o", (fs::path(options.output) / "index.html").string(), Kind::page});
   std::vector<std::string> inputs = options.model.files();
   inputs.insert(inputs.end(), options.images.begin(), options.images.end());
-  inputs.push_back(options.labels);
+  for (const auto& [option, texts] : options.described->name_lists)
+    inputs.insert(inputs.end(), texts.begin(), texts.end());
   check_outputs(outputs, inputs, options.force);
 }
 
@@ -142,7 +124,7 @@ void check_files(const ExplainCommandOptions& options) {
 
 void add_explain(CLI::App& program, const GlobalOptions& global, Run& run) {
   auto options = std::make_shared<ExplainCommandOptions>();
-  CLI::App* command = program.add_subcommand("explain", "Write a page that explains a forward pass");
+  CLI::App* command = program.add_subcommand(kTask, "Write a page that explains a forward pass");
   command->footer("Example: vitrail explain photo.jpg -m MODEL -o page.html");
   command->add_option("IMAGE", options->images, "Input images")->required();
   options->model.add_to(*command);
@@ -151,10 +133,7 @@ void add_explain(CLI::App& program, const GlobalOptions& global, Run& run) {
                    "PAGE.html: one file with every shape, value, attention map and gradient of the forward pass, which "
                    "a browser opens without a network; or a folder: a page for each image, and index.html")
       ->required();
-  add_field_options(*command, explain::describe_explain, options->explain);
-  accept_dash(
-      *command->add_option("--labels", options->labels,
-                           "Class names, as for classify; of a model of images and texts the texts, as for zeroshot"));
+  for (const tasks::Task* row : rows_named(kTask)) add_described_options(*command, *row, options->described);
   add_force_to(*command, options->force);
   command->add_flag("--exif", options->exif, "Apply the EXIF orientation");
   command->callback([options, &global, &run] {

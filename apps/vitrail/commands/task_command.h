@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/vitrail/commands/described_options.h"
 #include "apps/vitrail/input/image_stream.h"
 #include "apps/vitrail/shell/common.h"
 #include "vitrail/tasks/loaded_model.h"
@@ -17,10 +18,8 @@ struct TaskOptions {
   std::string task;  // its name
   ModelOptions model = {};
   StreamOptions images = {};
-  tasks::RequestOptions request = {};
+  std::shared_ptr<DescribedOptions> described = std::make_shared<DescribedOptions>();
   std::map<std::string, std::string> input_files = {};  // paths, by the options of the rows' input files
-  // The texts of Task::name_lists, by their options: names or the path of a file.
-  std::map<std::string, std::vector<std::string>> name_lists = {};
   std::string arrays = {}, render = {};
   // kind → folder, or the file of a joint kind; empty if it was not given
   std::map<std::string, std::string> files = {};

@@ -7,7 +7,6 @@
 
 #include "apps/vitrail/commands/commands.h"
 #include "apps/vitrail/commands/task_command.h"
-#include "apps/vitrail/commands/zero_shot_options.h"
 #include "apps/vitrail/input/image_stream.h"
 #include "apps/vitrail/input/item_files.h"
 #include "apps/vitrail/output/output.h"
@@ -52,14 +51,6 @@ class JointFile {
   bool has_parts_ = false;
 };
 
-std::vector<const tasks::Task*> rows_named(const std::string& name) {
-  std::vector<const tasks::Task*> rows;
-  for (const tasks::Task& task : tasks::tasks()) {
-    if (task.name == name) rows.push_back(&task);
-  }
-  return rows;
-}
-
 // "photo.jpg: score 0.735, anomalous, farthest 62 62": what a result has besides long lists and objects.  Objects in an
 // image are "cat 0.98, dog 0.85", with their identities "cat 0.98 #1".
 std::string text_of(const Outcome& outcome, const std::string& json) {
@@ -95,11 +86,7 @@ class TaskRun {
     for (const auto& [name, path] : options.input_files) {
       if (!path.empty()) files_.emplace(name, ItemFile("--" + name, path));
     }
-    for (const auto& [option, texts] : options.name_lists) {
-      for (const std::string& text : texts) {
-        for (const std::string& name : labels_of(text)) options.request.add(option, name);
-      }
-    }
+    read_name_lists(*options.described);
     if (options_.track && !task_.can_track)
       throw CLI::ValidationError("--track", "does not apply to " + model_->family());
     make_request();
@@ -115,7 +102,7 @@ class TaskRun {
   int run();
 
  private:
-  void refuse_options_of_other_rows();
+  void refuse_other_rows();
   void make_request();
   void compute(tasks::Item& item) const;
   std::string line_of(const Outcome& outcome, const std::string& json) const;
@@ -145,27 +132,20 @@ class TaskRun {
 };
 
 // The command has the options of all rows that describe them.
-void TaskRun::refuse_options_of_other_rows() {
-  if (!task_.describe) return;
-  const std::vector<FieldRow> fields = rows_of(task_.describe);
+void TaskRun::refuse_other_rows() {
   for (const tasks::Task* row : rows_named(task_.name)) {
     for (const tasks::TaskFile& file : row->input_files) {
       if (files_.contains(file.name) &&
           std::ranges::find(task_.input_files, file.name, &tasks::TaskFile::name) == task_.input_files.end())
         throw CLI::ValidationError("--" + file.name, "does not apply to " + model_->family());
     }
-    if (!row->describe) continue;
-    for (const FieldRow& field : rows_of(row->describe)) {
-      if (std::ranges::find(fields, field.option, &FieldRow::option) == fields.end() &&
-          !options_.request.texts(field.option).empty())
-        throw CLI::ValidationError("--" + field.option, "does not apply to " + model_->family());
-    }
   }
+  refuse_options_of_other_rows(task_, *options_.described, model_->family());
 }
 
 // The library's error names an option without its hyphens.
 void TaskRun::make_request() {
-  refuse_options_of_other_rows();
+  refuse_other_rows();
   try {
     tasks::Setting setting{.model = options_.model.path(), .render = !options_.render.empty(), .track = options_.track};
     for (const auto& [kind, folder] : options_.files) {
@@ -175,7 +155,7 @@ void TaskRun::make_request() {
     setting.open = [&](const std::string& option, const std::string& path) {
       return tasks::open_option_model(option, path, {.model = session_options_of({}, global_)});
     };
-    request_ = task_.request(*model_, options_.request, setting);
+    request_ = task_.request(*model_, options_.described->request, setting);
     request_->check(request_->needs_all() ? static_cast<int64_t>(source_.count.value_or(1)) : 1);
   } catch (const Error& error) {
     const auto names_error = [&](const FieldRow& row) { return error.parts() && row.option == error.parts()->where; };
@@ -304,27 +284,6 @@ bool has_option(const CLI::App& command, const std::string& name) {
   return command.get_option_no_throw("--" + name) != nullptr;
 }
 
-// Adds the options that a row describes and the command does not have.  A text that is not as described is an error of
-// usage.
-void add_described(CLI::App& command, const std::shared_ptr<TaskOptions>& options, const tasks::Task& row) {
-  if (!row.describe) return;
-  const auto set = [options, &row](const std::string& option, const std::vector<std::string>& texts) {
-    if (std::ranges::find(row.name_lists, option) != row.name_lists.end()) {
-      options->name_lists[option] = texts;
-      return;
-    }
-    tasks::RequestOptions given;
-    for (const std::string& text : texts) {
-      given.add(option, text);
-      options->request.add(option, text);
-    }
-    row.describe(given);
-  };
-  for (const FieldRow& field : rows_of(row.describe)) {
-    if (!has_option(command, field.option)) add_field_options(command, row.describe, set, {field.option}, {});
-  }
-}
-
 }  // namespace
 
 void add_task_options(CLI::App& command, const std::shared_ptr<TaskOptions>& options) {
@@ -335,7 +294,7 @@ void add_task_options(CLI::App& command, const std::shared_ptr<TaskOptions>& opt
       command.add_option("--" + file.name, options->input_files[file.name],
                          file.help + "; or a folder with such a file for each image, of its name");
     }
-    add_described(command, options, *row);
+    add_described_options(command, *row, options->described);
   }
   command.add_option("--arrays", options->arrays,
                      "Folder for NAME.npy of each image, or for NAME.OUTPUT.npy if the task has several outputs");

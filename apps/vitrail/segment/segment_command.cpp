@@ -281,11 +281,11 @@ void SegmentCommand::take_prompts_of_frames() {
     if (name == "format" && prompts.format != "json")
       throw CLI::ValidationError("--format", "expected json for frames, got " + prompts.format);
     if (name == "format" || name == "mask") continue;
-    for (const std::string& text : option->results()) task->request.add(name, text);
+    for (const std::string& text : option->results()) task->described->request.add(name, text);
   }
   if (prompts.mask.empty()) return;
   const std::vector<std::byte> mask = read_file(prompts.mask, image::kMaxFileBytes);
-  task->request.add("mask", {reinterpret_cast<const char*>(mask.data()), mask.size()});
+  task->described->request.add("mask", {reinterpret_cast<const char*>(mask.data()), mask.size()});
 }
 
 int SegmentCommand::run(const GlobalOptions& global) {
@@ -300,7 +300,7 @@ int SegmentCommand::run(const GlobalOptions& global) {
   task->model.model = prompts.model_path();
   task->images.inputs = prompts.inputs;
   task->force = prompts.force;
-  if (opacity->count() > 0) task->request.add("opacity", opacity->as<std::string>());
+  if (opacity->count() > 0) task->described->request.add("opacity", opacity->as<std::string>());
   auto model = open_task_model(*task, global);
   if (!has_prompts) refuse_given(of_prompts, "Segment Anything", model->family());
   if (prompts.inputs.empty()) throw CLI::RequiredError("INPUT");

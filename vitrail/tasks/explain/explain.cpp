@@ -2,7 +2,6 @@
 // The learning page of an image: a file of HTML, and its facts as JSON.
 #include "vitrail/explain/explain.h"
 
-#include "vitrail/base/error.h"
 #include "vitrail/pipeline/prediction_json_internal.h"
 #include "vitrail/tasks/images/image_model.h"
 #include "vitrail/tasks/table_internal.h"
@@ -13,24 +12,21 @@ namespace {
 class Explain : public Request {
  public:
   Explain(const ImageModel& model, RequestOptions& options, const Setting& setting)
-      : model_(model), name_(setting.model), labels_(options.texts("labels")) {
+      : model_(model), name_(setting.model) {
     explain::describe_explain(options, options_);
-    if (labels_.size() == 1) labels_ = pipeline::split_labels(labels_.front());
+    if (options_.labels.size() == 1) options_.labels = pipeline::split_labels(options_.labels.front());
   }
 
-  void check(int64_t /*images*/) const override {
-    if (!labels_.empty() && !model_.dual()) throw Error("labels", "a model with a text tower (CLIP, SigLIP)", name_);
-    explain::check_explain(model_.images(), options_);
-  }
-  int64_t texts() const override { return std::ssize(labels_); }
+  void check(int64_t /*images*/) const override { explain::check_explain(model_.images(), options_); }
+  int64_t texts() const override { return model_.dual() ? std::ssize(options_.labels) : 0; }
   void prepare(const ProgressCallback& progress) override {
-    if (!labels_.empty()) embeddings_ = model_.dual()->embed_labels(labels_, {}, progress);
+    if (texts() > 0) embeddings_ = model_.dual()->embed_labels(options_.labels, {}, progress);
   }
   bool keeps_photo() const override { return true; }
   bool is_long() const override { return true; }
   void compute(Item& item, const ImageEncoding* /*encoding*/, const ProgressCallback& progress) const override {
     explain::ExplainedImage image{.photo = item.photo, .name = item.name, .model = name_};
-    if (!labels_.empty()) image.texts = explain::compare_texts(*model_.dual(), item.photo, labels_, embeddings_);
+    if (texts() > 0) image.texts = explain::compare_texts(*model_.dual(), item.photo, options_.labels, embeddings_);
     item.value = explain::explain(model_.images(), model_.differentiable().opened(), image, options_, progress);
   }
 
@@ -56,7 +52,6 @@ class Explain : public Request {
 
   const ImageModel& model_;
   std::string name_;
-  std::vector<std::string> labels_;
   explain::ExplainOptions options_;
   Tensor embeddings_;  // [labels, D]
 };
@@ -65,6 +60,8 @@ class Explain : public Request {
 
 Task explain_task() {
   Task task = image_task<Explain>("explain");
+  task.describe = describe_defaults<explain::ExplainOptions, explain::describe_explain>;
+  task.name_lists = {"labels"};
   task.files = {{.name = "html",
                  .help = "Folder for NAME.html, the page that explains the forward pass",
                  .start = "<!doctype html>",
