@@ -48,8 +48,9 @@ std::vector<Derived> derive(const models::VisionTransformer& model, int64_t bloc
     derived.push_back({"norm1", normalized(model, in_block(block, "norm1"), values.input, config.norm_eps)});
     derived.push_back({"norm2", normalized(model, in_block(block, "norm2"), values.residual1, config.norm_eps)});
   }
-  derived.push_back({"attention_update", difference(values.residual1, values.input)});
-  derived.push_back({"mlp_update", difference(values.output, values.residual1)});
+  derived.push_back({"drop_path1", difference(values.residual1, values.input)});
+  if (config.norm_first || config.use_post_norm)
+    derived.push_back({"drop_path2", difference(values.output, values.residual1)});
   return derived;
 }
 
