@@ -3,6 +3,7 @@
 #include <fstream>
 
 #include "tests/apps/option_effects.h"
+#include "tests/support/sam_fixture.h"
 
 namespace vitrail::testing {
 namespace {
@@ -67,6 +68,25 @@ void check_language() {
   EXPECT_EQ(explained({"--lang", "zh"})["language"], "zh");
 }
 
+Json prompt_of(const Arguments& prompt) {
+  const fs::path page = scratch_folder() / "prompt.html";
+  run(Arguments{"explain", "-m", sam_fixture("windows").model, photo(), "-o", page} + prompt);
+  return manifest_of(page)["prompt"];
+}
+
+void check_point() {
+  const Json points = prompt_of({"--point", "3,4", "--point", "5,6,0"})["points"];
+  ASSERT_EQ(points.size(), 2U);
+  EXPECT_EQ(points[0], (Json{{"x", 3.0}, {"y", 4.0}, {"label", 1}}));
+  EXPECT_EQ(points[1], (Json{{"x", 5.0}, {"y", 6.0}, {"label", 0}}));
+  const ProgramResult refused =
+      run_program({"explain", "-m", small_model(), photo(), "-o", "x.html", "--point", "1,1"});
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_TRUE(contains(refused.err, "--point: does not apply to")) << refused.err;
+}
+
+void check_box() { EXPECT_EQ(prompt_of({"--box", "1,2,8,9"})["box"], (Json{1.0, 2.0, 8.0, 9.0})); }
+
 }  // namespace
 
 std::string facts_of_page(const fs::path& page) {
@@ -75,11 +95,10 @@ std::string facts_of_page(const fs::path& page) {
 }
 
 OptionEffects explain_option_effects() {
-  return {{"explain", "-o,--output", check_output},
-          {"explain", "--class", check_class},
-          {"explain", "--labels", check_labels},
-          {"explain", "--detail", check_detail},
-          {"explain", "--lang", check_language}};
+  return {{"explain", "-o,--output", check_output}, {"explain", "--class", check_class},
+          {"explain", "--labels", check_labels},    {"explain", "--detail", check_detail},
+          {"explain", "--lang", check_language},    {"explain", "--point", check_point},
+          {"explain", "--box", check_box}};
 }
 
 }  // namespace vitrail::testing

@@ -9,12 +9,14 @@
 #include <map>
 #include <set>
 
+#include "tests/support/claim_assertions.h"
 #include "tests/support/learning_page.h"
 #include "tests/support/paths.h"
 
 namespace vitrail::explain {
 namespace {
 
+using testing::ClaimAssertions;
 using testing::fixture;
 using testing::PageOfModel;
 using Json = nlohmann::ordered_json;
@@ -24,14 +26,8 @@ bool is_near(const Json& value, double expected, double tolerance) {
 }
 double number(const Json& values, const char* name) { return values.at(name).get<double>(); }
 
-// A claim with what must hold of its values in f32, and values that do not.
-struct Assertion {
-  bool (*holds)(const Json& values);
-  Json wrong;  // replaces members of the values
-};
-
-const std::map<std::string, Assertion>& assertions() {
-  static const std::map<std::string, Assertion> rows{
+const ClaimAssertions& assertions() {
+  static const ClaimAssertions rows{
       {"conv_is_linear", {[](const Json& v) { return is_near(v["difference"], 0, 1e-4); }, {{"difference", 0.1}}}},
       {"patch_count",
        {[](const Json& v) {
@@ -106,21 +102,6 @@ const std::map<std::string, Assertion>& assertions() {
   return rows;
 }
 
-std::set<std::string> expect_claims(const Json& rows) {
-  std::set<std::string> seen;
-  for (const Json& row : rows) {
-    const std::string id = row["id"];
-    seen.insert(id);
-    const auto found = assertions().find(id);
-    if (found == assertions().end()) continue;  // EachHasAnAssertion fails
-    EXPECT_TRUE(found->second.holds(row["values"])) << row.dump();
-    Json wrong = row["values"];
-    wrong.update(found->second.wrong);
-    EXPECT_FALSE(found->second.holds(wrong)) << wrong.dump();
-  }
-  return seen;
-}
-
 // A model with random weights of a configuration.
 Json claims_of(const models::VisionTransformerConfig& vit) {
   RandomParams random(0, DType::f32, Device::cpu);
@@ -146,7 +127,7 @@ TEST(Claims, HoldForModelsOfAllKinds) {
                            "dinov2_hub_registers", "hf_dinov3", "seed_000", "seed_003", "seed_004"}) {
     SCOPED_TRACE(name);
     const PageOfModel page(fixture(std::string("models/") + name));
-    seen.merge(expect_claims(page.manifest["claims"]));
+    seen.merge(testing::expect_claims(assertions(), page.manifest["claims"]));
     EXPECT_EQ(page.page.claims, page.manifest["claims"].dump());
   }
   const models::VisionTransformerConfig sinusoidal{.img_size = {16, 16},
@@ -157,7 +138,7 @@ TEST(Claims, HoldForModelsOfAllKinds) {
                                                    .num_heads = 3,
                                                    .mlp_hidden = 4,
                                                    .pos_embed = models::PositionEmbedding::sinusoidal};
-  seen.merge(expect_claims(claims_of(sinusoidal)));
+  seen.merge(testing::expect_claims(assertions(), claims_of(sinusoidal)));
   const DualModel dual(fixture("models/open_clip"), {.threads = 1});
   const image::Image photo = image::make_image(20, 20, 3);
   const std::vector<std::string> texts{"a cat", "a dog"};
@@ -165,7 +146,7 @@ TEST(Claims, HoldForModelsOfAllKinds) {
   const LearningPage page =
       explain(dual.images(), opened,
               {.photo = photo, .texts = compare_texts(dual, photo, texts, dual.embed_labels(texts))}, {});
-  seen.merge(expect_claims(Json::parse(page.claims)));
+  seen.merge(testing::expect_claims(assertions(), Json::parse(page.claims)));
   for (const Claim& claim : claims()) EXPECT_TRUE(seen.contains(claim.id)) << claim.id << " is about no model here";
 }
 

@@ -11,6 +11,15 @@
 namespace vitrail::testing {
 namespace {
 
+template <class T>
+T read_at(const std::string& bytes, size_t offset) {
+  T value{};
+  std::memcpy(&value, bytes.data() + offset, sizeof(T));
+  return value;
+}
+
+}  // namespace
+
 image::Image smooth_image(int64_t width, int64_t height, int64_t channels) {
   image::Image image = image::make_image(width, height, channels);
   for (int64_t y = 0; y < height; ++y)
@@ -21,33 +30,28 @@ image::Image smooth_image(int64_t width, int64_t height, int64_t channels) {
   return image;
 }
 
-template <class T>
-T read_at(const std::string& bytes, size_t offset) {
-  T value{};
-  std::memcpy(&value, bytes.data() + offset, sizeof(T));
-  return value;
+void ReadPage::read(explain::LearningPage of) {
+  page = std::move(of);
+  manifest = nlohmann::ordered_json::parse(element("manifest"));
 }
-
-}  // namespace
 
 PageOfModel::PageOfModel(const std::filesystem::path& folder, const explain::ExplainOptions& options,
                          const std::string& image_name, int64_t width, int64_t height)
     : opened(models::open_model(folder)),
       model(opened, {.threads = 1}),
-      photo(smooth_image(width, height, image::channels_of(model.color_mode()))),
-      page(explain::explain(model, opened, {.photo = photo, .name = image_name, .model = folder.filename().string()},
-                            options)) {
-  manifest = nlohmann::ordered_json::parse(element("manifest"));
+      photo(smooth_image(width, height, image::channels_of(model.color_mode()))) {
+  read(explain::explain(model, opened, {.photo = photo, .name = image_name, .model = folder.filename().string()},
+                        options));
 }
 
-std::string PageOfModel::element(const std::string& id) const {
+std::string ReadPage::element(const std::string& id) const {
   const size_t at = page.html.find("id=\"" + id + "\">");
   if (at == std::string::npos) throw std::runtime_error("no element " + id);
   const size_t begin = page.html.find('>', at) + 1;
   return page.html.substr(begin, page.html.find("</script>", begin) - begin);
 }
 
-Tensor PageOfModel::array(const std::string& name) const {
+Tensor ReadPage::array(const std::string& name) const {
   const auto& entry = manifest.at("tensors").at(name);
   const std::string packed = from_base64(element("blob-" + entry["blob"].dump()), name);
   const std::vector<std::byte> content = gunzip(std::as_bytes(std::span(packed)), uint64_t{1} << 32, name);

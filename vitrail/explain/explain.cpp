@@ -3,19 +3,16 @@
 
 #include <algorithm>
 
-#include "vitrail/base/base64_internal.h"
-#include "vitrail/base/digest_internal.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
 #include "vitrail/explain/attention_values_internal.h"
 #include "vitrail/explain/block_arrays_internal.h"
 #include "vitrail/explain/claims_internal.h"
 #include "vitrail/explain/html_internal.h"
+#include "vitrail/explain/manifest_internal.h"
 #include "vitrail/explain/model_tree_internal.h"
 #include "vitrail/explain/prediction_internal.h"
 #include "vitrail/explain/texts_internal.h"
-#include "vitrail/image/encode.h"
-#include "vitrail/image/resize_internal.h"
 #include "vitrail/models/flops.h"
 #include "vitrail/nn/mlp.h"
 #include "vitrail/pipeline/class_names.h"
@@ -27,18 +24,6 @@ using Json = nlohmann::ordered_json;
 using models::GlobalPool;
 using models::PositionEmbedding;
 using models::VisionTransformerConfig;
-
-constexpr int64_t kThumbnail = 512;  // the longer side in pixels
-
-const std::vector<std::pair<std::string, Detail>>& details() {
-  static const std::vector<std::pair<std::string, Detail>> names{
-      {"small", Detail::small}, {"standard", Detail::standard}, {"full", Detail::full}};
-  return names;
-}
-
-std::string detail_name(Detail detail) {
-  return std::ranges::find(details(), detail, &std::pair<std::string, Detail>::second)->first;
-}
 
 const char* pool_name(GlobalPool pool) {
   switch (pool) {
@@ -112,26 +97,6 @@ Json model_json(const std::string& name, const models::ModelConfig& config, cons
           {"final_norm", vit.final_norm}};
 }
 
-image::Image thumbnail_of(const image::Image& photo) {
-  const double scale = static_cast<double>(kThumbnail) / static_cast<double>(std::max(photo.width, photo.height));
-  if (scale >= 1) return photo;
-  const auto scaled = [&](int64_t extent) {
-    return std::max<int64_t>(1, std::lround(static_cast<double>(extent) * scale));
-  };
-  return image::resize(photo, scaled(photo.width), scaled(photo.height), image::Filter::bicubic);
-}
-
-Json image_json(const ExplainedImage& image, const image::EvalTransform& transform) {
-  const std::vector<uint8_t> jpeg = image::encode_jpeg(thumbnail_of(image.photo));
-  return {{"name", image.name},
-          {"width", image.photo.width},
-          {"height", image.photo.height},
-          {"sha256", sha256(std::as_bytes(std::span(image.photo.pixels)))},
-          {"thumbnail", "data:image/jpeg;base64," + to_base64(std::as_bytes(std::span(jpeg)))},
-          {"mean", transform.mean},
-          {"std", transform.std}};
-}
-
 // The model's input is (byte / 255 − mean) / std.
 std::vector<ChannelScale> pixel_scales(const image::EvalTransform& transform, int64_t channels) {
   std::vector<ChannelScale> scales;
@@ -182,15 +147,6 @@ Stored add_within(const models::VisionTransformer& model, const Forward& forward
 
 }  // namespace
 
-void describe_explain(Fields& fields, ExplainOptions& options) {
-  fields.text({"class", "Class, by name or index, that the page explains (default: the prediction)"}, options.target);
-  fields.texts({"labels", "Names of the classes; of a model of images and texts: texts to compare the image with"},
-               options.labels);
-  fields.choice<Detail>({"detail", "Size of the page: at most 2 MB, at most 8 MB, or everything in 16 bits"},
-                        options.detail, details());
-  fields.choice({"lang", "Language of the page at its start"}, options.language, {"en", "zh"});
-}
-
 void check_explain(const Model& model, const ExplainOptions& options) {
   const bool is_dual = model.config().text.has_value();
   if (!options.target.empty()) models::require_classifier(model.config(), "class");
@@ -216,12 +172,10 @@ LearningPage explain(const Model& model, const models::OpenedModel& opened, cons
     return run_forward(traced, input);
   };
   const Forward forward = run();
-  Json manifest{{"format", "vitrail-explain/1"},
-                {"vitrail", VITRAIL_VERSION},
-                {"language", options.language},
-                {"detail", detail_name(options.detail)},
-                {"model", model_json(image.model, model.config(), traced, forward)},
-                {"image", image_json(image, model.transform())}};
+  Json manifest = common_manifest(options, image.photo, image.name);
+  manifest["model"] = model_json(image.model, model.config(), traced, forward);
+  manifest["image"]["mean"] = model.transform().mean;
+  manifest["image"]["std"] = model.transform().std;
   Arrays common;
   add_head_statistics(forward, common);
   LearningPage page;
@@ -245,22 +199,15 @@ LearningPage explain(const Model& model, const models::OpenedModel& opened, cons
   }
   if (image.texts) manifest["texts"] = texts_json(*image.texts);
   add_model_tree(traced, manifest);
-  manifest["claims"] =
+  const Json claims =
       measured_claims({model.config(), traced, forward, attributions, gradients, manifest.value("texts", Json())});
-  page.claims = manifest["claims"].dump();
   Arrays arrays;
   const size_t other_bytes = page_html("", manifest, Arrays()).size();
   const Stored stored = add_within(traced, forward, options.detail, pixel_scales(model.transform(), input.size(1)),
                                    common, other_bytes, arrays);
   for (const auto& [what, kept] : left_out(stored.storage, forward.at("embedded").size(1)))
     page.left_out.emplace_back(what, kept);
-  Json rows = Json::array();
-  for (const auto& [what, kept] : page.left_out) rows.push_back({{"what", what}, {"kept", kept}});
-  manifest["left_out"] = rows;
-  manifest["tensors"] = arrays.tensors();
-  manifest["derived"] = stored.derived;
-  manifest["blobs"] = arrays.blobs();
-  page.html = page_html(str("vitrail: ", image.name), manifest, arrays);
+  finish_page(manifest, claims, stored.derived, arrays, page);
   return page;
 }
 

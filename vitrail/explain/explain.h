@@ -27,6 +27,7 @@ struct ExplainOptions {
 
 // The options as fields: class, labels, detail, lang.
 void describe_explain(Fields& fields, ExplainOptions& options);
+void describe_page(Fields& fields, ExplainOptions& options);  // detail and lang alone
 
 // Texts and the embedding of an image, by a dual model.
 struct ComparedTexts {

@@ -11,6 +11,7 @@
   TASK(attention) \
   TASK(pca) \
   TASK(explain) \
+  TASK(explain_segment) \
   TASK(segment) \
   TASK(label_map) \
   TASK(clipseg) \

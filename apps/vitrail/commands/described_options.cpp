@@ -46,8 +46,8 @@ void read_name_lists(DescribedOptions& options) {
 }
 
 void refuse_options_of_other_rows(const tasks::Task& row, DescribedOptions& options, const std::string& family) {
-  std::vector<FieldRow> fields;
-  if (row.describe) fields = rows_of(row.describe);
+  if (!row.describe) return;
+  const std::vector<FieldRow> fields = rows_of(row.describe);
   for (const tasks::Task* other : rows_named(row.name)) {
     if (!other->describe) continue;
     for (const FieldRow& field : rows_of(other->describe)) {

@@ -27,7 +27,8 @@ void add_described_options(CLI::App& command, const tasks::Task& row, const std:
 // Reads the files of names, once, into the request.
 void read_name_lists(DescribedOptions& options);
 
-// Throws CLI::ValidationError for an option of another row of the task.
+// Throws CLI::ValidationError for an option of another row of the task.  A row without a description reads its request
+// itself: nothing is refused.
 void refuse_options_of_other_rows(const tasks::Task& row, DescribedOptions& options, const std::string& family);
 
 }  // namespace vitrail::app

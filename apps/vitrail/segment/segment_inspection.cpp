@@ -12,6 +12,7 @@
 #include "vitrail/nn/trace.h"
 #include "vitrail/ops/elementwise.h"
 #include "vitrail/sam/image_input_internal.h"
+#include "vitrail/sam/traced_pass.h"
 
 namespace vitrail::app {
 namespace {
@@ -48,22 +49,6 @@ TraceInput trace_input(const std::string& path, const models::SamConfig& config)
   const Tensor images = Tensor::empty({1, 3, size, size});
   frame.write(resized, images.data<float>());
   return {images, {static_cast<double>(resized.width) / 2, static_cast<double>(resized.height) / 2}};
-}
-
-// One pass, as Predictor composes it.  Modules report to the trace under segment_anything's names.  An image encoder
-// alone has no masks.
-models::SamMasks forward(const models::Sam& sam, const TraceInput& input) {
-  const models::SamTrunk trunk = sam.image_encoder().trunk_outputs(input.images);
-  const Tensor embedding = nn::traced(sam.image_encoder(), sam.image_encoder().neck(trunk.output));
-  if (!sam.config().has_decoder) return {};
-  const models::SamHqHead* const hq = sam.hq_head();
-  const Tensor positions = sam.prompt_encoder().grid_positions();
-  const Tensor sparse =
-      sam.prompt_encoder().points(Tensor::from<double>({1, 2, 2}, {input.centre[0], input.centre[1], 0, 0}),
-                                  {models::SamPoint::inside, models::SamPoint::padding});
-  return sam.mask_decoder().forward(ops::add(embedding, sam.prompt_encoder().no_mask()), positions,
-                                    sam.mask_decoder().tokens(sparse),
-                                    hq ? hq->features(embedding, trunk.intermediate) : Tensor());
 }
 
 class InspectedSam : public InspectedModel {
@@ -120,7 +105,9 @@ void InspectedSam::trace(const nn::Module& model, ValueListing& listing) const {
   const auto& sam = static_cast<const models::Sam&>(model);
   const TraceInput input = trace_input(trace_, sam.config());
   listing.add("images", input.images);
-  const models::SamMasks masks = forward(sam, input);
+  const models::SamMasks masks =
+      sam::traced_pass(sam, input.images, Tensor::from<double>({1, 2, 2}, {input.centre[0], input.centre[1], 0, 0}),
+                       {models::SamPoint::inside, models::SamPoint::padding});
   if (masks.logits.defined()) listing.add("low_res_masks", masks.logits);
   if (masks.iou.defined()) listing.add("iou_predictions", masks.iou);
 }

@@ -47,6 +47,12 @@ function contextTerms({block, head, token, channel}) {
 
 const attendedPatches = (values) => values.subarray(model.prefix);
 
+function mostAttended({block, head, token}, weights) {
+  const of = (key) => [tokenName(key), " ", number(layer(block, "weights"), [0, head, token, key])];
+  const patch = model.prefix + argmax(attendedPatches(weights)), key = argmax(weights);
+  return element("p", {}, text("block.most_attended"), " ", of(key), key === patch ? "" : [", ", of(patch)]);
+}
+
 function attentionSteps(at) {
   const {block, head, token, key} = at, weights = derivedRow(layer(block, "weights"), [0, head, token]);
   const tokens3 = firstIndices(model.tokens, 3), channels3 = firstIndices(model.head_dim, 3);
@@ -68,6 +74,7 @@ function attentionSteps(at) {
     weights ? element("div", {class: "figures"},
       patchMap(text("block.attends", {token: tokenName(token), head}), attendedPatches(weights), {token: "key"}),
       special.length ? bars(special, {max: 1}) : null) : paragraph("missing.value"),
+    weights ? mostAttended(at, weights) : null,
     element("p", {}, text("block.weight_of", {key: tokenName(key)}), " ",
       number(layer(block, "weights"), [0, head, token, key])), claims("softmax_rows", "mask_excludes")),
     step(text("block.context"), shapes(["context", [1, model.heads, model.tokens, model.head_dim]],

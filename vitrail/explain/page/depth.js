@@ -97,6 +97,26 @@ function lensTable() {
       element("tbody", {}, lines)));
 }
 
+// From which block on the class is the best one.
+function firstBlock() {
+  if (!has("explain.lens.class")) return null;
+  const target = manifest.prediction.class, wrong = blocks.filter((b) => valueAt("explain.lens.class", [b, 0]) !== target);
+  const from = wrong.length ? wrong.at(-1) + 1 : 0;
+  return from === model.depth ? paragraph("depth.never", {name: className(target)})
+    : paragraph("depth.first", {name: className(target), block: from});
+}
+
+// Tokens of the last block with more than twice the median norm.
+function outliers() {
+  const norms = [...Array(model.tokens).keys()].map((token) => row(`blocks.${model.depth - 1}`, token))
+    .map((stream) => (stream ? norm(stream) : NaN));
+  const sorted = norms.filter(Number.isFinite).sort((a, b) => a - b), median = sorted[Math.floor(sorted.length / 2)];
+  const far = [...norms.keys()].filter((token) => norms[token] > 2 * median).sort((a, b) => norms[b] - norms[a]);
+  const names = far.slice(0, 8).map((token) => `${tokenName(token)} (${plain(norms[token], 1)})`).join(", ");
+  return far.length ? paragraph("depth.outliers", {count: far.length, median, names})
+    : paragraph("depth.no_outliers", {median});
+}
+
 const depthSection = {
   id: "depth",
   uses: ["block"],
@@ -106,12 +126,12 @@ const depthSection = {
       .subarray(state.block * model.tokens + model.prefix, (state.block + 1) * model.tokens);
     const axis = {x: text("depth.block"), from: 0, to: model.depth - 1};
     return [
-      normMatrix(),
+      normMatrix(), outliers(),
       chart(text("depth.updates"), [{name: text("block.attention"), values: update("before", "middle")},
         {name: "MLP", values: update("middle", "after")}], axis),
       chart(text("depth.cosine"), [{name: text("depth.cosine_line"),
         values: perBlock(({after, last}) => cosine(after, last))}], axis),
-      lensTable(),
+      lensTable(), firstBlock(),
       tokens ? element("div", {class: "figures"}, patchMap(text("depth.tokens", {block: state.block,
         name: className(manifest.prediction.class)}), tokens, {signed: true})) : null,
       claims("blocks_differ"),

@@ -24,7 +24,7 @@ const inputCanvas = (() => {
   let canvas = null;
   return () => {
     if (canvas) return canvas;
-    const [height, width] = model.image, {values} = array("images"), pixels = height * width;
+    const {values, shape: [, , height, width]} = array(has("frame") ? "frame" : "images"), pixels = height * width;
     canvas = element("canvas", {width: String(width), height: String(height)});
     const image = new ImageData(width, height), {mean, std} = manifest.image;
     for (let i = 0; i < pixels; i += 1) {
@@ -72,11 +72,11 @@ function numbersOf(values, rows, columns) {
   return holder;
 }
 
+const argmax = (values) => values.reduce((best, value, i) => (value > values[best] ? i : best), 0);
+
 // A summary in words: the range, and where the maximum is.
 function summaryOf(title, values) {
-  const [min, max] = rangeOf(values);
-  let at = 0;
-  for (let i = 1; i < values.length; i += 1) if (values[i] > values[at]) at = i;
+  const [min, max] = rangeOf(values), at = argmax(values);
   return text("map.summary", {title, min, max, row: Math.floor(at / model.grid[1]), column: at % model.grid[1]});
 }
 

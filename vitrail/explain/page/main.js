@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The page: its bar of steps, the selection, and the sections.
-const sections = [imageSection, patchSection, tokenSection, blockSection, headSection, depthSection, predictionSection,
-  whySection, whatIfSection, gradientSection, textSection, moduleSection].filter(({suits}) => !suits || suits());
+const segments = model.kind === "segmentation";
+const sections = [...(segments ? samSections : [imageSection, patchSection, tokenSection, blockSection, headSection,
+  depthSection, predictionSection, whySection, whatIfSection, gradientSection, textSection]), moduleSection]
+  .filter(({suits}) => !suits || suits());
 const byId = (id) => document.getElementById(id);
 
 function showSection(section) {
@@ -18,10 +20,10 @@ function showSelection() {
   const focus = document.activeElement?.closest("#selection label");
   const index = focus && [...byId("selection").children].indexOf(focus);
   byId("selection").replaceChildren(
-    choice(text("choice.block"), state.block, model.depth, "block"),
+    choice(text(segments ? "choice.layer" : "choice.block"), state.block, model.depth, "block"),
     choice(text("choice.head"), state.head, model.heads, "head"),
-    choice(text("choice.token"), state.token, model.tokens, "token", tokenName),
-    choice(text("choice.channel"), state.channel, model.head_dim, "channel"));
+    choice(text("choice.token"), state.token, limits.token, "token", tokenName),
+    segments ? "" : choice(text("choice.channel"), state.channel, model.head_dim, "channel"));
   if (focus) byId("selection").children[index].querySelector("input").focus();
 }
 
@@ -29,7 +31,7 @@ function showFrame() {
   document.documentElement.lang = language === "zh" ? "zh-Hans" : "en";
   byId("skip").textContent = text("skip");
   byId("title").replaceChildren(text("title"));
-  byId("facts").replaceChildren(bdi(model.name), ` · ${text("facts", model)}`);
+  byId("facts").replaceChildren(bdi(model.name), ` · ${text(segments ? "facts.segmentation" : "facts", model)}`);
   byId("language").setAttribute("aria-label", text("language"));
   byId("language").value = language;
   byId("theme").textContent = text("theme");

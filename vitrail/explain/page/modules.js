@@ -25,15 +25,15 @@ const moduleSection = {
   show() {
     const counted = manifest.modules.filter(({parameters, path}) => parameters > 0 && path.split(".").length <= 3);
     return [
-      paragraph("modules.count", {parameters: model.parameters, flops: model.flops / 1e9,
-        bytes: 4 * model.parameters / 1e6}),
+      paragraph("modules.count", {parameters: model.parameters, bytes: 4 * model.parameters / 1e6}),
+      model.flops ? paragraph("modules.flops", {flops: model.flops / 1e9}) : null,
       element("pre", {tabindex: "0", class: "tree"}, manifest.tree),
       element("details", {}, element("summary", {}, text("modules.table")),
         element("table", {class: "data"}, element("thead", {}, element("tr", {}, ["modules.path", "modules.type",
           "modules.parameters"].map((key) => element("th", {scope: "col"}, text(key))))),
         element("tbody", {}, counted.map(({path, type, parameters}) => element("tr", {},
           element("th", {scope: "row"}, path || type), element("td", {}, type), element("td", {}, shown(parameters))))))),
-      element("h3", {}, text("modules.histograms")), manifest.parameters.map(parameterRow),
+      element("details", {}, element("summary", {}, text("modules.histograms")), manifest.parameters.map(parameterRow)),
       claims("parameter_count", "fc1_spread"),
     ];
   },

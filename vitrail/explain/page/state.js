@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is selected, common to all sections and in the fragment of the address: a view can be linked.
 const middlePatch = Math.floor(model.grid[0] / 2) * model.grid[1] + Math.floor(model.grid[1] / 2);
-const limits = {block: model.depth, head: model.heads, token: model.tokens, key: model.tokens,
-  channel: model.head_dim};
+// Of Segment Anything blocks are attention layers, and tokens those of the decoder; keys are positions of the image.
+const limits = {block: model.depth, head: model.heads,
+  token: model.kind === "segmentation" ? model.prefix : model.tokens, key: model.tokens, channel: model.head_dim};
 const state = {section: "", block: 0, head: 0, token: model.prefix > 0 ? 0 : middlePatch,
   key: model.prefix + middlePatch, channel: 0};
 const listeners = [];

@@ -27,7 +27,7 @@ SamUpscaling::SamUpscaling(int64_t in, int64_t hidden, int64_t out, const ParamS
 Tensor SamUpscaling::forward(const Tensor& x, kernels::Activation activation) const {
   const Tensor hidden = ops::activation(norm_.forward(conv1_.forward(x)), kernels::Activation::gelu);
   if (!nn::tracing()) return conv2_.forward(hidden, activation);
-  return ops::activation(traced(*this, conv2_.forward(hidden)), activation);
+  return traced(*this, ops::activation(conv2_.forward(hidden), activation));
 }
 
 void SamUpscaling::visit(nn::Visitor& visitor) {

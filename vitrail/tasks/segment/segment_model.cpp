@@ -42,13 +42,23 @@ size_t SegmentEncoding::bytes() const {
 }
 
 SegmentModel::SegmentModel(const models::ModelFiles& files, const OpenOptions& options)
-    : precision_(require_no_others(options, "Segment Anything").model.precision.value_or(kernels::Precision::fp32)),
+    : path_(files.path),
+      precision_(require_no_others(options, "Segment Anything").model.precision.value_or(kernels::Precision::fp32)),
       predictor_(files, {.threads = options.model.threads, .precision = precision_}) {}
 
 SegmentModel::SegmentModel(const models::ModelBytes& bytes, const OpenOptions& options)
     : precision_(require_no_others(options, "Segment Anything").model.precision.value_or(kernels::Precision::fp32)),
       predictor_(models::load_sam(bytes), {.threads = options.model.threads, .precision = precision_},
                  bytes.weights.where) {}
+
+SegmentModel::~SegmentModel() = default;
+
+const models::Sam& SegmentModel::with_weights() const {
+  const std::lock_guard lock(mutex_);
+  if (path_.empty()) throw Error("model", "one from files, whose weights can be read again", "one from bytes");
+  if (!with_weights_) with_weights_ = std::make_unique<models::Sam>(models::load_sam(path_));
+  return *with_weights_;
+}
 
 std::string SegmentModel::config() const {
   return str("{\"architecture\": \"sam\", \"image_size\": ", predictor_.image_size(),

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Segment Anything: an image encoder, whose embeddings requests share, and masks of prompts.
+#include <mutex>
+
 #include "vitrail/models/model_bytes.h"
 #include "vitrail/sam/predictor.h"
 #include "vitrail/tasks/loaded_model.h"
@@ -20,6 +22,7 @@ class SegmentModel : public LoadedModel {
   // Throws Error for options other than threads and precision.
   SegmentModel(const models::ModelFiles& files, const OpenOptions& options);
   SegmentModel(const models::ModelBytes& bytes, const OpenOptions& options);
+  ~SegmentModel() override;
 
   std::string family() const override { return "Segment Anything"; }
   std::string config() const override;
@@ -31,10 +34,16 @@ class SegmentModel : public LoadedModel {
   std::shared_ptr<const ImageEncoding> encode(const image::ImageView& photo) const override;
 
   const sam::Predictor& predictor() const { return predictor_; }
+  // The model with its weights in f32, for traces: the predictor's are packed.  The first call reads them again.
+  // Thread-safe.  Throws Error for a model from bytes.
+  const models::Sam& with_weights() const;
 
  private:
+  std::filesystem::path path_;  // empty: from bytes
   kernels::Precision precision_;
   sam::Predictor predictor_;
+  mutable std::mutex mutex_;
+  mutable std::unique_ptr<const models::Sam> with_weights_;  // null: not asked for
 };
 
 Family segment_family();
