@@ -101,7 +101,8 @@ TEST(InspectTable, NormsAreThoseOfPatchesAndOfSpecialTokens) {
 fs::path with_outlying_patch() {
   const fs::path folder = with_config("timm_token", [](nlohmann::json&) {});
   std::vector<std::pair<std::string, Tensor>> tensors;
-  for (const auto& [name, tensor] : read_golden(folder / "model.safetensors").tensors) {
+  const Golden model = read_golden(folder / "model.safetensors");
+  for (const auto& [name, tensor] : model.tensors) {
     if (name == "pos_embed")
       for (int64_t i = 0; i < tensor.size(2); ++i) tensor.data<float>()[(1 + 5) * tensor.size(2) + i] = 200;
     tensors.emplace_back(name, tensor);
@@ -241,7 +242,12 @@ TEST(InspectTable, NeedsAVisionTransformer) {
   EXPECT_TRUE(contains(refusal({"inspect", sam_fixture("windows").model, "--table", "norms", "--trace", "random"}),
                        "expected a Vision Transformer, for --table, got a model of another family"));
   const std::string features = fixture("models/timm_num_classes_0");
-  EXPECT_TRUE(contains(refusal({"inspect", features, "--table", "lens", "--trace", "random"}), "logit lens: expected"));
+  EXPECT_TRUE(contains(refusal({"inspect", features, "--table", "lens", "--trace", "random"}),
+                       "expected a model with a classifier, got"));
+  const ProgramResult cropped =
+      run_program({"inspect", fixture("models/hf_siglip_remainder"), "--table", "norms", "--trace", "random"});
+  EXPECT_EQ(cropped.status, 1) << "the input has another size than the model";
+  EXPECT_EQ(cropped.out, "");
   EXPECT_EQ(table(features, {"norms", "--trace", "random"}).size(), 3u);
   const ProgramResult damaged = run_program({"inspect", small_model(), "--table", "cka", "--images", "/nowhere.png"});
   EXPECT_EQ(damaged.status, 1);

@@ -13,8 +13,8 @@ namespace vitrail::app {
 void print_heads(const TableInput& input) {
   const models::VisionTransformer& model = input.model;
   const analysis::PatchGrid patches{model.grid_of(input.image.size(2), input.image.size(3)), model.config().patch_size};
-  print_output("{:>5s} {:>5s} {:>8s} {:>9s} {:>8s}\n", "block", "head", "entropy", "distance", "special");
   const std::vector<Tensor> maps = model.attention_maps(input.image);
+  print_output("{:>5s} {:>5s} {:>8s} {:>9s} {:>8s}\n", "block", "head", "entropy", "distance", "special");
   for (size_t block = 0; block < maps.size(); ++block) {
     const auto heads = analysis::head_statistics(maps[block].select(0, 0), model.num_prefix_tokens(), patches);
     for (size_t head = 0; head < heads.size(); ++head)
@@ -24,13 +24,13 @@ void print_heads(const TableInput& input) {
 }
 
 void print_ablation(const TableInput& input) {
+  const Tensor logits = input.model.forward(input.image);
+  const TableClass of_class(input, logits);
   std::optional<Progress> progress;
   const Tensor changes = models::head_ablation(input.model, input.image, [&](int64_t done, int64_t total) {
     if (!progress) progress.emplace("blocks", static_cast<size_t>(total), input.quiet);
     if (done > 0) progress->step();
   });
-  const Tensor logits = input.model.forward(input.image);
-  const TableClass of_class(input, logits);
   of_class.print(logits);
   print_output("{:>5s} {:>5s} {:>9s}\n", "block", "head", "change");
   for (int64_t block = 0; block < changes.size(0); ++block) {

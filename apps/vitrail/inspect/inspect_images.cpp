@@ -107,7 +107,8 @@ std::vector<nn::NamedTensor> InspectedImageModel::gradients(const std::string& o
 
 void InspectedImageModel::print_table(const TableOptions& options, bool quiet) const {
   const models::VisionTransformer model = build_transformer(Device::cpu);
-  print_inspect_table({.model = model,
+  print_inspect_table({.source = source_,
+                       .model = model,
                        .config = config_,
                        .options = options,
                        .image = values_.trace.empty() ? Tensor() : input(),

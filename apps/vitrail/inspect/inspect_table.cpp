@@ -93,6 +93,10 @@ void TableOptions::check(const CLI::App& command) const {
     throw CLI::ValidationError("--table", name + " requires --trace IMAGE or --trace random");
 }
 
-void print_inspect_table(const TableInput& input) { table_named(input.options.name).print(input); }
+void print_inspect_table(const TableInput& input) {
+  const InspectTable& table = table_named(input.options.name);
+  if (table.reads_class) models::require_classifier(input.config, input.source);
+  table.print(input);
+}
 
 }  // namespace vitrail::app

@@ -25,6 +25,7 @@ struct TableOptions {
 
 // The model and the images that a table is made from.
 struct TableInput {
+  std::string source;  // the model's name, for messages
   const models::VisionTransformer& model;
   const models::ModelConfig& config;
   const TableOptions& options;

@@ -39,9 +39,9 @@ std::vector<double> softmax_of(const Tensor& logits) {
 
 void print_norms(const TableInput& input) {
   const auto prefix = input.model.num_prefix_tokens();
+  const std::vector<Tensor> blocks = input.model.intermediates(input.image, all_blocks(input.model), false);
   print_output("{:>5s} {:>10s} {:>10s} {:>10s} {:>6s} {:>9s} {:>9s}  special\n", "block", "min", "median", "max",
                "patch", "artefacts", "above");
-  const std::vector<Tensor> blocks = input.model.intermediates(input.image, all_blocks(input.model), false);
   for (size_t block = 0; block < blocks.size(); ++block) {
     const std::vector<double> norms = analysis::token_norms(blocks[block].select(0, 0));
     const std::vector<double> patches(norms.begin() + prefix, norms.end());
