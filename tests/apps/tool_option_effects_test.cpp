@@ -191,6 +191,46 @@ void check_gradient_of_inspect() {
   EXPECT_TRUE(contains(refused, "--gradient: expected the name of a class, or its index from 0 to 9, got '10'"));
 }
 
+// The rows of each table; inspect_table_test.cpp has their values.
+void check_table_of_inspect() {
+  for (const auto& [table, rows] : {std::pair("heads", 4u), {"norms", 2u}, {"lens", 3u}, {"ablation", 5u}}) {
+    const std::string out = run(inspect({"--trace", noise_folder() / kImage, "--table", table})).out;
+    EXPECT_EQ(lines_of(out).size(), rows + 1) << table << out;
+    EXPECT_NE(run(inspect({"--trace", "random", "--table", table})).out, out);
+  }
+}
+
+void check_class_of_inspect() {
+  for (const char* table : {"lens", "ablation"}) {
+    const Arguments traced{"--trace", noise_folder() / kImage, "--table", table};
+    EXPECT_TRUE(contains(run(inspect(traced + Arguments{"--class", "3"})).out, "class 3, logit ")) << table;
+    EXPECT_NE(run(inspect(traced + Arguments{"--class", "3"})).out,
+              run(inspect(traced + Arguments{"--class", "4"})).out);
+    const std::string refused = refusal(inspect(traced + Arguments{"--class", "10"}));
+    EXPECT_TRUE(contains(refused, "--class: expected the name of a class, or its index from 0 to 9, got '10'"));
+    const auto predicted = json_of({"classify", "-m", small_model(), noise_folder() / kImage, "--format", "json"});
+    EXPECT_TRUE(run(inspect(traced)).out.starts_with("class " + predicted["predictions"][0]["index"].dump() + ","));
+  }
+}
+
+void check_images_of_inspect() {
+  const auto similarities = [](const fs::path& images) {
+    return run(inspect({"--table", "cka", "--images", images})).out;
+  };
+  const fs::path first = folders_of({{"x", 16}}, 1);
+  EXPECT_NE(similarities(first), similarities(folders_of({{"x", 16}}, 2)));
+  EXPECT_EQ(similarities(first), similarities(first / "x"));
+}
+
+void check_neuron_of_inspect() {
+  const auto patches = [](const char* neuron) {
+    return run(inspect({"--table", "neurons", "--images", noise_folder(), "--neuron", neuron})).out;
+  };
+  EXPECT_EQ(lines_of(patches("0.3")).size(), 10u);
+  EXPECT_NE(patches("0.3"), patches("1.3"));
+  EXPECT_NE(patches("0.3"), patches("0.4"));
+}
+
 void check_set_of_inspect() {
   const std::string out = run({"inspect", "layer:mlp", "--set", "in_features=5"}).out;
   EXPECT_TRUE(contains(out, ", 5]")) << out;
@@ -669,6 +709,10 @@ OptionEffects tool_option_effects() {
           {"inspect", "-o,--output", check_output_of_inspect},
           {"inspect", "--batch", check_batch_of_inspect},
           {"inspect", "--gradient", check_gradient_of_inspect},
+          {"inspect", "--table", check_table_of_inspect},
+          {"inspect", "--class", check_class_of_inspect},
+          {"inspect", "--images", check_images_of_inspect},
+          {"inspect", "--neuron", check_neuron_of_inspect},
           {"inspect", "--set", check_set_of_inspect},
           {"bench", "--batch", check_batch_of_bench},
           {"bench", "--precision", check_precision_of_bench},

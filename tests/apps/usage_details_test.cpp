@@ -67,7 +67,10 @@ TEST(HelpOptions, HaveTheirTypesRangesAndDefaults) {
       {"eval",
        {"DATASET TEXT REQUIRED", "--template TEXT ... Needs: --zeroshot", "--templates TEXT Needs: --zeroshot",
         "--tokenizer TEXT Needs: --zeroshot", "--format TEXT:{table,json}", "--batch INT:INT in [1 - 1024]=8"}},
-      {"inspect", {"--slice TEXT ...", "--batch INT=1", "--set TEXT ..."}},
+      {"inspect",
+       {"--slice TEXT ... Excludes: --table", "--batch INT=1 Excludes: --table",
+        "--table TEXT:{heads,norms,lens,ablation,cka,neurons} Excludes: --gradient --output --slice --batch",
+        "--class TEXT", "--images IMAGES ...", "--neuron TEXT", "--set TEXT ..."}},
       {"bench",
        {"ARCH_OR_MODEL TEXT REQUIRED", "--batch INT:INT in [1 - 4096]=[1,8] ...", "--precision TEXT=[fp32] ...",
         "--seconds FLOAT=3", "--format TEXT:{table,json}"}},
@@ -275,6 +278,19 @@ TEST(CommandOptions, ThatNeedOthersSayWhich) {
        {{"inspect", small_model(), "--set", "x=1"}, "--set: is for layers, as in: vitrail inspect layer:mlp"},
        {{"inspect", small_model(), "--batch", "2"}, "--batch: requires --trace IMAGE or --trace random"},
        {{"inspect", small_model(), "--gradient", "2"}, "--gradient: requires --trace IMAGE or --trace random"},
+       {{"inspect", small_model(), "--table", "heads"}, "--table: heads requires --trace IMAGE or --trace random"},
+       {{"inspect", small_model(), "--table", "cka"}, "--table: cka requires --images"},
+       {{"inspect", small_model(), "--table", "neurons", "--images", "x"}, "--table: neurons requires --neuron"},
+       {{"inspect", small_model(), "--table", "cka", "--images", "x", "--trace", "random"},
+        "--trace: does not apply to --table cka, which has --images"},
+       {{"inspect", small_model(), "--images", "x"}, "--images: requires --table cka or neurons"},
+       {{"inspect", small_model(), "--table", "heads", "--trace", "random", "--images", "x"},
+        "--images: requires --table cka or neurons"},
+       {{"inspect", small_model(), "--table", "cka", "--images", "x", "--neuron", "0.1"},
+        "--neuron: requires --table neurons"},
+       {{"inspect", small_model(), "--class", "1"}, "--class: requires --table lens or ablation"},
+       {{"inspect", small_model(), "--trace", "random", "--table", "norms", "--class", "1"},
+        "--class: requires --table lens or ablation"},
        {{"inspect", small_model(), "-o", out / "x.npz"}, "-o: requires --trace IMAGE or --trace random"},
        {{"inspect", small_model(), "--trace", "random", "-o", "x.npy"}, "-o: expected FILE.npz, got 'x.npy'"},
        {{"inspect", "vit_tiny_patch16_224", "--config", "c.json"},
@@ -312,7 +328,7 @@ TEST(CommandOptions, OfModelsAreRefusedForLayersAndASecondModel) {
   expect_refused({{{"inspect", "-m", small_model(), "vit_tiny_patch16_224"}, "-m: names a model, and so does MODEL"},
                   {{"inspect", "layer:mlp", "-m", small_model()}, "-m: names a model, and so does MODEL"}});
   for (const auto& [option, value] :
-       {std::pair("--trace", "random"), std::pair("--tree", ""), std::pair("--keys", ""),
+       {std::pair("--trace", "random"), std::pair("--tree", ""), std::pair("--keys", ""), std::pair("--table", "cka"),
         std::pair("--config", "vit_tiny_patch16_224"), std::pair("--adapter", "a"), std::pair("--image-size", "64")}) {
     Arguments arguments{"inspect", "layer:mlp", option};
     if (*value != '\0') arguments.push_back(value);

@@ -2,6 +2,8 @@
 #include "vitrail/nn/attention.h"
 
 #include "tests/nn/layer_fixture.h"
+#include "tests/support/errors.h"
+#include "tests/support/messages.h"
 #include "vitrail/base/error.h"
 #include "vitrail/ops/layer_norm.h"
 #include "vitrail/ops/linear.h"
@@ -127,6 +129,16 @@ TEST(Attention, TheFirstQueriesHaveTheirRowsOfAllQueries) {
       }
     }
   }
+}
+
+TEST(Attention, AnAblatedHeadNeedsAllQueries) {
+  const Attention layer = random_attention({.dim = 24, .num_heads = 3});
+  const Tensor x = Tensor::randn({2, 5, 24}, 1);
+  EXPECT_FALSE(testing::close(layer.forward(x, {.ablated_head = 2}).out, layer.forward(x), 1e-3));
+  EXPECT_ERROR(testing::error_of([&] { layer.forward(x, {.ablated_head = 3}); }), "ablated_head", "3");
+  EXPECT_ERROR(testing::error_of([&] { layer.forward(x, {.ablated_head = -1}); }), "ablated_head", "-1");
+  EXPECT_ERROR(testing::error_of([&] { layer.forward(x, {.num_queries = 1, .ablated_head = 0}); }), "ablated_head",
+               "num_queries 1");
 }
 
 TEST(Attention, KeysAreThoseBehindTheirNorm) {

@@ -6,6 +6,7 @@
 
 #include "vitrail/autograd/engine.h"
 #include "vitrail/base/error.h"
+#include "vitrail/models/classifier_internal.h"
 
 namespace vitrail::models {
 namespace {
@@ -16,11 +17,6 @@ struct Forward {
   Tensor logits;
   std::map<std::string, Tensor> values;
 };
-
-void require_classifier_of_images(const VisionTransformerConfig& config) {
-  if (config.num_classes == 0 || config.projection_head || config.global_pool == GlobalPool::none)
-    throw Error("class_gradients", "a model with a classifier of the pooled features", "one without");
-}
 
 Tensor differentiable_input(const Tensor& images) {
   Tensor input = images.detach();
@@ -69,7 +65,7 @@ Tensor or_zeros(const Tensor& gradient, const Tensor& value) {
 
 std::vector<Tensor> class_gradients(const VisionTransformer& model, const Tensor& images,
                                     const ClassGradientOptions& options) {
-  require_classifier_of_images(model.config());
+  require_classifier_of_images(model.config(), "class_gradients");
   const Forward forward = recorded_forward(model, images, options);
   std::vector<Tensor> values;
   for (const std::string& name : options.values) {
@@ -86,7 +82,7 @@ std::vector<Tensor> class_gradients(const VisionTransformer& model, const Tensor
 
 std::vector<nn::NamedTensor> all_class_gradients(VisionTransformer& model, const Tensor& images,
                                                  std::optional<int64_t> target) {
-  require_classifier_of_images(model.config());
+  require_classifier_of_images(model.config(), "class_gradients");
   const autograd::GradMode recording(true);
   model.requires_grad(true);
   const Tensor input = differentiable_input(images);

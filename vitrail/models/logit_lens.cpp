@@ -3,14 +3,13 @@
 
 #include <numeric>
 
-#include "vitrail/base/error.h"
+#include "vitrail/models/classifier_internal.h"
 
 namespace vitrail::models {
 
 std::vector<Tensor> logit_lens(const VisionTransformer& model, const Tensor& images) {
   const VisionTransformerConfig& config = model.config();
-  if (config.num_classes == 0 || config.projection_head || config.global_pool == GlobalPool::none)
-    throw Error("logit lens", "a model with a classifier of the pooled features", "one without");
+  require_classifier_of_images(config, "logit lens");
   std::vector<int64_t> layers(static_cast<size_t>(config.depth));
   std::iota(layers.begin(), layers.end(), 0);
   std::vector<Tensor> logits;

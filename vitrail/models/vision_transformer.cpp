@@ -272,6 +272,22 @@ std::vector<Tensor> VisionTransformer::intermediates(const Tensor& images, const
   return results;
 }
 
+std::vector<Tensor> VisionTransformer::ablate_heads(const Tensor& images, int64_t layer) const {
+  const int64_t index = block_index(layer);
+  const Embedded embedded = embed(images);
+  Tensor before = embedded.tokens;
+  for (int64_t i = 0; i < index; ++i) before = run_block(blocks_[i], before, embedded.options_of(i));
+  std::vector<Tensor> results;
+  for (int64_t head = 0; head < config_.num_heads; ++head) {
+    nn::AttentionOptions options = embedded.options_of(index);
+    options.ablated_head = head;
+    Tensor x = run_block(blocks_[index], before, options);
+    for (int64_t i = index + 1; i < config_.depth; ++i) x = run_block(blocks_[i], x, embedded.options_of(i));
+    results.push_back(forward_or_pass(norm_, "norm", x));
+  }
+  return results;
+}
+
 Tensor VisionTransformer::encode(const Tensor& images, const PatchIndices& kept) const {
   require_patches_without_bias("encode");
   const Embedded embedded = embed(images, &kept);

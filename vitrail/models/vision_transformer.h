@@ -64,6 +64,10 @@ class VisionTransformer : public nn::Module {
   // The attention weights of every block, or of block `only` (negative indices count from the end), [B, H, N, N] each.
   std::vector<Tensor> attention_maps(const Tensor& images, std::optional<int64_t> only = std::nullopt) const;
 
+  // The tokens after the final norm [B, prefix + N, D] of a model without one head, for each head of a block (negative
+  // indices count from the end): mean ablation, nn::AttentionOptions::ablated_head.  Token merging does not apply.
+  std::vector<Tensor> ablate_heads(const Tensor& images, int64_t layer) const;
+
   // Gradient checkpointing (autograd/checkpoint.h): training stores only the input of each block, and the backward pass
   // computes the block again.  The gradients are the same; it needs less memory and more time.
   void checkpoint_blocks(bool on) { checkpoint_blocks_ = on; }

@@ -136,11 +136,26 @@ AttentionOutput Attention::attend_heads(const Tensor& x, const AttentionOptions&
   return result;
 }
 
+// merged [B, N, H·d] with the mean over tokens instead of each token's values of the ablated head.
+Tensor Attention::ablated(const Tensor& merged, const AttentionOptions& options) const {
+  const int64_t head = *options.ablated_head, heads = config_.num_heads;
+  if (head < 0 || head >= heads) throw Error("ablated_head", str("a head from 0 to ", heads - 1), str(head));
+  if (options.num_queries > 0)
+    throw Error("ablated_head", "all queries, whose mean it takes", str("num_queries ", options.num_queries));
+  const int64_t begin = head * head_dim_, end = begin + head_dim_, width = heads * head_dim_;
+  const Tensor mean = ops::mean(merged.narrow(2, begin, head_dim_), 1).view({merged.size(0), 1, head_dim_});
+  std::vector<Tensor> parts{mean.expand({merged.size(0), merged.size(1), head_dim_})};
+  if (begin > 0) parts.insert(parts.begin(), merged.narrow(2, 0, begin));
+  if (end < width) parts.push_back(merged.narrow(2, end, width - end));
+  return ops::cat(parts, 2);
+}
+
 AttentionOutput Attention::forward(const Tensor& x, const AttentionOptions& options) const {
   if (x.rank() != 3 || x.size(2) != config_.dim) {
     throw Error(path().empty() ? "attention" : path(), str("x [B, N, ", config_.dim, "]"), x.shape().to_string());
   }
   AttentionOutput result = attend_heads(x, options);
+  if (options.ablated_head) result.out = ablated(result.out, options);
   result.out = norm_or_pass(*this, norm_, "norm", result.out);
   result.out = traced(*this, proj_drop_.forward(proj_.forward(result.out)));
   return result;

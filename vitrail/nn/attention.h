@@ -42,6 +42,9 @@ struct AttentionOptions {
   Tensor rotary = {};             // the table of ops::rotary, which rotates q and k; undefined: none
   std::array<int64_t, 2> grid{};  // rows and columns of the patches, for a relative position bias
   int64_t num_queries = 0;        // compute only the first tokens: out is [B, num_queries, C]; 0: all tokens
+  // Mean ablation: the context of this head is replaced by its mean over the tokens, before scale_norm and proj.  Needs
+  // all queries.
+  std::optional<int64_t> ablated_head = {};
 };
 
 // Multi-head self-attention (Vaswani et al. 2017; Dosovitskiy et al. 2021, eq. 5–8).  x [B, N, C] → [B, N, C].
@@ -67,6 +70,7 @@ class Attention : public Module {
   Heads project(const Tensor& x, const Tensor& rotary) const;
   Tensor score_bias(const AttentionOptions& options) const;
   AttentionOutput attend_heads(const Tensor& x, const AttentionOptions& options) const;  // without the projection
+  Tensor ablated(const Tensor& merged, const AttentionOptions& options) const;
 
   AttentionConfig config_;
   int64_t head_dim_;

@@ -18,6 +18,7 @@ namespace {
 struct InspectCommandOptions {
   ModelOptions model;
   ValueOptions values;
+  TableOptions table;
   std::vector<std::string> settings;  // layer:NAME only
   bool tree = false, keys = false, force = false;
 };
@@ -55,7 +56,8 @@ int inspect(const InspectCommandOptions& options, const GlobalOptions& global) {
     return 0;
   }
   if (!options.settings.empty()) throw CLI::ValidationError("--set", "is for layers, as in: vitrail inspect layer:mlp");
-  const bool has_values = !values.trace.empty() || !values.slices.empty();
+  const bool has_table = !options.table.name.empty();
+  const bool has_values = !values.trace.empty() || !values.slices.empty() || has_table;
   const bool no_weights = names_no_weights(options.model);
   const NamedModel model = no_weights ? NamedModel{options.model.model, {}} : open_named(options.model.path());
   if (options.keys && !options.tree && !has_values && !no_weights) {
@@ -70,7 +72,11 @@ int inspect(const InspectCommandOptions& options, const GlobalOptions& global) {
   if (options.tree) print_tree(*inspected->build(Device::meta));
   if (options.keys && checkpoint) print_keys(*checkpoint);
   if (options.keys && !checkpoint) print_parameters(*inspected->build(Device::meta));
-  if (has_values) print_values(values, *inspected);
+  if (has_table) {
+    inspected->print_table(options.table, global.quiet);
+  } else if (has_values) {
+    print_values(values, *inspected);
+  }
   return 0;
 }
 
@@ -81,7 +87,8 @@ void add_inspect(CLI::App& program, const GlobalOptions& global, Run& run) {
   CLI::App* command = program.add_subcommand("inspect", "Show a model's module tree, weights and intermediate values");
   command->footer(
       "Example: vitrail inspect -m MODEL --tree\n         vitrail inspect -m MODEL --trace photo.jpg --slice "
-      "'blocks.0.attn.q[0, :, :3, 1]'\n         vitrail inspect layer:multihead_attention --set mask=causal\n"
+      "'blocks.0.attn.q[0, :, :3, 1]'\n         vitrail inspect -m MODEL --trace photo.jpg --table heads\n         "
+      "vitrail inspect layer:multihead_attention --set mask=causal\n"
       "Layers and their settings: vitrail inspect layer:");
   options->model.add_to(*command);
   const CLI::Option* model = command->get_option("--model");
@@ -108,6 +115,7 @@ void add_inspect(CLI::App& program, const GlobalOptions& global, Run& run) {
     f.integer({"batch", "Batch size of --trace and of layers: random inputs, or copies of the image"},
               options->values.batch, 1);
   });
+  options->table.add_to(*command);
   const CLI::Option* batch = command->get_option("--batch");
   command->add_option("--set", options->settings, "NAME=VALUE, a setting of layer:NAME; repeatable")
       ->allow_extra_args(false);
@@ -119,6 +127,7 @@ void add_inspect(CLI::App& program, const GlobalOptions& global, Run& run) {
       throw CLI::ValidationError("--batch", "requires --trace IMAGE or --trace random");
     if (!gradient->empty() && trace->empty())
       throw CLI::ValidationError("--gradient", "requires --trace IMAGE or --trace random");
+    options->table.check(*command);
     check_output_of(*options);
     run = [options, &global] { return inspect(*options, global); };
   });

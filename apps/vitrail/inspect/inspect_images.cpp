@@ -30,10 +30,13 @@ class InspectedImageModel : public InspectedModel {
   std::shared_ptr<const nn::Module> build(Device device) const override;
   void trace(const nn::Module& model, ValueListing& listing) const override;
   std::vector<nn::NamedTensor> gradients(const std::string& of_class) const override;
+  void print_table(const TableOptions& options, bool quiet) const override;
 
  private:
   models::VisionTransformer build_transformer(Device device) const;
   Tensor input() const;  // [batch, C, H, W]: random images, or copies of one
+  image::DecodeOptions decoding() const { return {.mode = infer::color_mode_of(config_.vit.in_chans)}; }
+  Tensor prepared(const image::Image& image) const;  // [1, C, H, W]
 
   std::string source_;
   models::ModelConfig config_;
@@ -80,10 +83,12 @@ Tensor InspectedImageModel::input() const {
     const auto& size = config_.preprocessing.input_size ? *config_.preprocessing.input_size : config_.vit.img_size;
     return Tensor::randn({values_.batch, config_.vit.in_chans, size[0], size[1]}, 1);
   }
-  const auto transform = infer::transform_of(config_.preprocessing, source_);
-  const image::DecodeOptions decode{.mode = infer::color_mode_of(config_.vit.in_chans)};
-  const Tensor image = image::apply(image::read_image(values_.trace, decode), transform);
-  return image.unsqueeze(0).expand({values_.batch, image.size(0), image.size(1), image.size(2)}).contiguous();
+  const Tensor image = prepared(image::read_image(values_.trace, decoding()));
+  return image.expand({values_.batch, image.size(1), image.size(2), image.size(3)}).contiguous();
+}
+
+Tensor InspectedImageModel::prepared(const image::Image& image) const {
+  return image::apply(image, infer::transform_of(config_.preprocessing, source_)).unsqueeze(0);
 }
 
 void InspectedImageModel::trace(const nn::Module& model, ValueListing& listing) const {
@@ -98,6 +103,17 @@ std::vector<nn::NamedTensor> InspectedImageModel::gradients(const std::string& o
       pipeline::class_index("--gradient", of_class, pipeline::class_names(config_), config_.vit.num_classes);
   models::VisionTransformer model = build_transformer(Device::cpu);
   return models::all_class_gradients(model, input(), target);
+}
+
+void InspectedImageModel::print_table(const TableOptions& options, bool quiet) const {
+  const models::VisionTransformer model = build_transformer(Device::cpu);
+  print_inspect_table({.source = source_,
+                       .model = model,
+                       .config = config_,
+                       .options = options,
+                       .image = values_.trace.empty() ? Tensor() : input(),
+                       .read = [&](ImageInputs& inputs, size_t i) { return prepared(inputs.read(i, decoding())); },
+                       .quiet = quiet});
 }
 
 }  // namespace

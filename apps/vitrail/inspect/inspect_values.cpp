@@ -31,6 +31,10 @@ std::vector<nn::NamedTensor> InspectedModel::gradients(const std::string& /*of_c
   throw Error(source(), "an image classifier, for --gradient", "a model without class logits");
 }
 
+void InspectedModel::print_table(const TableOptions& /*options*/, bool /*quiet*/) const {
+  throw Error(source(), "a Vision Transformer, for --table", "a model of another family");
+}
+
 void print_values(const ValueOptions& options, const InspectedModel& inspected) {
   std::vector<nn::NamedTensor> gradients;
   if (!options.gradient.empty()) gradients = inspected.gradients(options.gradient);

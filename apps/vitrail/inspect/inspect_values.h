@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // inspect --trace, --gradient and --slice: the values of a model's parameters and of its forward pass, or their
-// gradients.
+// gradients; and the model that inspect shows.
 #include <string>
 #include <vector>
 
+#include "apps/vitrail/inspect/inspect_table.h"
 #include "apps/vitrail/output/value_listing.h"
 #include "apps/vitrail/shell/common.h"
 
@@ -32,6 +33,8 @@ class InspectedModel {
   // The gradients of a class's logit by all values of the forward pass and by the parameters, by their names.  Throws
   // Error for a model that is no classifier, and for the name of no class.
   virtual std::vector<nn::NamedTensor> gradients(const std::string& of_class) const;
+  // A row of inspect_tables().  Throws Error for a model that is no Vision Transformer.
+  virtual void print_table(const TableOptions& options, bool quiet) const;
 };
 
 void print_values(const ValueOptions& options, const InspectedModel& inspected);
