@@ -9,6 +9,7 @@
 #include "vitrail/base/base64_internal.h"
 #include "vitrail/base/digest_internal.h"
 #include "vitrail/base/error.h"
+#include "vitrail/models/head_ablation.h"
 #include "vitrail/nn/trace.h"
 #include "vitrail/ops/linear.h"
 #include "vitrail/ops/softmax.h"
@@ -155,6 +156,17 @@ TEST(LearningPage, EndsTheLogitLensAtThePrediction) {
     EXPECT_EQ(classes.data<float>()[last * top + i], row["class"].get<float>());
     EXPECT_NEAR(static_cast<double>(probability.data<float>()[last * top + i]), row["probability"].get<double>(), 1e-5);
   }
+}
+
+TEST(LearningPage, SaysHowMuchTheLogitFallsWithoutAHead) {
+  const PageOfModel page(fixture("models/timm_distilled"), {.target = "2"});
+  const Tensor falls = page.array("explain.ablation.heads");
+  const models::VisionTransformer model = models::build_model(page.opened);
+  const Tensor changes =
+      models::head_ablation(model, page.model.preprocess(std::array{image::ImageView(page.photo)}));
+  ASSERT_EQ(falls.numel() * changes.size(3), changes.numel());
+  for (int64_t i = 0; i < falls.numel(); ++i)
+    EXPECT_NEAR(falls.data<float>()[i], -changes.data<float>()[i * changes.size(3) + 2], 1e-5F) << i;
 }
 
 TEST(LearningPage, SaysWhatItLeavesOut) {

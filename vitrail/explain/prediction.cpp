@@ -11,6 +11,7 @@
 #include "vitrail/base/random.h"
 #include "vitrail/models/class_gradients.h"
 #include "vitrail/models/flops.h"
+#include "vitrail/models/head_ablation.h"
 #include "vitrail/pipeline/attribution.h"
 
 namespace vitrail::explain {
@@ -184,6 +185,28 @@ Json add_attributions(const ClassQuestion& question, Arrays& arrays,
   return rows;
 }
 
+// How much the logit falls without each head.
+void add_head_ablation(const ClassQuestion& question, Arrays& arrays,
+                       std::vector<std::pair<std::string, std::string>>& left_out) {
+  constexpr const char* kName = "explain.ablation.heads";
+  const models::VisionTransformer& model = question.differentiable;
+  const int64_t depth = model.config().depth, heads = model.config().num_heads;
+  const double passes = static_cast<double>(depth * heads) / 2;  // blocks before the head's run once
+  if (!question.all_methods && models::forward_flops(model, question.input.shape()) * passes > kMaxFlops) {
+    left_out.emplace_back(kName, "nothing");
+    return;
+  }
+  const ComputeTeam team(question.model.session().threads());
+  const Tensor changes = models::head_ablation(model, question.input, [&](int64_t, int64_t) {
+    if (question.progress) question.progress(0, -1);
+  });
+  const Tensor falls = Tensor::empty({depth, heads});
+  const int64_t classes = changes.size(3);
+  for (int64_t i = 0; i < falls.numel(); ++i)
+    falls.data<float>()[i] = -changes.data<float>()[i * classes + question.target];
+  arrays.add(kName, falls, Encoding::f32);
+}
+
 double norm_of(const Tensor& tensor) {
   const Tensor values = tensor.to(DType::f32).contiguous();
   double sum = 0;
@@ -259,6 +282,7 @@ ClassSections add_class_sections(const ClassQuestion& question, Arrays& arrays) 
   sections.prediction = prediction_json(question, names);
   add_logit_lens(question, names, arrays);
   sections.attributions = add_attributions(question, arrays, sections.left_out);
+  add_head_ablation(question, arrays, sections.left_out);
   sections.gradients = gradients_json(question);
   sections.classes = names.json();
   return sections;

@@ -21,7 +21,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using models::SamPoint;
 
-constexpr int64_t kFrameSide = 256;  // of the picture below the maps, in pixels
+constexpr int64_t kFrameSide = 256;  // pixels; the frame is drawn below the maps
 
 // The points of a prompt in pixels of the encoder's input, and the names of their tokens.
 struct PromptTokens {

@@ -12,7 +12,7 @@ namespace vitrail::explain {
 
 struct SegmentationContext {
   const models::Sam& sam;
-  const std::map<std::string, Tensor>& values;  // of the trace, with low_res_masks
+  const std::map<std::string, Tensor>& values;  // the trace's, with low_res_masks
   int64_t prompt_tokens = 0;
 };
 
