@@ -69,6 +69,18 @@ class LearningPage(unittest.TestCase):
             run("explain", cls.photo, "-m", model, "-o", cls.pages[name], *OPTIONS.get(name, []))
             run("inspect", "-m", model, "--trace", cls.photo, "-o", folder / f"{name}.npz")
             cls.traces[name] = numpy.load(folder / f"{name}.npz")
+        run(
+            "train",
+            REPOSITORY / "recipes/digits.json",
+            "-o",
+            folder / "run",
+            "--set",
+            "epochs=4",
+            "--set",
+            "explain.every=2",
+        )
+        cls.pages["training"] = folder / "training.html"
+        run("explain", folder / "run", "-o", cls.pages["training"])
 
     @classmethod
     def tearDownClass(cls):
@@ -152,6 +164,18 @@ class LearningPage(unittest.TestCase):
         })""")
         self.assertLess(took, 1000)  # 100 ms on a calm machine
 
+    def test_follows_a_training_run(self):
+        page = self.open(self.pages["training"])
+        manifest = self.manifest("training")
+        self.assertEqual(manifest["training"]["epochs"], [0, 2, 4])
+        self.assertEqual(page.locator("#followed figure").count(), 4)
+        page.locator("#selection input").nth(2).focus()
+        page.keyboard.press("ArrowLeft")
+        self.assertIn("kept=1", page.url)
+        self.assertIn("epoch 2", page.inner_text("#course_lens h3"))
+        self.assertEqual(page.locator("#flips tbody tr").count(), 3)
+        self.assertEqual(self.problems, [])
+
     def test_speaks_two_languages(self):
         page = self.open(self.pages["bundled"])
         self.assertEqual(page.inner_text("#patches h2"), "Patches")
@@ -163,7 +187,7 @@ class LearningPage(unittest.TestCase):
 
     def test_is_accessible_and_narrow(self):
         options = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21aa", "wcag22aa", "best-practice"]}}
-        for name in ("bundled", "clip", "registers", "segmentation"):
+        for name in ("bundled", "clip", "registers", "segmentation", "training"):
             for width, height, dark in ((1440, 900, False), (390, 844, True)):
                 page = self.open(self.pages[name], width=width, height=height, dark=dark)
                 self.shot(page, f"{name}-{width}")

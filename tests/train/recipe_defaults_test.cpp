@@ -43,6 +43,7 @@ const char* const kOtherDefaults = R"(
            "class_weighting": "none", "class_weights": [], "distillation": null},
   "ema": null,
   "checkpoint": {"every_steps": 0, "every_minutes": 10.0},
+  "explain": {"every": 0},
   "non_finite": "stop", "validate_every": 1, "patience": 0, "log_every": 50)";
 
 TEST(RecipeDefaults, AreThoseOfTheDocumentation) {

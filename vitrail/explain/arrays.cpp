@@ -123,7 +123,7 @@ bool Arrays::add_bytes(const std::string& name, const Tensor& values, const std:
   nlohmann::ordered_json scales = nlohmann::ordered_json::array();
   for (const auto& [scale, offset] : channels) scales.push_back({scale, offset});
   for (int64_t i = 0; i < x.numel(); ++i) {
-    const auto& [scale, offset] = channels[static_cast<size_t>(i / pixels)];
+    const auto& [scale, offset] = channels[static_cast<size_t>(i / pixels % x.size(1))];
     const double byte = std::nearbyint((static_cast<double>(x.data<float>()[i]) - offset) / scale);
     if (!(byte >= 0 && byte <= 255)) return false;
     bytes[static_cast<size_t>(i)] = static_cast<uint8_t>(byte);

@@ -27,7 +27,7 @@ class Arrays {
   // Returns the values as the page reads them, in f32.  rows: indices along the last axis but one; empty: all.  Of
   // chosen rows the others are 0 in the result.
   Tensor add(const std::string& name, const Tensor& values, Encoding encoding, const std::vector<int64_t>& rows = {});
-  // values [1, C, H, W] as bytes.  Returns false, and adds nothing, if they are no bytes to 1e-5.
+  // values [B, C, H, W] as bytes.  Returns false, and adds nothing, if they are no bytes to 1e-5.
   bool add_bytes(const std::string& name, const Tensor& values, const std::vector<ChannelScale>& channels);
 
   size_t raw_bytes() const;

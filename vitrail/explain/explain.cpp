@@ -10,6 +10,7 @@
 #include "vitrail/explain/claims_internal.h"
 #include "vitrail/explain/html_internal.h"
 #include "vitrail/explain/manifest_internal.h"
+#include "vitrail/explain/model_facts_internal.h"
 #include "vitrail/explain/model_tree_internal.h"
 #include "vitrail/explain/prediction_internal.h"
 #include "vitrail/explain/texts_internal.h"
@@ -54,14 +55,6 @@ const char* positions_name(const VisionTransformerConfig& config) {
   }
 }
 
-Json special_tokens(const VisionTransformerConfig& config) {
-  Json names = Json::array();
-  if (config.class_token) names.push_back("class");
-  if (config.dist_token) names.push_back("distillation");
-  for (int64_t i = 0; i < config.reg_tokens; ++i) names.push_back("register");
-  return names;
-}
-
 Json model_json(const std::string& name, const models::ModelConfig& config, const models::VisionTransformer& model,
                 const Forward& forward) {
   const VisionTransformerConfig& vit = config.vit;
@@ -95,23 +88,6 @@ Json model_json(const std::string& name, const models::ModelConfig& config, cons
           {"positions", positions_name(vit)},
           {"norm_first", vit.norm_first},
           {"final_norm", vit.final_norm}};
-}
-
-// The model's input is (byte / 255 − mean) / std.
-std::vector<ChannelScale> pixel_scales(const image::EvalTransform& transform, int64_t channels) {
-  std::vector<ChannelScale> scales;
-  const double rescale = transform.processor ? transform.processor->rescale : 1.0 / 255;
-  for (int64_t i = 0; i < channels; ++i) {
-    const auto of = [&](const std::vector<double>& values) {
-      return values[std::min(static_cast<size_t>(i), values.size() - 1)];
-    };
-    scales.push_back({rescale / of(transform.std), -of(transform.mean) / of(transform.std)});
-  }
-  return scales;
-}
-
-bool is_classifier(const models::ModelConfig& config) {
-  return config.vit.num_classes > 0 && !config.vit.projection_head && config.vit.global_pool != GlobalPool::none;
 }
 
 const std::vector<std::string>& names_of(const Model& model, const ExplainOptions& options) {
@@ -172,7 +148,8 @@ LearningPage explain(const Model& model, const models::OpenedModel& opened, cons
     return run_forward(traced, input);
   };
   const Forward forward = run();
-  Json manifest = common_manifest(options, image.photo, image.name);
+  Json manifest = page_manifest(options);
+  manifest["image"] = image_json(image.photo, image.name);
   manifest["model"] = model_json(image.model, model.config(), traced, forward);
   manifest["image"]["mean"] = model.transform().mean;
   manifest["image"]["std"] = model.transform().std;
@@ -180,7 +157,7 @@ LearningPage explain(const Model& model, const models::OpenedModel& opened, cons
   add_head_statistics(forward, common);
   LearningPage page;
   Json attributions, gradients;
-  if (is_classifier(model.config())) {
+  if (is_classifier(model.config().vit)) {
     const Tensor logits = forward.at("logits").contiguous();
     ClassSections sections = add_class_sections({.model = model,
                                                  .differentiable = traced,
@@ -207,7 +184,7 @@ LearningPage explain(const Model& model, const models::OpenedModel& opened, cons
                                    common, other_bytes, arrays);
   for (const auto& [what, kept] : left_out(stored.storage, forward.at("embedded").size(1)))
     page.left_out.emplace_back(what, kept);
-  finish_page(manifest, claims, stored.derived, arrays, page);
+  finish_page(image.name, manifest, claims, stored.derived, arrays, page);
   return page;
 }
 

@@ -16,8 +16,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int64_t kThumbnail = 512;  // the longer side in pixels
-
 const std::vector<std::pair<std::string, Detail>>& details() {
   static const std::vector<std::pair<std::string, Detail>> names{
       {"small", Detail::small}, {"standard", Detail::standard}, {"full", Detail::full}};
@@ -28,8 +26,8 @@ std::string detail_name(Detail detail) {
   return std::ranges::find(details(), detail, &std::pair<std::string, Detail>::second)->first;
 }
 
-image::Image thumbnail_of(const image::Image& photo) {
-  const double scale = static_cast<double>(kThumbnail) / static_cast<double>(std::max(photo.width, photo.height));
+image::Image thumbnail_of(const image::Image& photo, int64_t side) {
+  const double scale = static_cast<double>(side) / static_cast<double>(std::max(photo.width, photo.height));
   if (scale >= 1) return photo;
   const auto scaled = [&](int64_t extent) {
     return std::max<int64_t>(1, std::lround(static_cast<double>(extent) * scale));
@@ -52,21 +50,24 @@ void describe_page(Fields& fields, ExplainOptions& options) {
   fields.choice({"lang", "Language of the page at its start"}, options.language, {"en", "zh"});
 }
 
-Json common_manifest(const ExplainOptions& options, const image::Image& photo, const std::string& name) {
-  const std::vector<uint8_t> jpeg = image::encode_jpeg(thumbnail_of(photo));
+Json page_manifest(const ExplainOptions& options) {
   return {{"format", "vitrail-explain/1"},
           {"vitrail", VITRAIL_VERSION},
           {"language", options.language},
-          {"detail", detail_name(options.detail)},
-          {"image",
-           {{"name", name},
-            {"width", photo.width},
-            {"height", photo.height},
-            {"sha256", sha256(std::as_bytes(std::span(photo.pixels)))},
-            {"thumbnail", "data:image/jpeg;base64," + to_base64(std::as_bytes(std::span(jpeg)))}}}};
+          {"detail", detail_name(options.detail)}};
 }
 
-void finish_page(Json& manifest, const Json& claims, const Json& derived, const Arrays& arrays, LearningPage& page) {
+Json image_json(const image::Image& photo, const std::string& name, int64_t thumbnail) {
+  const std::vector<uint8_t> jpeg = image::encode_jpeg(thumbnail_of(photo, thumbnail));
+  return {{"name", name},
+          {"width", photo.width},
+          {"height", photo.height},
+          {"sha256", sha256(std::as_bytes(std::span(photo.pixels)))},
+          {"thumbnail", "data:image/jpeg;base64," + to_base64(std::as_bytes(std::span(jpeg)))}};
+}
+
+void finish_page(const std::string& title, Json& manifest, const Json& claims, const Json& derived,
+                 const Arrays& arrays, LearningPage& page) {
   Json rows = Json::array();
   for (const auto& [what, kept] : page.left_out) rows.push_back({{"what", what}, {"kept", kept}});
   manifest["claims"] = claims;
@@ -75,7 +76,7 @@ void finish_page(Json& manifest, const Json& claims, const Json& derived, const 
   manifest["derived"] = derived;
   manifest["blobs"] = arrays.blobs();
   page.claims = claims.dump();
-  page.html = page_html("vitrail: " + manifest["image"]["name"].get<std::string>(), manifest, arrays);
+  page.html = page_html("vitrail: " + title, manifest, arrays);
 }
 
 }  // namespace vitrail::explain

@@ -164,7 +164,8 @@ LearningPage explain_segmentation(const models::Sam& sam, const SegmentedImage& 
     values["low_res_masks"] = masks.logits;
     values["iou_predictions"] = masks.iou;
   }
-  Json manifest = common_manifest(options, image.photo, image.name);
+  Json manifest = page_manifest(options);
+  manifest["image"] = image_json(image.photo, image.name);
   manifest["model"] = model_json(sam, image.model, tokens, values);
   manifest["image"]["mean"] = {0.0};
   manifest["image"]["std"] = {1.0};
@@ -184,7 +185,7 @@ LearningPage explain_segmentation(const models::Sam& sam, const SegmentedImage& 
   add_values(config, values, options.detail, arrays);
   LearningPage page;
   if (options.detail == Detail::small) page.left_out.emplace_back("mask_decoder.output_upscaling", "nothing");
-  finish_page(manifest, claims, Json::object(), arrays, page);
+  finish_page(image.name, manifest, claims, Json::object(), arrays, page);
   return page;
 }
 

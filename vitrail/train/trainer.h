@@ -101,6 +101,7 @@ struct TrainingResult {
 //                                                  the lowest validation loss; without validation images the last
 //                                                  ones; with data.retrain those of a second training on all images
 //   last/                                          the weights of the last epoch, likewise
+//   explain/epoch-0000/, …                         with recipe.explain: the start and later weights, likewise
 //   report.html, summary.json
 // Throws Error for invalid input (if possible before anything is written), for a folder that has any file of a run if
 // `resume` is false, for one that has results but no checkpoint if it is true, for a new run in a folder of its images,

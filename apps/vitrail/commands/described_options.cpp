@@ -52,7 +52,7 @@ void refuse_options_of_other_rows(const tasks::Task& row, DescribedOptions& opti
     if (!other->describe) continue;
     for (const FieldRow& field : rows_of(other->describe)) {
       if (std::ranges::find(fields, field.option, &FieldRow::option) == fields.end() &&
-          !options.request.texts(field.option).empty())
+          (!options.request.texts(field.option).empty() || options.name_lists.contains(field.option)))
         throw CLI::ValidationError("--" + field.option, "does not apply to " + family);
     }
   }

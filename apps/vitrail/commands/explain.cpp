@@ -5,6 +5,7 @@
 
 #include "apps/vitrail/commands/commands.h"
 #include "apps/vitrail/commands/described_options.h"
+#include "apps/vitrail/explain/run_page.h"
 #include "apps/vitrail/output/output.h"
 #include "apps/vitrail/output/output_checks.h"
 #include "apps/vitrail/output/output_folder.h"
@@ -15,6 +16,7 @@
 #include "vitrail/tasks/run.h"
 #include "vitrail/train/report/html_internal.h"
 #include "vitrail/train/run/run_folder_internal.h"
+#include "vitrail/train/run/run_history.h"
 
 namespace vitrail::app {
 namespace {
@@ -26,6 +28,7 @@ constexpr const char* kFile = "html";
 
 struct ExplainCommandOptions {
   ModelOptions model;
+  std::vector<CLI::Option*> of_model;  // those of `model`
   std::shared_ptr<DescribedOptions> described = std::make_shared<DescribedOptions>();
   std::vector<std::string> images;
   std::string output;
@@ -103,6 +106,38 @@ int explain_images(const ExplainCommandOptions& options, const GlobalOptions& gl
   return 0;
 }
 
+// The options of the page itself, of those that tasks describe.
+explain::ExplainOptions page_options(const ExplainCommandOptions& options) {
+  tasks::Task row;
+  row.name = kTask;
+  row.describe = [](Fields& fields) {
+    explain::ExplainOptions defaults;
+    explain::describe_page(fields, defaults);
+  };
+  refuse_options_of_other_rows(row, *options.described, "a training run");
+  explain::ExplainOptions page;
+  explain::describe_page(options.described->request, page);
+  return page;
+}
+
+int explain_training_run(const ExplainCommandOptions& options, const GlobalOptions& global) {
+  const explain::ExplainOptions page = page_options(options);
+  const explain::LearningPage result = run_page(
+      {options.images.front(), {options.images.begin() + 1, options.images.end()}, options.exif}, page, global);
+  train::write_text(options.output, result.html);
+  print_output("{}: {} bytes\n", escaped(options.output), result.html.size());
+  return 0;
+}
+
+void check_run(const ExplainCommandOptions& options) {
+  for (const CLI::Option* option : options.of_model)
+    if (option->count() > 0) throw CLI::ValidationError(option->get_name(), "does not apply to a training run");
+  if (!is_page(options.output))
+    throw CLI::ValidationError("-o", "expected PAGE.html for a training run, got '" + options.output + "'");
+  std::vector<std::string> inputs(options.images.begin() + 1, options.images.end());
+  check_outputs({{"-o", options.output, Kind::page}}, inputs, options.force);
+}
+
 void check_files(const ExplainCommandOptions& options) {
   for (const std::string& image : options.images)
     if (image == "-") throw CLI::ValidationError("IMAGE", "expected a file, got '-' (for standard input: /dev/stdin)");
@@ -126,8 +161,14 @@ void add_explain(CLI::App& program, const GlobalOptions& global, Run& run) {
   auto options = std::make_shared<ExplainCommandOptions>();
   CLI::App* command = program.add_subcommand(kTask, "Write a page that explains a forward pass");
   command->footer("Example: vitrail explain photo.jpg -m MODEL -o page.html");
-  command->add_option("IMAGE", options->images, "Input images")->required();
+  command
+      ->add_option("IMAGE", options->images,
+                   "Input images; or the folder of a training run, and images to follow in it")
+      ->required();
+  const size_t before = command->get_options().size();
   options->model.add_to(*command);
+  options->of_model = command->get_options();
+  options->of_model.erase(options->of_model.begin(), options->of_model.begin() + static_cast<ptrdiff_t>(before));
   command
       ->add_option("-o,--output", options->output,
                    "PAGE.html: one file with every shape, value, attention map and gradient of the forward pass, which "
@@ -137,6 +178,11 @@ void add_explain(CLI::App& program, const GlobalOptions& global, Run& run) {
   add_force_to(*command, options->force);
   command->add_flag("--exif", options->exif, "Apply the EXIF orientation");
   command->callback([options, &global, &run] {
+    if (train::is_run(options->images.front())) {
+      check_run(*options);
+      run = [options, &global] { return explain_training_run(*options, global); };
+      return;
+    }
     check_files(*options);
     run = [options, &global] { return explain_images(*options, global); };
   });

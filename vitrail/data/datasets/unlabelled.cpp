@@ -45,7 +45,7 @@ void warn_of_others(const std::vector<std::string>& others, const std::string& w
 Rows rows_of(ImageFiles files) {
   require_all_read(files.listing);
   report_archive(files.listing, files.where);
-  warn_of_others(files.listing.others, files.where);
+  if (!files.listing.images.empty()) warn_of_others(files.listing.others, files.where);  // else they may be a set
   Rows rows{.where = files.where, .images = std::move(files.images)};
   for (std::string& path : files.listing.images) add_row(rows, std::move(path));
   return rows;

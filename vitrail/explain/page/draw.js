@@ -19,13 +19,14 @@ function rangeOf(values) {
   return Number.isFinite(min) ? [min, max] : [0, 0];
 }
 
-// The image as the model sees it, drawn once.
+// An image as the model sees it, drawn once.
 const inputCanvas = (() => {
-  let canvas = null;
-  return () => {
-    if (canvas) return canvas;
-    const {values, shape: [, , height, width]} = array(has("frame") ? "frame" : "images"), pixels = height * width;
-    canvas = element("canvas", {width: String(width), height: String(height)});
+  const drawn = new Map();
+  return (index = 0) => {
+    if (drawn.has(index)) return drawn.get(index);
+    const all = array(["training.images", "frame", "images"].find(has)), [, , height, width] = all.shape;
+    const pixels = height * width, values = all.values.subarray(index * all.shape[1] * pixels);
+    const canvas = element("canvas", {width: String(width), height: String(height)});
     const image = new ImageData(width, height), {mean, std} = manifest.image;
     for (let i = 0; i < pixels; i += 1) {
       for (let c = 0; c < 3; c += 1) {
@@ -35,6 +36,7 @@ const inputCanvas = (() => {
       image.data[4 * i + 3] = 255;
     }
     canvas.getContext("2d").putImageData(image, 0, 0);
+    drawn.set(index, canvas);
     return canvas;
   };
 })();
@@ -80,14 +82,15 @@ function summaryOf(title, values) {
   return text("map.summary", {title, min, max, row: Math.floor(at / model.grid[1]), column: at % model.grid[1]});
 }
 
-// A map over the patches of the image.  token: the name in the state that a click and the arrow keys change.
-function patchMap(title, values, {signed = false, token = "", overlay = true, small = false} = {}) {
+// A map over the patches of the image.  token: the name in the state that a click and the arrow keys change.  image: the
+// index of one of several.
+function patchMap(title, values, {signed = false, token = "", overlay = true, small = false, image = 0} = {}) {
   const [rows, columns] = model.grid, [height, width] = model.image, scale = Math.max(1, Math.round(320 / width));
   const canvas = element("canvas", {class: small ? "map small" : "map", width: String(width * scale),
     height: String(height * scale)});
   const context = canvas.getContext("2d"), cell = [height * scale / rows, width * scale / columns];
   context.imageSmoothingEnabled = false;
-  if (overlay) context.drawImage(inputCanvas(), 0, 0, width * scale, height * scale);
+  if (overlay) context.drawImage(inputCanvas(image), 0, 0, width * scale, height * scale);
   if (values) {
     context.globalAlpha = overlay ? 0.7 : 1;
     context.drawImage(paintCells(values, rows, columns, {signed}), 0, 0, width * scale, height * scale);
@@ -148,7 +151,8 @@ function matrixMap(title, values, rows, columns, {signed = false, axes = ""} = {
 const kColors = ["#1b5fc1", "#b3261e", "#2e7d32", "#8e44ad", "#b26a00", "#00796b", "#6d4c41", "#777"];
 const kDashes = ["", "6 3", "2 3", "8 3 2 3", "", "6 3", "2 3", "8 3 2 3"];
 
-// Lines over a common axis of steps; each is told apart by its dashes, too.
+// Lines over a common axis; each is told apart by its dashes, too.  Values are evenly spaced, or are at `at`, numbers
+// between `from` and `to`.
 function chart(title, lines, {x = "", from = 0, to = 1} = {}) {
   const [width, height, left, bottom] = [560, 220, 44, 26];
   const [min, max] = rangeOf(lines.flatMap(({values}) => [...values].filter(Number.isFinite)));
@@ -168,9 +172,10 @@ function chart(title, lines, {x = "", from = 0, to = 1} = {}) {
   svg.append(node("text", {x: left, y: height - 6}, String(from)),
     node("text", {x: width, y: height - 6, "text-anchor": "end"}, String(to)),
     node("text", {x: (left + width) / 2, y: height - 6, "text-anchor": "middle"}, x));
-  lines.forEach(({values}, i) => {
-    const points = [...values].map((value, at) =>
-      `${left + (width - left) * at / Math.max(values.length - 1, 1)},${y(Number.isFinite(value) ? value : min)}`);
+  lines.forEach(({values, at}, i) => {
+    const share = (j) => (at ? (at[j] - from) / (to - from || 1) : j / Math.max(values.length - 1, 1));
+    const points = [...values].map((value, j) =>
+      `${left + (width - left) * share(j)},${y(Number.isFinite(value) ? value : min)}`);
     svg.append(node("polyline", {points: points.join(" "), stroke: kColors[i % 8], "stroke-dasharray": kDashes[i % 8]}));
   });
   const key = element("ul", {class: "key"}, lines.map(({name}, i) => {

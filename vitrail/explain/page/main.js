@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The page: its bar of steps, the selection, and the sections.
-const segments = model.kind === "segmentation";
-const sections = [...(segments ? samSections : [imageSection, patchSection, tokenSection, blockSection, headSection,
-  depthSection, predictionSection, whySection, whatIfSection, gradientSection, textSection]), moduleSection]
-  .filter(({suits}) => !suits || suits());
+const sections = [...{
+  transformer: [imageSection, patchSection, tokenSection, blockSection, headSection, depthSection, predictionSection,
+    whySection, whatIfSection, gradientSection, textSection],
+  segmentation: samSections,
+  training: trainingSections,
+}[kind], moduleSection].filter(({suits}) => !suits || suits());
 const byId = (id) => document.getElementById(id);
 
 function showSection(section) {
@@ -19,19 +21,18 @@ function showSection(section) {
 function showSelection() {
   const focus = document.activeElement?.closest("#selection label");
   const index = focus && [...byId("selection").children].indexOf(focus);
-  byId("selection").replaceChildren(
-    choice(text(segments ? "choice.layer" : "choice.block"), state.block, model.depth, "block"),
-    choice(text("choice.head"), state.head, model.heads, "head"),
-    choice(text("choice.token"), state.token, limits.token, "token", tokenName),
-    segments ? "" : choice(text("choice.channel"), state.channel, model.head_dim, "channel"));
+  const labels = {...(kind === "segmentation" && {block: "layer"})};
+  const names = {token: tokenName, kept: keptName, image: followedName};
+  byId("selection").replaceChildren(...Object.entries(choices).map(([name, count]) =>
+    choice(text(`choice.${labels[name] ?? name}`), state[name], count, name, names[name])));
   if (focus) byId("selection").children[index].querySelector("input").focus();
 }
 
 function showFrame() {
   document.documentElement.lang = language === "zh" ? "zh-Hans" : "en";
   byId("skip").textContent = text("skip");
-  byId("title").replaceChildren(text("title"));
-  byId("facts").replaceChildren(bdi(model.name), ` · ${text(segments ? "facts.segmentation" : "facts", model)}`);
+  byId("title").replaceChildren(text(kind === "training" ? "title.training" : "title"));
+  byId("facts").replaceChildren(bdi(model.name), ` · ${text(`facts.${kind}`, model)}`);
   byId("language").setAttribute("aria-label", text("language"));
   byId("language").value = language;
   byId("theme").textContent = text("theme");

@@ -260,6 +260,9 @@ void describe_recipe(Fields& fields, Recipe& recipe) {
     inner.integer(Field("every_steps").without_effect(), recipe.checkpoint.every_steps, 0);
     inner.number(Field("every_minutes").without_effect(), recipe.checkpoint.every_minutes, kNonNegative);
   });
+  fields.object("explain", [&](Fields& inner) {
+    inner.integer(Field("every").without_effect(), recipe.explain.every, 0, kMaxEpochs);
+  });
   fields.choice("non_finite", recipe.non_finite, {"stop", "skip"});
   fields.integer("validate_every", recipe.validate_every, 1);
   fields.integer("patience", recipe.patience, 0);

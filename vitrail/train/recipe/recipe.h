@@ -127,6 +127,11 @@ struct CheckpointRecipe {
   double every_minutes = 10;  // 0: off
 };
 
+// "explain": the models that the run keeps for its learning page.
+struct ExplainRecipe {
+  int64_t every = 0;  // epochs; the last one is kept, too.  0: none
+};
+
 constexpr int64_t kMaxEpochs = 1'000'000;  // the most that Recipe::epochs may be
 
 struct Recipe {
@@ -159,6 +164,7 @@ struct Recipe {
   std::any section{};  // settings of the objective alone: ObjectiveRow::describe
   std::optional<optim::EmaOptions> ema{};
   CheckpointRecipe checkpoint{};
+  ExplainRecipe explain{};
   std::string non_finite = "stop";  // on a non-finite loss or gradient: throw, or "skip" the step
   int64_t validate_every = 1;       // epochs
   int64_t patience = 0;             // epochs without a better validation loss that end the run; 0: off

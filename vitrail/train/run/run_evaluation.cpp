@@ -2,6 +2,7 @@
 #include "vitrail/autograd/variable.h"
 #include "vitrail/train/run/low_rank_internal.h"
 #include "vitrail/train/run/resume_internal.h"
+#include "vitrail/train/run/run_history.h"
 #include "vitrail/train/run/run_internal.h"
 
 namespace vitrail::train {
@@ -54,6 +55,7 @@ void Run::finish_epoch() {
   result.text = epoch_text(objective_->metrics(), result);
   if (group_.is_rank_zero()) log_validation(result, *metrics_log_);
   if (result.best) keep_best(result.epoch, candidate);
+  keep_for_page(result.epoch);
   if (group_.is_rank_zero() && update_->ema() && (validated || last))
     write_weights(folder_->checkpoint("ema"), update_->ema()->average());
   counters_.history.push_back(result);
@@ -84,6 +86,14 @@ void Run::keep_best(int64_t epoch, const Candidate& candidate) {
   counters_.best = candidate.quality;
   counters_.best_epoch = epoch;
   counters_.best_is_average = candidate.is_average;
+}
+
+// The model that is trained, for `vitrail explain RUN`.
+void Run::keep_for_page(int64_t epoch) const {
+  const int64_t every = recipe_.explain.every;
+  if (every == 0 || (epoch % every != 0 && epoch != recipe_.epochs)) return;
+  const autograd::NoGrad no_grad;
+  write_model(kept_folder(epoch).c_str(), objective_->model().named_parameters());
 }
 
 // Loads weights that rank 0 reads into the models of all processes.

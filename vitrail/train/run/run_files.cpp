@@ -62,7 +62,7 @@ bool has_checkpoint(const fs::path& run) {
 
 std::string find_run_file(const fs::path& run) {
   for (const char* name : {"summary.json", "recipe.json", "metrics.csv", "report.html", "model", "last", "retrain",
-                           "checkpoints/best.safetensors", "checkpoints/ema.safetensors"}) {
+                           "explain", "checkpoints/best.safetensors", "checkpoints/ema.safetensors"}) {
     if (holds_something(run / name)) return name;
   }
   return "";

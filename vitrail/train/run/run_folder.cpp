@@ -25,14 +25,6 @@ std::vector<std::pair<std::string, Tensor>> to_pairs(const std::vector<nn::Named
   return pairs;
 }
 
-// Calls body(entry) for each entry of a folder; a folder that cannot be read has none.
-template <class Body>
-void for_each_entry(const fs::path& folder, Body body) {
-  std::error_code error;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
-    body(entry->path());
-}
-
 void require_plain(const fs::path& path) {
   std::error_code error;
   const fs::file_status status = fs::symlink_status(path, error);
@@ -45,13 +37,19 @@ void require_plain(const fs::path& path) {
 // would let it wait for ever.
 void require_plain_files(const fs::path& run) {
   for (const char* name : {"recipe.json", "metrics.csv", "report.html", "summary.json"}) require_plain(run / name);
-  for (const char* name : {"checkpoints", "tensorboard", "model", "last", "retrain", "embeddings"}) {
+  for (const char* name : {"checkpoints", "tensorboard", "model", "last", "retrain", "explain", "embeddings"}) {
     require_plain(run / name);
     for_each_entry(run / name, require_plain);
   }
 }
 
 }  // namespace
+
+void for_each_entry(const fs::path& folder, const std::function<void(const fs::path&)>& body) {
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
+    body(entry->path());
+}
 
 RunFolder::RunFolder(const fs::path& path) : path_(path) {
   require_plain_files(path);

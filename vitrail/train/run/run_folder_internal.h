@@ -37,6 +37,10 @@ class RunFolder {
   int lock_ = -1;
 };
 
+// Does nothing for a folder that cannot be listed.
+void for_each_entry(const std::filesystem::path& folder,
+                    const std::function<void(const std::filesystem::path& entry)>& body);
+
 void write_text(const std::filesystem::path& path, const std::string& text);  // atomically
 
 // Writes weights under their native names to a safetensors file.

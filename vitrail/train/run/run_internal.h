@@ -85,6 +85,7 @@ class Run {
   bool out_of_patience() const;
   void write_model(const char* folder, const std::vector<nn::NamedTensor>& weights) const;
   void keep_best(int64_t epoch, const Candidate& candidate);
+  void keep_for_page(int64_t epoch) const;
   void load(const std::filesystem::path& weights);
   void final_evaluation();
   void update_report(const Measurement& measurement, Split split, bool finished);

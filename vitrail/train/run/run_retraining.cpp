@@ -23,6 +23,7 @@ Recipe Run::recipe_of_all_images() const {
   data.holdout = data.folds = data.fold = 0;
   data.retrain = false;
   recipe.patience = 0;
+  recipe.explain = {};
   recipe.epochs = std::max<int64_t>(counters_.best_epoch, 1);
   recipe.schedule.warmup_epochs = std::min(recipe.schedule.warmup_epochs, static_cast<double>(recipe.epochs));
   return recipe;

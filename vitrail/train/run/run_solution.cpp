@@ -33,6 +33,7 @@ void Run::begin() {
   for (const Score& score : counters_.baselines)
     log(str("before training, ", score.title, " on the features: ", data::accuracy_text(score.value, score.images)));
   if (objective_->keeps_start() && validates()) measure_start();
+  keep_for_page(0);
 }
 
 // The model is that of the start until an epoch is better.
