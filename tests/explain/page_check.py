@@ -10,20 +10,13 @@ import json
 import os
 import pathlib
 import re
-import shutil
-import subprocess
 import sys
-import tempfile
 import unittest
 
-import numpy
 from axe_playwright_python.sync_playwright import Axe
-from PIL import Image
-from playwright.sync_api import sync_playwright
+from browser_page import FIXTURES, REPOSITORY, BrowserPage, run
 
-PROGRAM, REPOSITORY = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
 SCREENSHOTS = pathlib.Path(sys.argv[3]) if len(sys.argv) > 3 else None
-FIXTURES = REPOSITORY / "tests/fixtures/models"
 MODELS = {
     "bundled": REPOSITORY / "models/cifar10-vit",
     "distilled": FIXTURES / "timm_distilled",
@@ -48,88 +41,33 @@ COMPARED_OF_SEGMENTATION = {
 }
 
 
-def run(*arguments):
-    return subprocess.run([PROGRAM, *map(str, arguments)], check=True, capture_output=True, text=True).stdout
-
-
-class LearningPage(unittest.TestCase):
+class LearningPage(BrowserPage):
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory()
-        folder = pathlib.Path(cls.folder.name)
-        cls.photo = folder / "photo.png"
-        small = numpy.random.default_rng(3).integers(0, 256, (6, 8, 3), numpy.uint8)
-        Image.fromarray(small).resize((160, 120), Image.Resampling.BICUBIC).save(cls.photo)
-        chromium = shutil.which("chromium") or sys.exit("page_check: chromium is not installed: run scripts/setup")
-        cls.playwright = sync_playwright().start()
-        cls.browser = cls.playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        cls.pages, cls.traces = {}, {}
-        for name, model in MODELS.items():
-            cls.pages[name] = folder / f"{name}.html"
-            run("explain", cls.photo, "-m", model, "-o", cls.pages[name], *OPTIONS.get(name, []))
-            run("inspect", "-m", model, "--trace", cls.photo, "-o", folder / f"{name}.npz")
-            cls.traces[name] = numpy.load(folder / f"{name}.npz")
+        super().setUpClass()
+        cls.traces = {name: cls.explain(name, model, *OPTIONS.get(name, [])) for name, model in MODELS.items()}
         run(
             "train",
             REPOSITORY / "recipes/digits.json",
             "-o",
-            folder / "run",
+            cls.folder / "run",
             "--set",
             "epochs=4",
             "--set",
             "explain.every=2",
         )
-        cls.pages["training"] = folder / "training.html"
-        run("explain", folder / "run", "-o", cls.pages["training"])
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.browser.close()
-        cls.playwright.stop()
-        cls.folder.cleanup()
-
-    def open(self, file, fragment="", width=1440, height=900, dark=False):
-        context = self.browser.new_context(
-            viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light", offline=True
-        )
-        self.addCleanup(context.close)
-        page, self.problems = context.new_page(), []
-        page.on("console", lambda message: self.problems.append(message.text))
-        page.on("pageerror", lambda error: self.problems.append(str(error)))
-        page.goto(f"file://{file}{fragment}")
-        page.wait_for_selector("html[data-ready]")
-        return page
+        cls.pages["training"] = cls.folder / "training.html"
+        run("explain", cls.folder / "run", "-o", cls.pages["training"])
 
     def shot(self, page, name):
         if SCREENSHOTS:
             SCREENSHOTS.mkdir(exist_ok=True)
             page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
 
-    def manifest(self, name):
-        return json.loads(re.search(r'id="manifest">(.*?)</script>', self.pages[name].read_text())[1])
-
     def test_numbers_are_those_of_the_forward_pass(self):
         for name in MODELS:
-            model, trace = self.manifest(name)["model"], self.traces[name]
-            compared = set()
-            last = {"block": model["depth"] - 1, "head": model["heads"] - 1, "token": model["tokens"] - 1, "channel": 1}
-            second = {"block": 2, "token": model["prefix"] - 1, "key": model["prefix"]}
-            for state in ({}, last, {"block": 1, "token": model["prefix"] + 2, "key": model["prefix"]}, second):
-                page = self.open(self.pages[name], "#" + "&".join(f"{key}={value}" for key, value in state.items()))
-                read = "nodes => nodes.map((node) => [node.dataset.id, node.dataset.digits, node.textContent])"
-                found = page.eval_on_selector_all("data[data-id]", read)
-                self.assertGreater(len(found), 20)
-                for identifier, digits, shown in found:
-                    value, index = re.fullmatch(r"(.*)\[(.*)\]", identifier).groups()
-                    if value not in trace.files:
-                        continue
-                    wanted = float(trace[value][tuple(map(int, index.split(", ")))])
-                    unit = 10.0 ** -int(digits)
-                    self.assertLessEqual(abs(float(shown) - wanted), 1.01 * unit, f"{name} {identifier}")
-                    compared.add(re.sub(r"\d+", "I", value))
-                self.assertEqual(self.problems, [], name)
-            wanted = COMPARED_OF_SEGMENTATION if model.get("kind") == "segmentation" else COMPARED
-            self.assertLessEqual(wanted, compared, name)
+            wanted = COMPARED_OF_SEGMENTATION if name == "segmentation" else COMPARED
+            self.assertLessEqual(wanted, self.compared_numbers(name, self.traces[name]), name)
 
     def test_states_every_claim(self):
         for name in MODELS:
@@ -197,9 +135,9 @@ class LearningPage(unittest.TestCase):
                 self.assertLessEqual(page.evaluate("document.documentElement.scrollWidth"), width)
 
     def test_shows_hostile_names_as_text(self):
-        hostile = pathlib.Path(self.folder.name) / "labels.json"
+        hostile = self.folder / "labels.json"
         hostile.write_text(json.dumps(["</script><img src=x onerror=alert(1)>", "\u202eevil", "{title}", *"abcdefg"]))
-        file = pathlib.Path(self.folder.name) / "hostile.html"
+        file = self.folder / "hostile.html"
         run("explain", self.photo, "-m", MODELS["bundled"], "-o", file, "--labels", hostile, "--class", "0")
         page = self.open(file)
         self.assertIn("<img src=x", page.inner_text("#why"))
