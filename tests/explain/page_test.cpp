@@ -9,6 +9,7 @@
 #include "vitrail/base/base64_internal.h"
 #include "vitrail/base/digest_internal.h"
 #include "vitrail/base/error.h"
+#include "vitrail/explain/block_arrays_internal.h"
 #include "vitrail/models/head_ablation.h"
 #include "vitrail/nn/trace.h"
 #include "vitrail/ops/linear.h"
@@ -178,6 +179,31 @@ TEST(LearningPage, SaysWhatItLeavesOut) {
   }
   const PageOfModel full(fixture("models/timm_non_square"), {.detail = Detail::full});
   EXPECT_TRUE(full.page.left_out.empty());
+}
+
+// Large models keep fewer tokens and blocks, and say the errors of what they keep.
+TEST(LearningPage, KeepsLessOfALargeModel) {
+  const models::VisionTransformerConfig config{
+      .img_size = {40, 40}, .patch_size = {4, 4}, .num_classes = 5, .embed_dim = 24, .depth = 5, .num_heads = 3};
+  RandomParams random(0, DType::f32, Device::cpu);
+  const models::VisionTransformer model(config, ParamSource(random));
+  const Forward forward = run_forward(model, Tensor::randn({1, 3, 40, 40}, 3));
+  size_t before = std::numeric_limits<size_t>::max();
+  for (const Storage& storage : storages(Detail::standard)) {
+    Arrays arrays;
+    const Json derived = add_forward(model, forward, storage, std::vector<ChannelScale>(3, {1, 0}), arrays);
+    EXPECT_LE(arrays.raw_bytes(), before);
+    before = arrays.raw_bytes();
+    for (int64_t block = 0; block < config.depth; ++block) {
+      const bool has_attention = (config.depth - 1 - block) % storage.attention_step == 0;
+      EXPECT_EQ(arrays.tensors().contains(in_block(block, "attn.k")), has_attention);
+      ASSERT_EQ(derived.contains(in_block(block, "attn.weights")), has_attention);
+      if (!has_attention) continue;
+      EXPECT_EQ(arrays.tensors()[in_block(block, "attn.q")].contains("rows"), storage.few_queries);
+      EXPECT_LT(derived[in_block(block, "attn.scores")]["max_error"].get<double>(), 0.05) << block;
+      EXPECT_EQ(derived.contains(in_block(block, "attn.context")), storage.stream_tokens == 0);
+    }
+  }
 }
 
 TEST(LearningPage, HasTheSameTextsInAllLanguages) {

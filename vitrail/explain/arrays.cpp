@@ -19,20 +19,6 @@ void append(std::string& bytes, const std::vector<T>& values) {
   bytes.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
 }
 
-// The chosen rows one after the other [rows, columns]; all of them without a choice.
-Tensor chosen_rows(const Tensor& values, const std::vector<int64_t>& rows) {
-  const Tensor all = values.to(DType::f32).contiguous();
-  if (rows.empty()) return all;
-  const int64_t columns = all.size(-1), tokens = all.size(-2), groups = all.numel() / (tokens * columns);
-  const auto count = static_cast<int64_t>(rows.size());
-  const Tensor chosen = Tensor::empty({groups * count, columns});
-  for (int64_t i = 0; i < groups * count; ++i) {
-    const int64_t row = i / count * tokens + rows[static_cast<size_t>(i % count)];
-    std::copy_n(all.data<float>() + row * columns, columns, chosen.data<float>() + i * columns);
-  }
-  return chosen;
-}
-
 // The inverse of chosen_rows(), with zeros for the rows that were not chosen.
 Tensor on_all_rows(const Tensor& chosen, const Shape& shape, const std::vector<int64_t>& rows) {
   if (rows.empty()) return chosen.view(shape);
@@ -62,6 +48,21 @@ std::vector<int8_t> quantize(const Tensor& values, std::vector<float>& scales) {
 }
 
 }  // namespace
+
+Tensor chosen_rows(const Tensor& values, const std::vector<int64_t>& rows) {
+  const Tensor all = values.to(DType::f32).contiguous();
+  if (rows.empty()) return all;
+  const int64_t columns = all.size(-1), tokens = all.size(-2), groups = all.numel() / (tokens * columns);
+  Shape shape = all.shape();
+  shape[shape.rank() - 2] = std::ssize(rows);
+  const Tensor chosen = Tensor::empty(shape);
+  const auto count = std::ssize(rows);
+  for (int64_t i = 0; i < groups * count; ++i) {
+    const int64_t row = i / count * tokens + rows[static_cast<size_t>(i % count)];
+    std::copy_n(all.data<float>() + row * columns, columns, chosen.data<float>() + i * columns);
+  }
+  return chosen;
+}
 
 nlohmann::ordered_json finite_or_text(double value) {
   if (std::isfinite(value)) return value;

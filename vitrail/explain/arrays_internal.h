@@ -43,6 +43,9 @@ class Arrays {
   nlohmann::ordered_json tensors_ = nlohmann::ordered_json::object();
 };
 
+// The values in f32 at these indices along the last axis but one, without rows all of them.
+Tensor chosen_rows(const Tensor& values, const std::vector<int64_t>& rows);
+
 // The largest absolute difference; infinite if one of them has a value that is not finite.  Both f32, of one shape.
 double max_difference(const Tensor& a, const Tensor& b);
 

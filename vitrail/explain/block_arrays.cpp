@@ -25,6 +25,7 @@ struct BlockValues {
 struct Derived {
   const char* name;
   Tensor value;
+  bool of_queries = false;  // a row for each query
 };
 
 Tensor difference(const Tensor& a, const Tensor& b) {
@@ -39,8 +40,8 @@ Tensor normalized(const nn::Module& model, const std::string& norm, const Tensor
 std::vector<Derived> derive(const models::VisionTransformer& model, int64_t block, const BlockValues& values) {
   const models::VisionTransformerConfig& config = model.config();
   std::vector<Derived> derived;
-  derived.push_back({"attn.scores", attention_scores(values.q, values.k, values.bias, attention_scale(config))});
-  derived.push_back({"attn.weights", ops::softmax(derived.back().value)});
+  derived.push_back({"attn.scores", attention_scores(values.q, values.k, values.bias, attention_scale(config)), true});
+  derived.push_back({"attn.weights", ops::softmax(derived.back().value), true});
   const Tensor context = ops::matmul(derived.back().value, values.v.contiguous());
   derived.push_back({"attn.context", context});
   derived.push_back({"attn.merged", context.transpose(1, 2).flatten(2)});
@@ -83,6 +84,7 @@ class ForwardArrays {
   nlohmann::ordered_json derived() { return std::move(derived_); }
 
  private:
+  void add_errors(int64_t block, const BlockValues& stored, const std::vector<Derived>& expected, bool has_stream);
   void parameter(const std::string& name, Encoding encoding);  // if the model has it
   Tensor value(const std::string& name, Encoding encoding, const std::vector<int64_t>& rows = {});
 
@@ -105,13 +107,13 @@ Tensor ForwardArrays::value(const std::string& name, Encoding encoding, const st
 
 void ForwardArrays::add_outside_blocks(const std::vector<ChannelScale>& pixels) {
   if (!arrays_.add_bytes("images", forward_.at("images"), pixels)) value("images", Encoding::f16);
-  for (const char* name : {"patch_embed.proj.weight", "pos_embed"}) parameter(name, Encoding::f16);
+  for (const char* name : {"patch_embed.proj.weight", "pos_embed"}) parameter(name, storage_.outside);
   for (const char* name : {"patch_embed.proj.bias", "norm.weight", "norm.bias", "cls_token"})
     parameter(name, Encoding::f32);
-  value("patch_embed", Encoding::f16);
-  stream_ = value("embedded", Encoding::f16);
-  if (model_.config().pre_norm) stream_ = value("norm_pre", Encoding::f16);
-  value("norm", Encoding::f16);
+  value("patch_embed", storage_.outside);
+  stream_ = value("embedded", storage_.outside);
+  if (model_.config().pre_norm) stream_ = value("norm_pre", storage_.outside);
+  value("norm", storage_.outside);
   if (forward_.has("pooled")) value("pooled", Encoding::f32);
   if (forward_.has("logits")) value("logits", Encoding::f32);
 }
@@ -127,25 +129,36 @@ void ForwardArrays::add_block(int64_t block) {
                     .residual1 = forward_.at(name("residual1")),
                     .output = forward_.at(str("blocks.", block))};
   if (forward_.has(name("attn.bias"))) exact.bias = forward_.at(name("attn.bias"));
-  const std::vector<Derived> expected = derive(model_, block, exact);
+  std::vector<Derived> expected = derive(model_, block, exact);
   const std::vector<int64_t> rows = top_attended(expected[1].value, storage_.stream_tokens);
+  const std::vector<int64_t> queries = storage_.few_queries ? rows : std::vector<int64_t>();
+  const std::vector<int64_t> mlp_rows = top_attended(expected[1].value, storage_.mlp_tokens);
   for (const char* norm : {"norm1.weight", "norm1.bias", "norm2.weight", "norm2.bias"})
     parameter(name(norm), Encoding::f32);
-  BlockValues stored{.input = stream_,
-                     .q = value(name("attn.q"), storage_.attention),
-                     .k = value(name("attn.k"), storage_.attention),
-                     .v = value(name("attn.v"), storage_.attention, rows),
-                     .bias = {},
-                     .residual1 = value(name("residual1"), storage_.stream, rows),
-                     .output = value(str("blocks.", block), storage_.stream, rows)};
-  if (exact.bias.defined()) stored.bias = value(name("attn.bias"), storage_.attention);
-  if (forward_.has(name("mlp.act")))
-    value(name("mlp.act"), storage_.mlp, top_attended(expected[1].value, storage_.mlp_tokens));
-  const std::vector<Derived> found = derive(model_, block, stored);
-  const size_t available = rows.empty() ? found.size() : 2;  // without all of v, only scores and weights
-  for (size_t i = 0; i < available; ++i)
-    derived_[name(found[i].name)] = {{"max_error", finite_or_text(max_difference(found[i].value, expected[i].value))}};
+  BlockValues stored = exact;
+  const bool has_attention = (model_.config().depth - 1 - block) % storage_.attention_step == 0;
+  if (has_attention) {
+    stored.q = chosen_rows(value(name("attn.q"), storage_.attention, queries), queries);
+    stored.k = value(name("attn.k"), storage_.attention);
+    stored.v = value(name("attn.v"), storage_.attention, rows);
+    if (exact.bias.defined()) stored.bias = chosen_rows(value(name("attn.bias"), storage_.attention, queries), queries);
+  }
+  stored.input = stream_;
+  stored.residual1 = value(name("residual1"), storage_.stream, rows);
+  stored.output = value(str("blocks.", block), storage_.stream, rows);
+  if (forward_.has(name("mlp.act"))) value(name("mlp.act"), storage_.mlp, mlp_rows);
   stream_ = stored.output;
+  for (Derived& value : expected) value.value = value.of_queries ? chosen_rows(value.value, queries) : value.value;
+  if (has_attention) add_errors(block, stored, expected, rows.empty());
+}
+
+// Without all rows of the stream, the page derives only scores and weights.
+void ForwardArrays::add_errors(int64_t block, const BlockValues& stored, const std::vector<Derived>& expected,
+                               bool has_stream) {
+  const std::vector<Derived> found = derive(model_, block, stored);
+  for (size_t i = 0; i < (has_stream ? found.size() : 2); ++i)
+    derived_[in_block(block, found[i].name)] = {
+        {"max_error", finite_or_text(max_difference(found[i].value, expected[i].value))}};
 }
 
 }  // namespace
@@ -154,15 +167,17 @@ std::vector<Storage> storages(Detail detail) {
   const Storage exact{.mlp = Encoding::f16}, half{.mlp_tokens = 17};
   const Storage bytes{.stream = Encoding::i8, .attention = Encoding::i8, .mlp_tokens = 17};
   const Storage part{.stream = Encoding::i8, .attention = Encoding::i8, .stream_tokens = 65, .mlp_tokens = 17};
-  const Storage fewest{.stream = Encoding::i8, .attention = Encoding::i8, .stream_tokens = 17, .mlp_tokens = 9};
-  switch (detail) {
-    case Detail::full:
-      return {exact};
-    case Detail::standard:
-      return {half, bytes, part, fewest};
-    default:
-      return {bytes, part, fewest};
+  const Storage few{
+      .outside = Encoding::i8, .stream = Encoding::i8, .attention = Encoding::i8, .stream_tokens = 17, .mlp_tokens = 9};
+  if (detail == Detail::full) return {exact};
+  std::vector<Storage> rows{bytes, part, few};
+  if (detail == Detail::standard) rows.insert(rows.begin(), half);
+  for (const int64_t step : {1, 2, 4, 12}) {  // large models and images
+    rows.push_back(few);
+    rows.back().few_queries = true;
+    rows.back().attention_step = step;
   }
+  return rows;
 }
 
 size_t max_bytes(Detail detail) {
@@ -170,11 +185,15 @@ size_t max_bytes(Detail detail) {
   return (detail == Detail::standard ? 8 : 2) * kMegabyte;
 }
 
-std::vector<LeftOut> left_out(const Storage& storage, int64_t tokens) {
+std::vector<LeftOut> left_out(const Storage& storage, int64_t tokens, int64_t blocks) {
   std::vector<LeftOut> rows;
   const auto add = [&](const std::string& what, int64_t count) {
     if (count > 0 && count < tokens) rows.push_back({what, str(count, " of ", tokens, " tokens")});
   };
+  if (storage.attention_step > 1)
+    rows.push_back(
+        {"blocks.*.attn.q, .k and .v", str((blocks - 1) / storage.attention_step + 1, " of ", blocks, " blocks")});
+  if (storage.few_queries) add("blocks.*.attn.q", storage.stream_tokens);
   add("blocks.*.attn.v, blocks.*.residual1, blocks.*", storage.stream_tokens);
   add("blocks.*.mlp.act", storage.mlp_tokens);
   return rows;

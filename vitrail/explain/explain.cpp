@@ -182,7 +182,7 @@ LearningPage explain(const Model& model, const models::OpenedModel& opened, cons
   const size_t other_bytes = page_html("", manifest, Arrays()).size();
   const Stored stored = add_within(traced, forward, options.detail, pixel_scales(model.transform(), input.size(1)),
                                    common, other_bytes, arrays);
-  for (const auto& [what, kept] : left_out(stored.storage, forward.at("embedded").size(1)))
+  for (const auto& [what, kept] : left_out(stored.storage, forward.at("embedded").size(1), traced.config().depth))
     page.left_out.emplace_back(what, kept);
   finish_page(image.name, manifest, claims, stored.derived, arrays, page);
   return page;

@@ -95,7 +95,7 @@ const layer = (block, name) => `blocks.${block}.attn.${name}`;
 
 function scoresRow(block, head, token) {
   const q = row(layer(block, "q"), token, head);
-  if (!q) return null;
+  if (!q || !has(layer(block, "k"))) return null;
   const scores = new Float32Array(model.tokens), bias = row(layer(block, "bias"), token, head);
   for (let key = 0; key < model.tokens; key += 1) {
     scores[key] = dot(q, row(layer(block, "k"), key, head)) * model.scale + (bias ? bias[key] : 0);

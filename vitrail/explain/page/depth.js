@@ -31,12 +31,14 @@ const headSection = {
     }
     return [
       paragraph("heads.of", {token: tokenName(state.token), block: state.block}),
-      element("div", {class: "figures"}, patchMap(text("heads.mean"), mean, {token: "token"}), maps),
+      maps.some(Boolean) ? element("div", {class: "figures"}, patchMap(text("heads.mean"), mean, {token: "token"}), maps)
+        : paragraph("missing.token"),
       has("explain.heads.entropy") ? element("div", {class: "scroll", tabindex: "0", role: "region",
         "aria-label": text("heads.statistics", {block: state.block})},
       element("table", {class: "data"}, element("caption", {}, text("heads.statistics", {block: state.block})),
         element("thead", {}, element("tr", {}, ["heads.head", "heads.entropy", "heads.distance", "heads.special"].map(
-          (key) => element("th", {scope: "col"}, text(key))))), element("tbody", {}, heads.map(statistics)))) : null,
+          (key) => element("th", {scope: "col"}, text(key, {max: Math.log(model.tokens)}))))),
+      element("tbody", {}, heads.map(statistics)))) : null,
       element("div", {class: "scroll", tabindex: "0", role: "region", "aria-label": text("heads.all")},
         element("table", {class: "sheet"}, element("caption", {}, text("heads.all")),
           element("thead", {}, element("tr", {}, element("td"), heads.map((head) =>
@@ -58,7 +60,8 @@ function normMatrix() {
       if (stream) values[i * model.tokens + token] = norm(stream);
     }
   });
-  return matrixMap(text("depth.norms"), values, names.length, model.tokens, {axes: text("depth.norm_axes")});
+  return matrixMap(text("depth.norms"), values, names.length, model.tokens, {axes: text("depth.norm_axes"),
+    rowName: (row) => (row ? text("heads.block", {block: row - 1}) : text("depth.input")), columnName: tokenName});
 }
 
 // For each block the mean over tokens of a function of the stream before, in the middle and after.

@@ -54,21 +54,21 @@ function paintCells(values, rows, columns, {signed = false, range = rangeOf(valu
 
 function legend([min, max], signed) {
   const limit = Math.max(Math.abs(min), Math.abs(max)), [from, to] = signed ? [-limit, limit] : [min, max];
-  const precise = (value) => (value === 0 ? "0" : String(Number(value.toPrecision(3))));
+  const precise = (value) => (value === 0 || Math.abs(value) >= 1e-3 ? String(Number(value.toPrecision(3))) : shown(value));
   return element("div", {class: "legend"}, element("span", {}, precise(from)),
     element("span", {class: signed ? "scale signed" : "scale", "aria-hidden": "true"}), element("span", {}, precise(to)));
 }
 
-// The table of a map, made when it is opened.
-function numbersOf(values, rows, columns) {
+// The table of a map, made when it is opened.  rowName, columnName: the names of an index.
+function numbersOf(values, rows, columns, {rowName = String, columnName = String} = {}) {
   const holder = element("details", {class: "numbers"}, element("summary", {}, text("numbers")));
   holder.addEventListener("toggle", () => {
     if (!holder.open || holder.children.length > 1) return;
-    const line = (r) => element("tr", {}, element("th", {scope: "row"}, String(r)),
+    const line = (r) => element("tr", {}, element("th", {scope: "row"}, rowName(r)),
       Array.from({length: columns}, (_, c) => element("td", {}, plain(values[r * columns + c], 3))));
     holder.append(element("div", {class: "scroll", tabindex: "0", role: "region", "aria-label": text("numbers")},
       element("table", {}, element("thead", {}, element("tr", {}, element("td"),
-        Array.from({length: columns}, (_, c) => element("th", {scope: "col"}, String(c))))),
+        Array.from({length: columns}, (_, c) => element("th", {scope: "col"}, columnName(c))))),
       element("tbody", {}, Array.from({length: rows}, (_, r) => line(r))))));
   });
   return holder;
@@ -138,25 +138,43 @@ function movable(canvas, token, title) {
 }
 
 // A matrix as a heat map with axes in words.
-function matrixMap(title, values, rows, columns, {signed = false, axes = ""} = {}) {
+function matrixMap(title, values, rows, columns, {signed = false, axes = "", ...names} = {}) {
   const cells = paintCells(values, rows, columns, {signed});
   cells.className = "matrix";
   cells.setAttribute("role", "img");
   const [min, max] = rangeOf(values);
   cells.setAttribute("aria-label", text("matrix.summary", {title, min, max, rows, columns}));
   return element("figure", {class: "wide"}, element("figcaption", {}, title), cells,
-    axes ? element("p", {class: "axes"}, axes) : null, legend([min, max], signed), numbersOf(values, rows, columns));
+    axes ? element("p", {class: "axes"}, axes) : null, legend([min, max], signed), numbersOf(values, rows, columns, names));
 }
 
 const kColors = ["#1b5fc1", "#b3261e", "#2e7d32", "#8e44ad", "#b26a00", "#00796b", "#6d4c41", "#777"];
 const kDashes = ["", "6 3", "2 3", "8 3 2 3", "", "6 3", "2 3", "8 3 2 3"];
 
+// Round values around a range, the fewest of at least three.
+function roundTicks(min, max) {
+  const rough = (max - min) / 3 || 1, power = 10 ** Math.floor(Math.log10(rough));
+  const step = power * [1, 2, 5, 10].find((factor) => factor * power >= rough), ticks = [];
+  for (let i = Math.floor(min / step); ; i += 1) {
+    ticks.push(i * step);
+    if (i * step >= max) return ticks;
+  }
+}
+
+// The numbers of a line of a chart, made when they are opened.
+function lineTable(name, {values, at}, {from, to}) {
+  const place = (i) => at?.[i] ?? (Number.isFinite(from + to) ? from + (to - from) * i / Math.max(values.length - 1, 1) : i);
+  const table = numbersOf(values, 1, values.length, {rowName: () => name, columnName: (i) => String(Number(place(i).toPrecision(4)))});
+  if (name) table.querySelector("summary").append(`: ${typeof name === "string" ? name : name.textContent}`);
+  return table;
+}
+
 // Lines over a common axis; each is told apart by its dashes, too.  Values are evenly spaced, or are at `at`, numbers
 // between `from` and `to`.
 function chart(title, lines, {x = "", from = 0, to = 1} = {}) {
-  const [width, height, left, bottom] = [560, 220, 44, 26];
-  const [min, max] = rangeOf(lines.flatMap(({values}) => [...values].filter(Number.isFinite)));
-  const span = max - min || 1, node = (name, attributes, content = "") => {
+  const [width, height, left, right, bottom] = [560, 220, 60, 14, 26], end = width - right;
+  const ticks = roundTicks(...rangeOf(lines.flatMap(({values}) => [...values].filter(Number.isFinite))));
+  const [min, max] = [ticks[0], ticks.at(-1)], span = max - min || 1, node = (name, attributes, content = "") => {
     const made = document.createElementNS("http://www.w3.org/2000/svg", name);
     for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
     made.textContent = content;
@@ -165,17 +183,17 @@ function chart(title, lines, {x = "", from = 0, to = 1} = {}) {
   const svg = node("svg", {viewBox: `0 0 ${width} ${height}`, role: "img",
     "aria-label": text("chart.summary", {title, min, max})});
   const y = (value) => 8 + (height - bottom - 8) * (1 - (value - min) / span);
-  for (const value of [min, (min + max) / 2, max]) {
-    svg.append(node("line", {x1: left, x2: width, y1: y(value), y2: y(value), class: "grid"}),
-      node("text", {x: left - 6, y: y(value) + 4, "text-anchor": "end"}, String(Number(value.toPrecision(2)))));
+  for (const value of ticks) {
+    svg.append(node("line", {x1: left, x2: end, y1: y(value), y2: y(value), class: "grid"}),
+      node("text", {x: left - 6, y: y(value) + 4, "text-anchor": "end"}, String(Number(value.toPrecision(6)))));
   }
   svg.append(node("text", {x: left, y: height - 6}, String(from)),
-    node("text", {x: width, y: height - 6, "text-anchor": "end"}, String(to)),
-    node("text", {x: (left + width) / 2, y: height - 6, "text-anchor": "middle"}, x));
+    node("text", {x: end, y: height - 6, "text-anchor": "end"}, String(to)),
+    node("text", {x: (left + end) / 2, y: height - 6, "text-anchor": "middle"}, x));
   lines.forEach(({values, at}, i) => {
     const share = (j) => (at ? (at[j] - from) / (to - from || 1) : j / Math.max(values.length - 1, 1));
     const points = [...values].map((value, j) =>
-      `${left + (width - left) * share(j)},${y(Number.isFinite(value) ? value : min)}`);
+      `${left + (end - left) * share(j)},${y(Number.isFinite(value) ? value : min)}`);
     svg.append(node("polyline", {points: points.join(" "), stroke: kColors[i % 8], "stroke-dasharray": kDashes[i % 8]}));
   });
   const key = element("ul", {class: "key"}, lines.map(({name}, i) => {
@@ -183,5 +201,6 @@ function chart(title, lines, {x = "", from = 0, to = 1} = {}) {
     mark.append(node("line", {x1: 0, x2: 28, y1: 4, y2: 4, stroke: kColors[i % 8], "stroke-dasharray": kDashes[i % 8]}));
     return element("li", {}, mark, name);
   }));
-  return element("figure", {class: "wide chart"}, element("figcaption", {}, title), svg, key);
+  return element("figure", {class: "wide chart"}, element("figcaption", {}, title), svg, key, lines.map((line) =>
+    lineTable(lines.length > 1 ? line.name : "", line, {from, to})));
 }

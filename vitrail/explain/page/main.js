@@ -74,8 +74,12 @@ function follow() {
     for (const {isIntersecting, target} of entries) {
       if (!isIntersecting) continue;
       for (const link of document.querySelectorAll("#steps a")) {
-        if (link.dataset.section === target.id) link.setAttribute("aria-current", "step");
-        else link.removeAttribute("aria-current");
+        if (link.dataset.section !== target.id) {
+          link.removeAttribute("aria-current");
+          continue;
+        }
+        link.setAttribute("aria-current", "step");
+        byId("steps").scrollTo({left: link.offsetLeft - 16});  // on a phone the steps are a row
       }
     }
   }, {rootMargin: "-20% 0px -75% 0px"});

@@ -23,7 +23,7 @@ const moduleSection = {
   id: "modules",
   uses: [],
   show() {
-    const counted = manifest.modules.filter(({parameters, path}) => parameters > 0 && path.split(".").length <= 3);
+    const counted = manifest.modules.filter(({parameters, path}) => parameters > 0 && (path.split(".").length <= 3 || path.startsWith("blocks.0.")));
     return [
       paragraph("modules.count", {parameters: model.parameters, bytes: 4 * model.parameters / 1e6}),
       model.flops ? paragraph("modules.flops", {flops: model.flops / 1e9}) : null,

@@ -24,7 +24,10 @@ function readFragment() {
   state.section = given.get("section") ?? state.section;
 }
 
-const fragment = (changes = {}) => "#" + new URLSearchParams({...state, ...changes});
+const fragment = (changes = {}) => {
+  const {section, ...selection} = {...state, ...changes};
+  return "#" + new URLSearchParams(section ? {section, ...selection} : selection);
+};
 
 // Changes the selection and shows it everywhere.
 function select(changes) {

@@ -75,9 +75,9 @@ const courseLensSection = {
     const {label} = training.images[state.image];
     return [
       label >= 0 ? element("p", {}, text("course_lens.label"), " ", bdi(className(label))) : paragraph("course_lens.best"),
-      matrixMap(text("course_lens.matrix"), rows, training.epochs.length, model.depth, {axes: keptAxes(text("course_lens.blocks"))}),
+      matrixMap(text("course_lens.matrix"), rows, training.epochs.length, model.depth, {axes: keptAxes(text("course_lens.blocks")), rowName: keptName}),
       element("h3", {}, keptName(state.kept)),
-      bars(blocks.map((block) => ({name: text("course_lens.after", {block}),
+      bars(blocks.map((block) => ({name: text("heads.block", {block}),
         value: valueAt("training.lens.probability", [state.kept, state.image, block]),
         label: element("span", {}, number("training.lens.probability", [state.kept, state.image, block]), " · ",
           bdi(className(valueAt("training.lens.class", [state.kept, state.image, block]))))})), {max: 1}),
@@ -98,7 +98,8 @@ const courseNormSection = {
       {name: text("course_norms.max"), values: patches.map((norms) => rangeOf(norms)[1])}, ...special.slice(0, 1)];
     return [
       matrixMap(text("course_norms.matrix", {block: state.block}), Float32Array.from(rows.flatMap((row) => [...row])),
-        rows.length, model.tokens, {axes: keptAxes(text("course_norms.tokens"))}),
+        rows.length, model.tokens, {axes: keptAxes(text("course_norms.tokens")),
+          rowName: keptName, columnName: tokenName}),
       chart(text("course_norms.chart", {block: state.block}), lines.map((line) => ({...line, at})),
         {x: text("run.epochs"), from: at[0], to: at.at(-1)}),
     ];
