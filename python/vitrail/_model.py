@@ -520,6 +520,7 @@ class Model:
         target: int | str | None = None,
         *,
         labels: Sequence[str] | None = None,
+        compare: str | os.PathLike[str] | None = None,
         detail: str | None = None,
         lang: str | None = None,
         exif: bool = False,
@@ -527,10 +528,11 @@ class Model:
         """A page of HTML that shows the forward pass of one image: every shape, value, attention map and gradient.
 
         target: the index or the name of the class that the page explains, by default the prediction.  labels: texts
-        that a model of images and texts compares the image with.  detail: "small" (at most 2 MB), "standard" (at most
-        8 MB) or "full".  lang: "en" or "zh".
+        that a model of images and texts compares the image with.  compare: the path of a second Vision Transformer.
+        detail: "small" (2 MB for small models), "standard" (at most 8 MB) or "full".  lang: "en" or "zh".
         """
         given = {"class": target, "labels": labels and list(labels), "detail": detail, "lang": lang}
+        given["compare"] = compare and os.fspath(compare)
         options = {"format": "html"} | {name: value for name, value in given.items() if value is not None}
         return self._task("explain", [_content(image)], exif, options, lambda results: results.file().decode())
 

@@ -57,6 +57,21 @@ void check_labels() {
   EXPECT_EQ(manifest["classes"]["4"], "name4");
 }
 
+// The second model's prediction, and CKA of a model with itself.
+void check_compare() {
+  const Json manifest = explained({"--compare", small_model()});
+  const Json classes =
+      json_of({"classify", "-m", small_model(), photo(), "--top", "5", "--format", "json"})["predictions"];
+  ASSERT_EQ(manifest["compared"]["top"].size(), classes.size());
+  for (size_t i = 0; i < classes.size(); ++i) EXPECT_EQ(manifest["compared"]["top"][i]["class"], classes[i]["index"]);
+  EXPECT_EQ(manifest["compared"]["parameters"], manifest["model"]["parameters"]);
+  EXPECT_TRUE(manifest["tensors"].contains("explain.compared.cka"));
+  EXPECT_FALSE(explained().contains("compared"));
+  EXPECT_TRUE(contains(
+      refusal({"explain", "-m", small_model(), photo(), "-o", "x.html", "--compare", sam_fixture("windows").model}),
+      "--compare: expected a Vision Transformer, got Segment Anything"));
+}
+
 void check_detail() {
   EXPECT_EQ(explained({"--detail", "small"})["tensors"]["blocks.0.attn.q"]["dtype"], "i8");
   EXPECT_EQ(explained()["tensors"]["blocks.0.attn.q"]["dtype"], "f16");
@@ -96,9 +111,9 @@ std::string facts_of_page(const fs::path& page) {
 
 OptionEffects explain_option_effects() {
   return {{"explain", "-o,--output", check_output}, {"explain", "--class", check_class},
-          {"explain", "--labels", check_labels},    {"explain", "--detail", check_detail},
-          {"explain", "--lang", check_language},    {"explain", "--point", check_point},
-          {"explain", "--box", check_box}};
+          {"explain", "--labels", check_labels},    {"explain", "--compare", check_compare},
+          {"explain", "--detail", check_detail},    {"explain", "--lang", check_language},
+          {"explain", "--point", check_point},      {"explain", "--box", check_box}};
 }
 
 }  // namespace vitrail::testing

@@ -169,6 +169,21 @@ TEST(LearningPage, SaysHowMuchTheLogitFallsWithoutAHead) {
     EXPECT_NEAR(falls.data<float>()[i], -changes.data<float>()[i * changes.size(3) + 2], 1e-5F) << i;
 }
 
+// CKA of a model with itself is that between its blocks; each block is as similar to itself as can be.
+TEST(LearningPage, ComparesTheBlocksOfTwoModels) {
+  const PageOfModel page(fixture("models/timm_distilled"));
+  testing::ReadPage both;
+  both.read(explain(page.model, page.opened,
+                    {.photo = page.photo, .compared = ComparedModel{page.model, page.opened, "the same"}}, {}));
+  const Tensor similar = page.array("explain.cka"), between = both.array("explain.compared.cka");
+  EXPECT_TRUE(testing::close(between, similar, 1e-5));
+  for (int64_t block = 0; block < similar.size(0); ++block)
+    EXPECT_NEAR(similar.data<float>()[block * (similar.size(0) + 1)], 1, 1e-6);
+  EXPECT_TRUE(testing::close(both.array("explain.compared.attention.first"),
+                             both.array("explain.compared.attention.second"), 0));
+  EXPECT_EQ(both.manifest["compared"]["name"], "the same");
+}
+
 TEST(LearningPage, SaysWhatItLeavesOut) {
   const PageOfModel small(fixture("models/timm_non_square"), {.detail = Detail::small});
   const int64_t tokens = small.manifest["model"]["tokens"].get<int64_t>();

@@ -240,9 +240,9 @@ TEST(Routes, AllHaveTheirNamesMethodsAndPaths) {
   }
   EXPECT_EQ(table,
             "classify POST /v1/classify\nembed POST /v1/embed\nzeroshot POST /v1/zeroshot\n"
-            "attention POST /v1/attention\npca POST /v1/pca\nexplain POST /v1/explain\nsegment POST /v1/segment\n"
+            "attention POST /v1/attention\npca POST /v1/pca\nsegment POST /v1/segment\n"
             "depth POST /v1/depth\nmatte POST /v1/matte\ndetect POST /v1/detect\npose POST /v1/pose\nanomaly POST "
-            "/v1/anomaly\n"
+            "/v1/anomaly\nexplain POST /v1/explain\n"
             "embeddings POST /v1/embeddings\nmodels GET /v1/models\nmodel GET /v1/models/*\nlive GET /livez public\n"
             "ready GET /healthz public\nmetrics GET /metrics\npage GET  public\npage GET /page/* public\n"
             "openapi GET /openapi.json public\nv2_live GET /v2/health/live public\n"

@@ -83,7 +83,7 @@ TEST(ServeResponses, ModelsAreDescribed) {
                     {"image_size", {segmenter.image_size(), segmenter.image_size()}},
                     {"segments", true},
                     {"precision", "fp32"},
-                    {"tasks", {"segment"}}});
+                    {"tasks", {"segment", "explain"}}});
   EXPECT_EQ(json::parse(server.get("/v1/models").body),
             (json{{"object", "list"}, {"data", json::array({first, second, third})}}));
 

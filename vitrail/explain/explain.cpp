@@ -8,6 +8,7 @@
 #include "vitrail/explain/attention_values_internal.h"
 #include "vitrail/explain/block_arrays_internal.h"
 #include "vitrail/explain/claims_internal.h"
+#include "vitrail/explain/comparison_internal.h"
 #include "vitrail/explain/html_internal.h"
 #include "vitrail/explain/manifest_internal.h"
 #include "vitrail/explain/model_facts_internal.h"
@@ -156,6 +157,7 @@ LearningPage explain(const Model& model, const models::OpenedModel& opened, cons
   Arrays common;
   add_head_statistics(forward, common);
   LearningPage page;
+  if (!add_block_similarities(traced, forward, common)) page.left_out.emplace_back("explain.cka", "nothing");
   Json attributions, gradients;
   if (is_classifier(model.config().vit)) {
     const Tensor logits = forward.at("logits").contiguous();
@@ -172,9 +174,10 @@ LearningPage explain(const Model& model, const models::OpenedModel& opened, cons
     manifest["attributions"] = attributions = std::move(sections.attributions);
     manifest["gradients"] = gradients = std::move(sections.gradients);
     manifest["classes"] = std::move(sections.classes);
-    page.left_out = std::move(sections.left_out);
+    page.left_out.insert(page.left_out.end(), sections.left_out.begin(), sections.left_out.end());
   }
   if (image.texts) manifest["texts"] = texts_json(*image.texts);
+  if (image.compared) manifest["compared"] = add_comparison(model, forward, *image.compared, photo, common);
   add_model_tree(traced, manifest);
   const Json claims =
       measured_claims({model.config(), traced, forward, attributions, gradients, manifest.value("texts", Json())});

@@ -21,11 +21,12 @@ struct ExplainOptions {
   // Of a classifier the names of all classes, instead of the model's; of a dual model texts that are compared with the
   // image.
   std::vector<std::string> labels = {};
+  std::string compare = {};  // the name of a second model, which the caller opens
   Detail detail = Detail::standard;
   std::string language = "en";  // at the start: en or zh
 };
 
-// The options as fields: class, labels, detail, lang.
+// The options as fields: class, labels, compare, detail, lang.
 void describe_explain(Fields& fields, ExplainOptions& options);
 void describe_page(Fields& fields, ExplainOptions& options);  // detail and lang alone
 
@@ -40,12 +41,20 @@ struct ComparedTexts {
 ComparedTexts compare_texts(const DualModel& model, const image::ImageView& photo,
                             const std::vector<std::string>& texts, const Tensor& embeddings);
 
+// A second model on the same image.
+struct ComparedModel {
+  const Model& model;
+  const models::OpenedModel& opened;  // the same
+  std::string name = {};
+};
+
 // An image with what the page calls it.
 struct ExplainedImage {
   const image::Image& photo;
   std::string name = {};   // the image's
   std::string model = {};  // the model's
   std::optional<ComparedTexts> texts = {};
+  std::optional<ComparedModel> compared = {};
 };
 
 struct LearningPage {

@@ -41,6 +41,7 @@ void describe_explain(Fields& fields, ExplainOptions& options) {
   fields.text({"class", "Class, by name or index, that the page explains (default: the prediction)"}, options.target);
   fields.texts({"labels", "Names of the classes; of a model of images and texts: texts to compare the image with"},
                options.labels);
+  fields.text({"compare", "A second Vision Transformer, which the page shows beside the model"}, options.compare);
   describe_page(fields, options);
 }
 

@@ -10,8 +10,6 @@
   TASK(zeroshot) \
   TASK(attention) \
   TASK(pca) \
-  TASK(explain) \
-  TASK(explain_segment) \
   TASK(segment) \
   TASK(label_map) \
   TASK(clipseg) \
@@ -20,7 +18,9 @@
   TASK(detect) \
   TASK(pose) \
   TASK(open_detect) \
-  TASK(anomaly)
+  TASK(anomaly) \
+  TASK(explain) \
+  TASK(explain_segment)
 // clang-format on
 
 namespace vitrail::tasks {

@@ -50,6 +50,8 @@ const headSection = {
   },
 };
 
+const blockName = (block) => text("heads.block", {block});
+
 // The norms of all tokens after each block.
 function normMatrix() {
   const names = [model.first_input, ...blocks.map((block) => `blocks.${block}`)];
@@ -61,7 +63,7 @@ function normMatrix() {
     }
   });
   return matrixMap(text("depth.norms"), values, names.length, model.tokens, {axes: text("depth.norm_axes"),
-    rowName: (row) => (row ? text("heads.block", {block: row - 1}) : text("depth.input")), columnName: tokenName});
+    rowName: (row) => (row ? blockName(row - 1) : text("depth.input")), columnName: tokenName});
 }
 
 // For each block the mean over tokens of a function of the stream before, in the middle and after.
@@ -134,6 +136,8 @@ const depthSection = {
         {name: "MLP", values: update("middle", "after")}], axis),
       chart(text("depth.cosine"), [{name: text("depth.cosine_line"),
         values: perBlock(({after, last}) => cosine(after, last))}], axis),
+      has("explain.cka") ? matrixMap(text("depth.cka"), array("explain.cka").values, model.depth, model.depth,
+        {axes: text("depth.cka_axes"), rowName: blockName, columnName: blockName}) : null,
       lensTable(), firstBlock(),
       tokens ? element("div", {class: "figures"}, patchMap(text("depth.tokens", {block: state.block,
         name: className(manifest.prediction.class)}), tokens, {signed: true})) : null,

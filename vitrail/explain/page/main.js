@@ -2,7 +2,7 @@
 // The page: its bar of steps, the selection, and the sections.
 const sections = [...{
   transformer: [imageSection, patchSection, tokenSection, blockSection, headSection, depthSection, predictionSection,
-    whySection, whatIfSection, gradientSection, textSection],
+    whySection, whatIfSection, gradientSection, textSection, compareSection],
   segmentation: samSections,
   training: trainingSections,
 }[kind], moduleSection].filter(({suits}) => !suits || suits());
@@ -13,7 +13,7 @@ function showSection(section) {
   // A redraw keeps the keyboard where it was, and what was opened.
   const focus = content.contains(active) && active.dataset.moves;
   const open = [...content.querySelectorAll("details")].map((details) => details.open);
-  content.replaceChildren(...section.show().flat().filter(Boolean));
+  content.replaceChildren(...section.show().flat(Infinity).filter(Boolean));
   [...content.querySelectorAll("details")].forEach((details, i) => { details.open = open[i] ?? false; });
   if (focus) content.querySelector(`[data-moves="${focus}"]`)?.focus({preventScroll: true});
 }

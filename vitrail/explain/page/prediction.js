@@ -61,7 +61,7 @@ const whatIfSection = {
         {signed: true, token: "token"}), element("p", {}, text("whatif.patch", {token: tokenName(patch + model.prefix)}),
         " ", number(removed, [Math.floor(patch / columns), patch % columns]))) : paragraph("whatif.left_out"),
       has(ablation) ? matrixMap(text("whatif.heads"), array(ablation).values, model.depth, model.heads,
-        {signed: true, axes: text("whatif.axes"), rowName: (block) => text("heads.block", {block})}) : null,
+        {signed: true, axes: text("whatif.axes"), rowName: blockName}) : null,
       has(ablation) ? element("p", {}, text("whatif.head", {block: state.block, head: state.head}), " ",
         number(ablation, [state.block, state.head])) : null,
     ];

@@ -77,7 +77,7 @@ const courseLensSection = {
       label >= 0 ? element("p", {}, text("course_lens.label"), " ", bdi(className(label))) : paragraph("course_lens.best"),
       matrixMap(text("course_lens.matrix"), rows, training.epochs.length, model.depth, {axes: keptAxes(text("course_lens.blocks")), rowName: keptName}),
       element("h3", {}, keptName(state.kept)),
-      bars(blocks.map((block) => ({name: text("heads.block", {block}),
+      bars(blocks.map((block) => ({name: blockName(block),
         value: valueAt("training.lens.probability", [state.kept, state.image, block]),
         label: element("span", {}, number("training.lens.probability", [state.kept, state.image, block]), " · ",
           bdi(className(valueAt("training.lens.class", [state.kept, state.image, block]))))})), {max: 1}),

@@ -3,6 +3,7 @@
 #include "vitrail/pipeline/prediction_json_internal.h"
 #include "vitrail/tasks/explain/page_request_internal.h"
 #include "vitrail/tasks/images/image_model.h"
+#include "vitrail/tasks/option_model.h"
 #include "vitrail/tasks/table_internal.h"
 
 namespace vitrail::tasks {
@@ -14,6 +15,8 @@ class Explain : public PageRequest {
       : model_(model), name_(setting.model) {
     explain::describe_explain(options, options_);
     if (options_.labels.size() == 1) options_.labels = pipeline::split_labels(options_.labels.front());
+    if (!options_.compare.empty())
+      compared_ = option_model<ImageModel>(setting, "compare", options_.compare, "a Vision Transformer");
   }
 
   void check(int64_t /*images*/) const override { explain::check_explain(model_.images(), options_); }
@@ -26,6 +29,7 @@ class Explain : public PageRequest {
   explain::LearningPage page(const Item& item, const ProgressCallback& progress) const override {
     explain::ExplainedImage image{.photo = item.photo, .name = item.name, .model = name_};
     if (texts() > 0) image.texts = explain::compare_texts(*model_.dual(), item.photo, options_.labels, embeddings_);
+    if (compared_) image.compared.emplace(compared_->images(), compared_->differentiable().opened(), options_.compare);
     return explain::explain(model_.images(), model_.differentiable().opened(), image, options_, progress);
   }
 
@@ -33,6 +37,7 @@ class Explain : public PageRequest {
   std::string name_;
   explain::ExplainOptions options_;
   Tensor embeddings_;  // [labels, D]
+  std::shared_ptr<const ImageModel> compared_;
 };
 
 }  // namespace
