@@ -26,7 +26,10 @@ MODELS = {
     "relative": FIXTURES / "hf_beit",
     "segmentation": REPOSITORY / "tests/fixtures/sam/windows",
 }
-OPTIONS = {"clip": ["--labels", "a cat,a dog"]}
+OPTIONS = {
+    "clip": ["--labels", "a cat,a dog"],
+    "bundled": ["--compare", FIXTURES / "timm_distilled"],
+}
 BLOCK_VALUES = ["attn.q", "attn.scores", "attn.weights", "attn.context", "attn.merged", "drop_pathI"]
 TWO_WAY = "mask_decoder.transformer."
 COMPARED = {"blocks.I"} | {f"blocks.I.{value}" for value in BLOCK_VALUES}

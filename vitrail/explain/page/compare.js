@@ -24,12 +24,13 @@ const compareSection = {
       probability: each.probability})), compared.top.map(({name, class: index, probability}) => ({
       name: name || text("class.index", {index}), probability}))];
     return [
-      element("table", {class: "data"}, element("thead", {}, element("tr", {}, element("td"),
+      element("div", {class: "scroll", tabindex: "0", role: "region", "aria-label": text("compare.form_table")},
+        element("table", {class: "data"}, element("thead", {}, element("tr", {}, element("td"),
         titles.map((title) => element("th", {scope: "col"}, bdi(title))))), element("tbody", {},
         modelRow("modules.parameters", (each) => shown(each.parameters)),
         modelRow("compare.flops", (each) => shown(each.flops / 1e9)),
         modelRow("compare.depth", ({depth, heads, width}) => text("compare.form", {depth, heads, width})),
-        modelRow("compare.grid", ({grid}) => `${grid[0]} × ${grid[1]}`))),
+        modelRow("compare.grid", ({grid}) => `${grid[0]} × ${grid[1]}`)))),
       element("h3", {}, text("compare.attention")),
       element("div", {class: "figures"}, attentionOf("first", model.name, model.grid),
         attentionOf("second", compared.name, compared.grid)),

@@ -27,10 +27,15 @@ class Explain : public PageRequest {
 
  private:
   explain::LearningPage page(const Item& item, const ProgressCallback& progress) const override {
-    explain::ExplainedImage image{.photo = item.photo, .name = item.name, .model = name_};
+    explain::ExplainedImage image{
+        .photo = item.photo, .name = item.name, .model = name_, .texts = {}, .compared = compared()};
     if (texts() > 0) image.texts = explain::compare_texts(*model_.dual(), item.photo, options_.labels, embeddings_);
-    if (compared_) image.compared.emplace(compared_->images(), compared_->differentiable().opened(), options_.compare);
     return explain::explain(model_.images(), model_.differentiable().opened(), image, options_, progress);
+  }
+
+  std::optional<explain::ComparedModel> compared() const {
+    if (!compared_) return std::nullopt;
+    return explain::ComparedModel{compared_->images(), compared_->differentiable().opened(), options_.compare};
   }
 
   const ImageModel& model_;
