@@ -10,7 +10,7 @@ namespace vitrail::testing {
 namespace fs = std::filesystem;
 namespace {
 
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 
 // A run of three epochs that keeps the models of epochs 0, 2 and 3.
 struct ExplainRunTest : ::testing::Test {
