@@ -10,7 +10,7 @@ namespace vitrail::testing {
 namespace fs = std::filesystem;
 namespace {
 
-using json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 // A run of three epochs that keeps the models of epochs 0, 2 and 3.
 struct ExplainRunTest : ::testing::Test {
@@ -55,7 +55,7 @@ TEST_F(ExplainRunTest, KeepsTheModelsThatTheRecipeAsksFor) {
 TEST_F(ExplainRunTest, HasThePredictionsOfTheKeptModels) {
   const ReadPage page = page_with();
   const auto& training = page.manifest["training"];
-  EXPECT_EQ(training["epochs"], (json{0, 2, 3}));
+  EXPECT_EQ(training["epochs"], (OrderedJson{0, 2, 3}));
   ASSERT_EQ(training["images"].size(), 4U);
   const auto& flips = training["flips"];
   EXPECT_EQ(flips["images"], 12);
@@ -68,11 +68,11 @@ TEST_F(ExplainRunTest, HasThePredictionsOfTheKeptModels) {
       const auto& image = training["images"][static_cast<size_t>(i)];
       const std::string label = page.manifest["classes"][image["label"].dump()];
       const fs::path file = *images_ / "train" / label / image["name"].get<std::string>();
-      const json classes = json::parse(
+      const OrderedJson classes = OrderedJson::parse(
           run_program({"classify", "-m", model, file.string(), "--top", "3", "--format", "json"}).out)["predictions"];
       const int64_t at = (kept * 4 + i) * depth + depth - 1;
       EXPECT_EQ(classes[0]["index"], static_cast<int64_t>(best.data<float>()[at]));
-      for (const json& each : classes) {
+      for (const OrderedJson& each : classes) {
         if (each["index"] != image["label"]) continue;
         EXPECT_NEAR(each["probability"].get<double>(), static_cast<double>(probability.data<float>()[at]), 1e-4);
       }
