@@ -11,6 +11,7 @@
 #include "vitrail/models/dense/outer_layers.h"
 #include "vitrail/models/depth/depth_estimator.h"
 #include "vitrail/models/rf_detr/rf_detr.h"
+#include "vitrail/ops/tokens.h"
 #include "vitrail/quantize/rounding.h"
 
 namespace vitrail::quantize {
@@ -110,6 +111,29 @@ TEST(NetworkCalibration, HasEveryLayerOnce) {
     EXPECT_LE(result.excluded.size(), tolerance == 1.0 ? 0 : layers.size());
     EXPECT_GE(result.excluded.size(), tolerance == 1e-9 ? layers.size() - 4 : 0);
   }
+}
+
+// Sessions whose queries have another order each lose as little as those with one order.
+TEST(NetworkCalibration, ComparesQueriesAsSets) {
+  const auto excluded = [](bool turns, bool unordered) {
+    models::RfDetr model =
+        models::load_rf_detr(models::open_rf_detr(testing::fixture("rf_detr/windows/config.json").parent_path()));
+    const int64_t side = model.config().side();
+    int64_t calls = 0;
+    const infer::Function forward = [&](const NamedTensors& in) -> NamedTensors {
+      const models::RfDetrOutput output = model.forward(in[0].tensor);
+      const int64_t queries = output.boxes.size(1), first = turns ? ++calls % queries : 0;
+      const auto turned = [&](const Tensor& x) {
+        return first == 0 ? x : ops::cat({x.narrow(1, first, queries - first), x.narrow(1, 0, first)}, 1);
+      };
+      return {{"logits", turned(output.logits)}, {"pred_boxes", turned(output.boxes)}};
+    };
+    const NamedTensors image{{"images", Tensor::randn({1, 3, side, side}, 1)}};
+    return calibrate_network(model, forward, {{image}, {image}}, 0.05, unordered).excluded;
+  };
+  const std::vector<std::string> ordered = excluded(false, true);
+  EXPECT_EQ(excluded(true, true), ordered);
+  EXPECT_GT(excluded(true, false).size(), ordered.size());
 }
 
 // Windows of a detector are rows of tokens as those of an image.

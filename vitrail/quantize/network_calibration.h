@@ -29,9 +29,12 @@ std::vector<std::string> int8_layers(const nn::Module& network);
 // no output Hessian, because a map has as many directions as values.  Blocks of another kind (Segment Anything's
 // encoder) are rounded to nearest.
 //
+// unordered_queries: outputs [B, Q, …] are sets of queries, as of a detector whose proposals decide their order.  The
+// error then compares each column in ascending order, so that queries that change places are no error.
+//
 // forward: computes with `network` layer by layer.  Afterwards the network has the parameters of the smoothed model,
 // not rounded; the layers that are excluded take their weights from there.
 Int8Network calibrate_network(nn::Module& network, const infer::Function& forward, const CalibrationInputs& inputs,
-                              double tolerance);
+                              double tolerance, bool unordered_queries = false);
 
 }  // namespace vitrail::quantize

@@ -23,6 +23,7 @@ struct Network {
   // The inputs of one image of nominal size, on the meta device; "images" is [1, C, H, W].
   infer::NamedTensors inputs;
   bool any_size = false;                          // H and W may be others
+  bool unordered_queries = false;                 // outputs [B, Q, …] are sets of Q queries, in any order
   const models::Preprocessing* pixels = nullptr;  // how "images" is normalised
   std::function<infer::NamedTensors(const image::ImageView& photo)> inputs_of;
   Parameters options = {};  // those that its task needs

@@ -53,8 +53,8 @@ Int8Conversion int8_conversion(const tasks::LoadedModel& model, const tasks::Net
       options.calibration_inputs, {.mode = model.color_mode()}, {.max_images = 16, .crops = 0, .validation_stride = 8},
       [&](const image::Image& photo) { inputs.calibration.push_back(network.inputs_of(photo)); },
       [&](const image::Image& photo) { inputs.validation.push_back(network.inputs_of(photo)); });
-  quantize::Int8Network calibrated =
-      quantize::calibrate_network(*network.calibrated, network.forward, inputs, options.tolerance);
+  quantize::Int8Network calibrated = quantize::calibrate_network(*network.calibrated, network.forward, inputs,
+                                                                 options.tolerance, network.unordered_queries);
   return {{std::move(calibrated.excluded)}, std::move(calibrated.weights)};
 }
 

@@ -23,6 +23,7 @@ infer::NamedTensors RfDetrModel::forward(const infer::NamedTensors& inputs) cons
 std::optional<Network> RfDetrModel::network() const {
   std::optional<Network> network = NetworkModel::network();
   network->any_size = false;
+  network->unordered_queries = true;  // in the order of the proposals' scores
   return network;
 }
 
