@@ -162,8 +162,7 @@ TEST(LearningPage, SaysHowMuchTheLogitFallsWithoutAHead) {
   const PageOfModel page(fixture("models/timm_distilled"), {.target = "2"});
   const Tensor falls = page.array("explain.ablation.heads");
   const models::VisionTransformer model = models::build_model(page.opened);
-  const Tensor changes =
-      models::head_ablation(model, page.model.preprocess(std::array{image::ImageView(page.photo)}));
+  const Tensor changes = models::head_ablation(model, page.model.preprocess(std::array{image::ImageView(page.photo)}));
   ASSERT_EQ(falls.numel() * changes.size(3), changes.numel());
   for (int64_t i = 0; i < falls.numel(); ++i)
     EXPECT_NEAR(falls.data<float>()[i], -changes.data<float>()[i * changes.size(3) + 2], 1e-5F) << i;

@@ -14,7 +14,6 @@ TEST(UnsupportedFamilies, EachNameHasItsFamily) {
       {"swinv2_base_window8_256", "a Swin Transformer V2"},
       {"swin2sr", "a Swin2SR"},
       {"swin_s3_tiny_224", "a Swin Transformer"},
-      {"sam2_hiera_tiny", "a Segment Anything Model 2"},
       {"sam3_tracker", "a Segment Anything Model 3"},
       {"edgetam", "an EdgeTAM"},
       {"hiera_tiny_224", "a Hiera"},
@@ -142,6 +141,11 @@ TEST(UnsupportedFamilies, EachNameHasItsFamily) {
   };
   for (const auto& [name, family] : families) {
     EXPECT_EQ(describe_unsupported_family(name), std::string(family) + ", which is not supported") << name;
+  }
+  for (const char* name : {"sam2", "sam2_video", "sam2_hiera_tiny"}) {
+    EXPECT_EQ(describe_unsupported_family(name),
+              "a Segment Anything Model 2, which `vitrail segment` and sam::Predictor run")
+        << name;
   }
   for (const char* name : {"samvit_base_patch16", "sam", "sam_hq", "segment_anything"}) {
     EXPECT_EQ(describe_unsupported_family(name),
