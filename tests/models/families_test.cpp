@@ -16,7 +16,7 @@ TEST(UnsupportedFamilies, EachNameHasItsFamily) {
       {"swin_s3_tiny_224", "a Swin Transformer"},
       {"sam3_tracker", "a Segment Anything Model 3"},
       {"edgetam", "an EdgeTAM"},
-      {"hiera_tiny_224", "a Hiera"},
+      {"hiera_small_abswin_256", "a Hiera with absolute window positions"},
       {"mvitv2_tiny", "an MViTv2"},
       {"pvt_v2_b0", "a Pyramid Vision Transformer"},
       {"pvtv2", "a Pyramid Vision Transformer"},
@@ -141,6 +141,10 @@ TEST(UnsupportedFamilies, EachNameHasItsFamily) {
   };
   for (const auto& [name, family] : families) {
     EXPECT_EQ(describe_unsupported_family(name), std::string(family) + ", which is not supported") << name;
+  }
+  for (const char* name : {"hiera", "hiera_tiny_224"}) {
+    EXPECT_EQ(describe_unsupported_family(name),
+              "a Hiera, which `vitrail classify` and `vitrail embed` run from its files");
   }
   for (const char* name : {"sam2", "sam2_video", "sam2_hiera_tiny"}) {
     EXPECT_EQ(describe_unsupported_family(name),

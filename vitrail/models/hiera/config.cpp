@@ -8,11 +8,14 @@
 namespace vitrail::models {
 namespace {
 
+constexpr int64_t kMaxDepth = 4096;
+
 void check_stage(const HieraConfig& config, size_t index, const std::string& where) {
   const HieraStage& stage = config.stages[index];
   const std::string name = str(where, ": stage ", index);
-  if (stage.depth < 1 || stage.num_heads < 1 || stage.dim < 1 || stage.dim % stage.num_heads != 0) {
-    throw Error(name, "one or more blocks, of a width that their heads divide",
+  if (stage.depth < 1 || stage.depth > kMaxDepth || stage.num_heads < 1 || stage.dim < 1 ||
+      stage.dim % stage.num_heads != 0) {
+    throw Error(name, str("1 to ", kMaxDepth, " blocks, of a width that their heads divide"),
                 str(stage.depth, " blocks of width ", stage.dim, " with ", stage.num_heads, " heads"));
   }
   if (stage.window < 0 || stage.mlp_hidden < 1) {
