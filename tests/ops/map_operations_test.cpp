@@ -57,7 +57,7 @@ TEST(Unfold, GivesNeighboursWithZerosOutside) {
 TEST(Unfold, TakesAnyKernelThatFits) {
   const Tensor map = counting({2, 6, 5, 3});
   EXPECT_TRUE(testing::close(unfold(map, {3, 2, 1}), unfold_3x3(map, 2), 0));
-  // Of 2×4 cells with one cell of 0 around them, 4×4 cells at every third place.
+  // The only 4×4 cells at every third place of 2×4 cells with a border of 0.
   const Tensor got = unfold(counting({1, 2, 4, 1}), {4, 3, 1});
   EXPECT_TRUE(
       testing::close(got, Tensor::from<float>({1, 1, 1, 16}, {0, 0, 0, 0, 0, 1, 2, 3, 0, 5, 6, 7, 0, 0, 0, 0}), 0));

@@ -18,7 +18,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kTensor = "embedding";
-constexpr const char* kEarlierFeatures = "hq_features";  // the name in files of earlier versions
 constexpr const char* kRemedy = "; delete the file to compute it again";
 
 std::string feature_name(size_t index) { return str("features.", index); }
@@ -78,7 +77,6 @@ std::optional<ImageEmbedding> EmbeddingCache::find(const std::string& key) const
   const auto tensor = [&](const std::string& name) { return file.tensor(name).to(DType::f32).contiguous(); };
   ImageEmbedding embedding{
       .values = tensor(kTensor), .width = side_of(file, "width"), .height = side_of(file, "height")};
-  if (file.has(kEarlierFeatures)) embedding.features.push_back(tensor(kEarlierFeatures));
   for (size_t i = 0; file.has(feature_name(i)); ++i) embedding.features.push_back(tensor(feature_name(i)));
   return embedding;
 }
