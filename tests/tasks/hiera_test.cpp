@@ -151,6 +151,7 @@ TEST(Hiera, RefusesConfigurationsThatItCannotCompute) {
                "[1,0,0,0]");
   EXPECT_ERROR(of_config("\"masked_unit_size\": [8, 8]", "\"masked_unit_size\": [8, 4]"),
                "config.json: masked_unit_size", "8×4");
+  EXPECT_ERROR(of_config("\"masked_unit_size\": [8, 8]", "\"masked_unit_size\": [4, 4]"), "config.json", "4");
   EXPECT_ERROR(of_config("\"depths\": [1, 2, 2, 1]", "\"depths\": [1, 2, 2]"), "config.json",
                "3 depths, 4 heads, 4 kinds of attention, pooling in 3, width 4, MLPs of 2 times the width");
   EXPECT_ERROR(error("timm", "config.json", "hiera_tiny_224", "hiera_mini_224"), "config.json: architecture",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // config.json of Hiera: transformers' and timm's.  Absent fields have the defaults of their classes.
 #include <algorithm>
+#include <functional>
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/text.h"
@@ -36,6 +37,9 @@ std::vector<HieraStage> stages_of(const Stages& from, const std::string& where) 
   // A stage with mask units behind one without would need units of its own in its first block.
   if (!std::ranges::is_sorted(from.masked, std::greater<>()))
     throw Error(where, "attention within mask units in the first stages alone", "in a later one");
+  if (const int64_t sides = int64_t{1} << std::max<int64_t>(from.pools, 0); from.mask_unit % sides != 0)
+    throw Error(where, str("mask units whose sides ", sides, " divides, which is what pooling does"),
+                str(from.mask_unit));
   std::vector<HieraStage> stages;
   int64_t unit = from.mask_unit;
   for (size_t i = 0; i < from.depths.size(); ++i) {

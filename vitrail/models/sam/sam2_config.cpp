@@ -3,6 +3,7 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/text.h"
+#include "vitrail/models/preprocessing.h"
 #include "vitrail/models/sam/architectures.h"
 #include "vitrail/models/sam/sam2_config_internal.h"
 
@@ -85,10 +86,11 @@ SamEncoderConfig sam2_encoder_config(const SamShapes& shapes, const SamConfigDef
   read_widths(shapes, hiera);
   static_cast<void>(hiera_blocks(hiera, shapes.where()));
   const int64_t multiple = hiera.image_multiple();
-  if (defaults.image_size < multiple || defaults.image_size % multiple != 0)
-    throw Error(shapes.where(), str("an image size that ", multiple, " divides"), str(defaults.image_size));
+  const int64_t size = defaults.image_size;
+  if (size < multiple || size > kMaxPixels || size % multiple != 0)
+    throw Error(shapes.where(), str("an image size up to ", kMaxPixels, " that ", multiple, " divides"), str(size));
   config.patch_size = kEmbeddingStride;
-  config.grid = defaults.image_size / kEmbeddingStride;
+  config.grid = size / kEmbeddingStride;
   config.in_chans = hiera.in_chans;
   config.dim = hiera.stages.back().dim;
   shapes.read(config.out_chans, "image_encoder.neck.convs.0.conv.weight", 4, 0);
