@@ -6,6 +6,7 @@
 #include <string>
 
 #include "vitrail/base/error.h"
+#include "vitrail/models/hiera/classifier.h"
 #include "vitrail/models/model_config.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -16,6 +17,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {
     const auto parsed = vitrail::models::parse_model_config(config, preprocessor, "fuzz");
     vitrail::models::parse_model_config(vitrail::models::write_model_config(parsed), "", "written");
+  } catch (const vitrail::Error&) {
+  }
+  try {
+    vitrail::models::read_hiera_config(config, "fuzz", preprocessor, "fuzz");
   } catch (const vitrail::Error&) {
   }
   return 0;

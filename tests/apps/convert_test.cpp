@@ -91,7 +91,9 @@ TEST(ConvertToFolder, ASegmentationModelGivesTheSameMasks) {
   EXPECT_EQ(preprocessing, models::SamPreprocessing::medsam);
   const ProgramResult unknown = run_program({"convert", model, "-o", folder / "other", "--preset", "inception"});
   EXPECT_EQ(unknown.status, 2);
-  EXPECT_TRUE(contains(unknown.err, "--preset: expected segment_anything or medsam, got 'inception'")) << unknown.err;
+  EXPECT_TRUE(
+      contains(unknown.err, "--preset: expected segment_anything, medsam or segment_anything_2, got 'inception'"))
+      << unknown.err;
   const auto bytes = [&](const char* model) { return fs::file_size(folder / model / "model.safetensors"); };
   EXPECT_LT(bytes("padded_windowsfp16"), 0.6 * static_cast<double>(bytes("padded_windowsfp32")));
   const ProgramResult refused =

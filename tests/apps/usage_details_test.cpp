@@ -254,7 +254,7 @@ TEST(SegmentOptions, ThatExcludeEachOtherSayWhy) {
        {{"segment", "-m", "m", "a", "--everything", "--min-area", "6", "--max-area", "5"},
         "--min-area: expected at most --max-area"},
        {{"segment", "-m", "m", "a", "--point", "1,1", "--preset", "imagenet"},
-        "--preset: expected segment_anything or medsam, got 'imagenet'"}});
+        "--preset: expected segment_anything, medsam or segment_anything_2, got 'imagenet'"}});
 }
 
 TEST(CommandOptions, ThatNeedOthersSayWhich) {

@@ -14,10 +14,9 @@ TEST(UnsupportedFamilies, EachNameHasItsFamily) {
       {"swinv2_base_window8_256", "a Swin Transformer V2"},
       {"swin2sr", "a Swin2SR"},
       {"swin_s3_tiny_224", "a Swin Transformer"},
-      {"sam2_hiera_tiny", "a Segment Anything Model 2"},
       {"sam3_tracker", "a Segment Anything Model 3"},
       {"edgetam", "an EdgeTAM"},
-      {"hiera_tiny_224", "a Hiera"},
+      {"hiera_small_abswin_256", "a Hiera with absolute window positions"},
       {"mvitv2_tiny", "an MViTv2"},
       {"pvt_v2_b0", "a Pyramid Vision Transformer"},
       {"pvtv2", "a Pyramid Vision Transformer"},
@@ -142,6 +141,15 @@ TEST(UnsupportedFamilies, EachNameHasItsFamily) {
   };
   for (const auto& [name, family] : families) {
     EXPECT_EQ(describe_unsupported_family(name), std::string(family) + ", which is not supported") << name;
+  }
+  for (const char* name : {"hiera", "hiera_tiny_224"}) {
+    EXPECT_EQ(describe_unsupported_family(name),
+              "a Hiera, which `vitrail classify` and `vitrail embed` run from its files");
+  }
+  for (const char* name : {"sam2", "sam2_video", "sam2_hiera_tiny"}) {
+    EXPECT_EQ(describe_unsupported_family(name),
+              "a Segment Anything Model 2, which `vitrail segment` and sam::Predictor run")
+        << name;
   }
   for (const char* name : {"samvit_base_patch16", "sam", "sam_hq", "segment_anything"}) {
     EXPECT_EQ(describe_unsupported_family(name),

@@ -106,7 +106,8 @@ TEST(SamLoad, ReadsThePreprocessingFromConfigJson) {
   EXPECT_EQ(preprocessing_with(ours + R"(, "preprocessing": "medsam"})"), SamPreprocessing::medsam);
   EXPECT_EQ(preprocessing_with(R"({"preprocessing": "medsam"})"), SamPreprocessing::segment_anything);
   const std::string error = testing::error_of([&] { preprocessing_with(ours + R"(, "preprocessing": "imagenet"})"); });
-  EXPECT_TRUE(contains(error, "config.json: preprocessing: expected segment_anything or medsam, got 'imagenet'"))
+  EXPECT_TRUE(contains(
+      error, "config.json: preprocessing: expected segment_anything, medsam or segment_anything_2, got 'imagenet'"))
       << error;
 }
 

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/errors.h"
 #include "tests/support/messages.h"
 #include "tests/support/paths.h"
 #include "vitrail/base/error.h"
@@ -51,7 +52,7 @@ TEST(UnsupportedFamilies, SegmentAnythingHasACommandOfItsOwn) {
        {R"({"model_type": "sam"})", R"({"model_type": "sam_hq"})", R"({"architecture": "segment_anything"})"}) {
     EXPECT_TRUE(testing::contains(family_error(config), "a Segment Anything Model, which `vitrail segment`")) << config;
   }
-  EXPECT_TRUE(testing::contains(family_error(R"({"model_type": "sam2"})"), "Model 2, which is not supported"));
+  EXPECT_TRUE(testing::contains(family_error(R"({"model_type": "sam2"})"), "Model 2, which `vitrail segment`"));
   EXPECT_TRUE(testing::contains(family_error(R"({"model_type": "sam3"})"), "Model 3, which is not supported"));
 }
 
@@ -80,23 +81,31 @@ TEST(UnsupportedFamilies, LaterSegmentAnythingIsNamedForWhatItIs) {
   };
   int folder = 0;
   for (const auto& [prefix, model_type, name] :
-       std::vector<std::array<std::string, 3>>{{"sam_", "", "\"sam2\": a Segment Anything Model 2"},
-                                               {"", "sam2", "\"sam2\": a Segment Anything Model 2"},
-                                               {"", "sam2_video", "\"sam2_video\": a Segment Anything Model 2"},
-                                               {"", "edgetam", "\"edgetam\": an EdgeTAM"},
+       std::vector<std::array<std::string, 3>>{{"", "edgetam", "\"edgetam\": an EdgeTAM"},
                                                {"", "sam3_tracker", "\"sam3_tracker\": a Segment Anything Model 3"},
-                                               {"tracker_model.", "", "\"sam3\": a Segment Anything Model 3"},
-                                               {"", "vit", "\"sam2\": a Segment Anything Model 2"}}) {
+                                               {"tracker_model.", "", "\"sam3\": a Segment Anything Model 3"}}) {
     const auto path = saved(str("model", folder++), prefix, model_type);
     for (const auto& given : {path, path.parent_path()}) {
       const std::string expected = name + ", which is not supported";
       EXPECT_TRUE(testing::contains(testing::error_of([&] { open_model(given); }), expected)) << model_type;
       const std::string error = testing::error_of([&] { load_sam(given); });
       EXPECT_EQ(error, path.string() +
-                           ": expected a Segment Anything Model of the first generation, HQ-SAM or "
+                           ": expected a Segment Anything Model of the first two generations, HQ-SAM or "
                            "MobileSAM, got " +
                            expected);
     }
+  }
+}
+
+// A part of SAM 2, whatever config.json says.
+TEST(UnsupportedFamilies, Sam2NeedsItsImageEncoder) {
+  for (const char* prefix : {"sam_", ""}) {
+    const auto path = testing::scratch_folder() / (std::string(prefix) + "model.safetensors");
+    weights::write_safetensors(path, {{str(prefix, "mask_decoder.iou_token.weight"), Tensor::zeros({1, 4})},
+                                      {str(prefix, "mask_decoder.obj_score_token.weight"), Tensor::zeros({1, 4})}});
+    const std::string opened = testing::error_of([&] { open_model(path); });
+    EXPECT_TRUE(testing::contains(opened, "\"sam2\": a Segment Anything Model 2, which `vitrail segment`")) << opened;
+    EXPECT_ERROR(testing::error_of([&] { load_sam(path); }), path.string(), "a mask decoder of SAM 2 without it");
   }
 }
 

@@ -58,6 +58,15 @@ TEST(Conv2d, IsTheSumOverTheTapsOfItsKernel) {
   }
 }
 
+TEST(Conv2d, OfAnyKernelTakesAPadding) {
+  RandomParams params(1, DType::f64);
+  const Conv2d layer({.in_chans = 3, .out_chans = 5, .kernel = 7, .stride = 4, .padding = 3}, ParamSource(params));
+  const Tensor x = Tensor::randn({2, 8, 12, 3}, 2, DType::f64);
+  const Tensor want = convolved(x, layer.parameter("weight"), layer.parameter("bias"), 4, 3);
+  EXPECT_TRUE(testing::close(layer.forward(x), want, 1e-13));
+  EXPECT_EQ(layer.to_string(), "Conv2d(3, 5, kernel_size=(7, 7), stride=(4, 4), padding=(3, 3))");
+}
+
 TEST(Conv2d, RefusesOtherMaps) {
   RandomParams params;
   const Conv2d layer({.in_chans = 3, .out_chans = 5, .kernel = 2}, ParamSource(params, "neck.0"));

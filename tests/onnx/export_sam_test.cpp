@@ -53,7 +53,7 @@ TEST(SamOnnx, OfAnImageEncoderAloneIsOneFile) {
 
 TEST(SamOnnx, RefusesMedsam) {
   const std::string error = testing::error_of([] { exported(fixture("medsam")); });
-  EXPECT_TRUE(testing::contains(error, "the preprocessing of Segment Anything, got medsam")) << error;
+  EXPECT_TRUE(testing::contains(error, "the preprocessing of Segment Anything or SAM 2, got medsam")) << error;
 }
 
 // Those of segment_anything's scripts/export_onnx_model.py.

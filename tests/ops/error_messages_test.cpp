@@ -16,6 +16,7 @@
 #include "vitrail/ops/linear.h"
 #include "vitrail/ops/loss.h"
 #include "vitrail/ops/mask_loss.h"
+#include "vitrail/ops/max_pool.h"
 #include "vitrail/ops/patchify.h"
 #include "vitrail/ops/relative_attention.h"
 #include "vitrail/ops/residual_add.h"
@@ -215,6 +216,22 @@ TEST(Operations, ErrorsSayWhatShapesTheyNeed) {
       {"unfold_3x3: expected a map [B, h, w, C], got [2, 2, 1]",
        [&] {
          unfold_3x3(f({2, 2, 1}));
+       }},
+      {"unfold: expected a kernel above its padding that fits into the padded map, and a stride of 1 or more, got [1, "
+       "2, "
+       "2, 1], kernel 5, stride 1, padding 1",
+       [&] {
+         unfold(f({1, 2, 2, 1}), {5, 1, 1});
+       }},
+      {"unfold: expected a kernel above its padding that fits into the padded map, and a stride of 1 or more, got [1, "
+       "2, "
+       "2, 1], kernel 2, stride 1, padding 2",
+       [&] {
+         unfold(f({1, 2, 2, 1}), {2, 1, 2});
+       }},
+      {"max_pool_2x2: expected a map [B, h, w, C] of at least 2×2 cells, got [1, 1, 2, 1]",
+       [&] {
+         max_pool_2x2(f({1, 1, 2, 1}));
        }},
       {"unfold_3x3_rows: expected rows from 0 to 1, got 2 from 1",
        [&] {

@@ -16,6 +16,7 @@
 #include "vitrail/ops/elementwise.h"
 #include "vitrail/ops/layer_norm.h"
 #include "vitrail/ops/linear.h"
+#include "vitrail/ops/max_pool.h"
 #include "vitrail/ops/patchify.h"
 #include "vitrail/ops/relative_attention.h"
 #include "vitrail/ops/residual_add.h"
@@ -267,8 +268,10 @@ TEST(Gradient, OfUnfoldPixelShuffleAndResize) {
   const std::vector<Tensor> map{draw({2, 3, 4, 8}, 1)};
   for (const Function& f :
        {Function([](In in) { return unfold_3x3(in[0]); }), Function([](In in) { return unfold_3x3(in[0], 2); }),
-        Function([](In in) { return unfold_3x3_rows(in[0], 2, 1, 1); }),
-        Function([](In in) { return pixel_shuffle(in[0], 2); }),
+        Function([](In in) { return unfold_3x3_rows(in[0], 2, 1, 1); }), Function([](In in) {
+          return unfold(in[0], {4, 3, 2});
+        }),
+        Function([](In in) { return max_pool_2x2(in[0]); }), Function([](In in) { return pixel_shuffle(in[0], 2); }),
         Function([](In in) { return resize_bilinear(in[0], 7, 3); }),
         Function([](In in) { return resize_map(in[0], 7, 3); }),
         Function([](In in) { return resize_map(in[0], 7, 3, Corners::aligned); })}) {

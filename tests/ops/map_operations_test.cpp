@@ -14,6 +14,7 @@
 #include "vitrail/ops/convolution.h"
 #include "vitrail/ops/layout.h"
 #include "vitrail/ops/linear.h"
+#include "vitrail/ops/max_pool.h"
 #include "vitrail/ops/relative_attention.h"
 #include "vitrail/ops/resize.h"
 #include "vitrail/ops/window.h"
@@ -51,6 +52,22 @@ TEST(WindowPartition, RefusesOtherShapes) {
 TEST(Unfold, GivesNeighboursWithZerosOutside) {
   const Tensor got = unfold_3x3(counting({1, 2, 2, 1})).select(0, 0).select(0, 0).select(0, 0);
   EXPECT_TRUE(testing::close(got, Tensor::from<float>({9}, {0, 0, 0, 0, 1, 2, 0, 3, 4}), 0));
+}
+
+TEST(Unfold, TakesAnyKernelThatFits) {
+  const Tensor map = counting({2, 6, 5, 3});
+  EXPECT_TRUE(testing::close(unfold(map, {3, 2, 1}), unfold_3x3(map, 2), 0));
+  // The only 4×4 cells at every third place of 2×4 cells with a border of 0.
+  const Tensor got = unfold(counting({1, 2, 4, 1}), {4, 3, 1});
+  EXPECT_TRUE(
+      testing::close(got, Tensor::from<float>({1, 1, 1, 16}, {0, 0, 0, 0, 0, 1, 2, 3, 0, 5, 6, 7, 0, 0, 0, 0}), 0));
+}
+
+TEST(MaxPool, IsTheLargestOfFourCellsInEachChannel) {
+  const Tensor map = Tensor::from<float>({1, 3, 2, 2}, {1, -8, 2, -5, 4, -6, 3, -7, 99, 99, 99, 99});
+  EXPECT_TRUE(testing::close(max_pool_2x2(map), Tensor::from<float>({1, 1, 1, 2}, {4, -5}), 0));
+  const Tensor pair = counting({2, 2, 2, 1});  // images are apart
+  EXPECT_TRUE(testing::close(max_pool_2x2(pair), Tensor::from<float>({2, 1, 1, 1}, {4, 8}), 0));
 }
 
 TEST(Unfold, SkipsCellsByItsStride) {

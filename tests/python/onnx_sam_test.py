@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ONNX files of Segment Anything against the fixtures of tools/golden/sam.py.
+"""ONNX files of Segment Anything and SAM 2 against the fixtures of tools/golden/sam.py and sam2.py.
 
 Run by scripts/onnx_check.
 """
 
 import json
+import shutil
 import unittest
 
 import numpy as np
@@ -24,15 +25,16 @@ def names():
 
 class Fixture:
     def __init__(self, name):
+        self.second = name.startswith("sam2")
         self.golden, metadata = read_safetensors(FIXTURES / name / "golden.safetensors")
         self.prompts = json.loads(metadata["config"])["prompts"]
         self.image = self.golden["image"]
 
     def pixels(self, size):
-        """The image with its long side resized, as segment_anything's ResizeLongestSide."""
+        """The image with its long side resized, as segment_anything's ResizeLongestSide; for SAM 2, with both."""
         height, width = self.image.shape[:2]
         scale = size / max(height, width)
-        sides = int(width * scale + 0.5), int(height * scale + 0.5)
+        sides = (size, size) if self.second else (int(width * scale + 0.5), int(height * scale + 0.5))
         return np.asarray(Image.fromarray(self.image).resize(sides, Image.BILINEAR))
 
     def input(self, size):
@@ -48,7 +50,7 @@ class Fixture:
         if "box" in prompt:
             x0, y0, x1, y1 = prompt["box"]
             points += [(x0, y0, 2), (x1, y1, 3)]
-        elif points:
+        if points and ("box" not in prompt or self.second):
             points.append((0, 0, -1))
         resized = self.pixels(size).shape[:2]
         points = np.array(points, np.float64).reshape(-1, 3)
@@ -72,9 +74,10 @@ class SegmentAnything(OnnxTest):
 
     def check_prompt(self, fixture, number, results):
         masks = slice(1, 4) if fixture.prompts[number]["multimask"] else slice(0, 1)
+        count = 1 if fixture.second and not fixture.prompts[number]["multimask"] else 4
         self.assert_close(results["low_res_masks"][0, masks], fixture.golden[f"logits_{number}"], TOLERANCE)
         self.assert_close(results["iou_predictions"][0, masks], fixture.golden[f"iou_{number}"], TOLERANCE)
-        self.assertEqual(results["masks"].shape, (1, 4, *fixture.image.shape[:2]))
+        self.assertEqual(results["masks"].shape, (1, count, *fixture.image.shape[:2]))
         signs = fixture.golden.get(f"signs_{number}")
         if signs is not None:
             wrong = (signs != 0) & ((results["masks"][0, masks] > 0) != (signs > 0))
@@ -83,11 +86,13 @@ class SegmentAnything(OnnxTest):
     def test_every_fixture_gives_the_reference_values(self):
         for name in names():
             fixture = Fixture(name)
+            single = self.folder / "single.onnx"
+            shutil.copy(self.files(name, *(["--single-mask"] if fixture.second else []))[1], single)
             files = self.files(name)
             size = OnnxRuntime(files[0]).inputs["image"][2]
             for runtime in ENGINES:
                 with self.subTest(name, engine=runtime.__name__):
-                    encoder, decoder = map(runtime, files)
+                    encoder, decoder, chosen = map(runtime, (*files, single))
                     grid = fixture.golden["embedding"].shape[1]
                     encoded = encoder.run(image=fixture.input(size))
                     embeddings = encoded["image_embeddings"]
@@ -95,7 +100,8 @@ class SegmentAnything(OnnxTest):
                     self.assert_close(embeddings[0], fixture.golden["embedding"], TOLERANCE)
                     for number in range(len(fixture.prompts)):
                         inputs = {**fixture.decoder_inputs(number, embeddings, size), **encoded}
-                        self.check_prompt(fixture, number, decoder.run(**inputs))
+                        several = fixture.prompts[number]["multimask"]
+                        self.check_prompt(fixture, number, (decoder if several else chosen).run(**inputs))
 
     def test_names_and_shapes_are_those_of_segment_anything(self):
         encoder, decoder = map(OnnxRuntime, self.files("padded_windows"))

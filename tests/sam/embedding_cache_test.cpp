@@ -40,14 +40,14 @@ TEST(EmbeddingCache, ReadsWhatItKept) {
 TEST(EmbeddingCache, KeepsTheFeaturesOfHqSam) {
   const EmbeddingCache cache(testing::scratch_folder(), "model");
   ImageEmbedding with = embedding();
-  with.hq_features = Tensor::randn({12, 12, 2}, 8);
+  with.features = {Tensor::randn({12, 12, 2}, 8), Tensor::randn({6, 6, 4}, 9)};
   const ImageEmbedding added = cache.add("with", with);
   const auto found = cache.find("with");
-  ASSERT_TRUE(found && found->hq_features.defined());
-  EXPECT_TRUE(testing::close(found->hq_features, added.hq_features, 0));
-  EXPECT_TRUE(testing::close(found->hq_features, with.hq_features, 0, 1.0 / 2048)) << "half a unit of fp16";
+  ASSERT_TRUE(found && found->features.size() == 2);
+  for (size_t i = 0; i < 2; ++i) EXPECT_TRUE(testing::close(found->features[i], added.features[i], 0));
+  EXPECT_TRUE(testing::close(found->features[1], with.features[1], 0, 1.0 / 2048)) << "half a unit of fp16";
   cache.add("without", embedding());
-  EXPECT_FALSE(cache.find("without")->hq_features.defined());
+  EXPECT_TRUE(cache.find("without")->features.empty());
 }
 
 TEST(EmbeddingCache, RefusesAnotherModelsFiles) {
@@ -136,11 +136,11 @@ TEST(EmbeddingCache, ReturnsWhatItKeeps) {
   const ImageEmbedding added = cache.add("key", embedding());
   EXPECT_EQ(added.width, 30);
   EXPECT_EQ(added.height, 20);
-  EXPECT_FALSE(added.hq_features.defined());
+  EXPECT_TRUE(added.features.empty());
   EXPECT_EQ(added.values.dtype(), DType::f32);
   EXPECT_EQ(added.values.shape(), (Shape{4, 3, 3}));
   ImageEmbedding other = embedding();
-  other.hq_features = Tensor::full({1, 1, 1}, std::numeric_limits<float>::quiet_NaN());
+  other.features = {Tensor::full({1, 1, 1}, std::numeric_limits<float>::quiet_NaN())};
   EXPECT_ERROR(error_of([&] { cache.add("nan", other); }), "image embedding", "a larger one or a NaN");
   EXPECT_TRUE(cache.add("largest", {Tensor::full({1, 1, 1}, 65504), 1, 1}).values.defined());
 }

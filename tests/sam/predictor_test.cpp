@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 #include <limits>
 #include <thread>
@@ -54,6 +55,11 @@ TEST_P(SamParity, EmbeddingMasksAndScoresEqualTheReference) {
     EXPECT_TRUE(testing::close(all[i].logits, logits, testing::kSamTolerance * largest(logits)));
     EXPECT_TRUE(
         testing::close(Tensor::from<float>({iou.size(0)}, all[i].iou), iou, testing::kSamTolerance * largest(iou)));
+    ASSERT_EQ(all[i].object_score.has_value(), fixture.golden.has("object_score_" + number));
+    if (all[i].object_score) {
+      const Tensor& score = fixture.golden["object_score_" + number];
+      EXPECT_NEAR(*all[i].object_score, *score.data<float>(), testing::kSamTolerance * std::abs(*score.data<float>()));
+    }
     if (!fixture.golden.has("signs_" + number)) continue;
     const Tensor& signs = fixture.golden["signs_" + number];
     for (int64_t m = 0; m < signs.size(0); ++m) {
@@ -66,7 +72,8 @@ TEST_P(SamParity, EmbeddingMasksAndScoresEqualTheReference) {
 INSTANTIATE_TEST_SUITE_P(Fixtures, SamParity,
                          ::testing::Values("padded_windows", "exact_windows", "odd_width", "head_dim_14", "head_dim_32",
                                            "global", "windows", "no_qkv_bias", "transformers", "high_quality",
-                                           "transformers_high_quality", "mobile", "mobile_high_quality", "medsam"),
+                                           "transformers_high_quality", "mobile", "mobile_high_quality", "medsam",
+                                           "sam2", "sam2_authors"),
                          [](const auto& info) { return info.param; });
 
 // timm's samvit.  Its ε of layer norms is not that of segment-anything, so that the same tensors under the official
@@ -117,7 +124,7 @@ std::string refusal(const Predictor& predictor, const ImageEmbedding& embedding,
 
 // An embedding that was read from a file has no projections.
 TEST(Predictor, ComputesMissingProjections) {
-  for (const char* name : {"padded_windows", "high_quality"}) {
+  for (const char* name : {"padded_windows", "high_quality", "sam2"}) {
     const SamFixture fixture = sam_fixture(name);
     const Predictor predictor(fixture.model);
     const ImageEmbedding embedding = predictor.embed(fixture.image);
@@ -125,7 +132,7 @@ TEST(Predictor, ComputesMissingProjections) {
     ImageEmbedding read{.values = embedding.values,
                         .width = embedding.width,
                         .height = embedding.height,
-                        .hq_features = embedding.hq_features};
+                        .features = embedding.features};
     const std::vector<Masks> expected = predictor.predict(embedding, fixture.prompts);
     for (const size_t count : {size_t{1}, fixture.prompts.size()}) {
       const std::vector<Masks> got = predictor.predict(read, std::span(fixture.prompts).first(count));
@@ -161,7 +168,7 @@ TEST(Predictor, RunsInSeveralThreadsAtOnce) {
 // Values of a row are rounded to steps of a hundredth of its largest one, which is about 3 standard deviations: an
 // error of 1 % for each product, of some ten in a row.
 TEST(Predictor, EncodesInLowerPrecisions) {
-  for (const char* name : {"padded_windows", "mobile"}) {
+  for (const char* name : {"padded_windows", "mobile", "sam2"}) {
     const SamFixture fixture = sam_fixture(name);
     const Tensor exact = Predictor(fixture.model).embed(fixture.image).values;
     for (const auto precision : {kernels::Precision::half, kernels::Precision::int8}) {
@@ -183,11 +190,11 @@ TEST(Predictor, NeedsTheFeaturesOfHqSam) {
   EXPECT_TRUE(predictor.high_quality());
   EXPECT_FALSE(Predictor(sam_fixture("windows").model).high_quality());
   ImageEmbedding embedding = predictor.embed(fixture.image);
-  EXPECT_EQ(embedding.hq_features.shape(), (Shape{24, 24, 4}));
+  EXPECT_EQ(embedding.features.at(0).shape(), (Shape{24, 24, 4}));
   const auto error = [&] { return testing::error_of([&] { predictor.predict(embedding, fixture.prompts[0]); }); };
-  embedding.hq_features = Tensor::zeros({24, 24, 3});
-  EXPECT_TRUE(testing::contains(error(), "features of HQ-SAM [24, 24, 4], got [24, 24, 3]")) << error();
-  embedding.hq_features = {};
+  embedding.features[0] = Tensor::zeros({24, 24, 3});
+  EXPECT_TRUE(testing::contains(error(), "hq_features [24, 24, 4], got [24, 24, 3]")) << error();
+  embedding.features.clear();
   EXPECT_TRUE(testing::contains(error(), "an embedding without them")) << error();
 }
 
@@ -247,7 +254,7 @@ TEST(Predictor, HasTheSizesOfItsModel) {
   EXPECT_EQ(embedding.height, 70);
   EXPECT_EQ(embedding.values.shape(), (Shape{16, 9, 9}));
   EXPECT_EQ(embedding.decoder_input.shape(), (Shape{9, 9, 16}));
-  EXPECT_FALSE(embedding.hq_features.defined());
+  EXPECT_TRUE(embedding.features.empty());
   EXPECT_EQ(predictor.image_logits(Tensor::zeros({36, 36}), 24, 70).shape(), (Shape{70, 24}));
 }
 

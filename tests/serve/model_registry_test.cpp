@@ -178,9 +178,10 @@ TEST(ModelRegistry, RefusalsNameTheModels) {
   EXPECT_EQ(error_of([&] { registry.find("small"); }), "the model 'small' is not loaded");
   EXPECT_EQ(error_of([&] { registry.find(std::nullopt); }), "no model is loaded");
   registry.load("masks");
-  EXPECT_EQ(error_of([&] { registry.find("masks", "embed"); }), "model: expected a Vision Transformer, got 'masks'");
+  EXPECT_EQ(error_of([&] { registry.find("masks", "embed"); }),
+            "model: expected a Vision Transformer, or a Hiera, got 'masks'");
   EXPECT_EQ(error_of([&] { registry.find(std::nullopt, "embed"); }),
-            "model: expected a Vision Transformer, got none among those served");
+            "model: expected a Vision Transformer, or a Hiera, got none among those served");
   registry.unload("masks");
   registry.load("small");
   EXPECT_EQ(error_of([&] { registry.find("small", "segment"); }),

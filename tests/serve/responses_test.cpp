@@ -229,7 +229,7 @@ TEST(ServeResponses, RefusalsOfImageRoutes) {
   EXPECT_EQ(post("/v1/segment?point=1,2&opacity=-1"), "400 opacity: expected a number from 0 to 1, got '-1'");
   EXPECT_EQ(post("/v1/segment?model=small&point=1,2"),
             "400 model: expected one of Segment Anything, or a semantic segmenter, or CLIPSeg, got 'small'");
-  EXPECT_EQ(post("/v1/classify?model=sam"), "400 model: expected a Vision Transformer, got 'sam'");
+  EXPECT_EQ(post("/v1/classify?model=sam"), "400 model: expected a Vision Transformer or a Hiera, got 'sam'");
   EXPECT_EQ(failure(server.post("/v1/classify", "text", "Content-Type: text/plain\r\n")),
             "415 Content-Type: expected an image, multipart/form-data or application/json, got text/plain");
   EXPECT_EQ(failure(server.post("/v1/classify", png, "Content-Encoding: br\r\n")),

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <numeric>
 #include <stdexcept>
 
@@ -390,6 +391,23 @@ Array sum(const Arrays& in, const Node& node) {
                  [](const std::vector<double>& row) { return std::accumulate(row.begin(), row.end(), 0.0); });
 }
 
+// Without padding, of windows that do not overlap.
+Array max_pool(const Array& x, const Node& node) {
+  const Ints kernel = ints_of(node, "kernel_shape");
+  if (ints_of(node, "strides") != kernel) fail("MaxPool of another stride");
+  const int64_t height = x.shape[2], width = x.shape[3], rows = height / kernel[0], columns = width / kernel[1];
+  Array result{{x.shape[0], x.shape[1], rows, columns}, {}};
+  for (int64_t at = 0; at < x.shape[0] * x.shape[1] * rows * columns; ++at) {
+    const int64_t plane = at / (rows * columns), row = at / columns % rows, column = at % columns;
+    double largest = -std::numeric_limits<double>::infinity();
+    for (int64_t y = row * kernel[0]; y < (row + 1) * kernel[0]; ++y)
+      for (int64_t u = column * kernel[1]; u < (column + 1) * kernel[1]; ++u)
+        largest = std::max(largest, x.values[static_cast<size_t>((plane * height + y) * width + u)]);
+    result.values.push_back(largest);
+  }
+  return result;
+}
+
 Array first_largest(const Arrays& in, const Node& node) {
   Array result = reduced(
       *in[0], axis_of(int_of(node, "axis", 0), in[0]->shape), int_of(node, "keepdims", 1) != 0,
@@ -431,6 +449,8 @@ const std::map<std::string, Rule>& rules() {
       {"Sub", of_two([](double a, double b) { return a - b; })},
       {"Mul", of_two([](double a, double b) { return a * b; })},
       {"Max", of_two([](double a, double b) { return std::max(a, b); })},
+      {"Greater", of_two([](double a, double b) { return a > b ? 1.0 : 0.0; })},
+      {"GreaterOrEqual", of_two([](double a, double b) { return a >= b ? 1.0 : 0.0; })},
       {"Equal", of_two([](double a, double b) { return a == b ? 1.0 : 0.0; })},
       {"Div",
        [](const Arrays& in, const Node&) {
@@ -460,6 +480,7 @@ const std::map<std::string, Rule>& rules() {
          return binary(*in[0], array_of(ints_of(*in[1])), [](double a, double) { return a; });
        }},
       {"Pad", [](const Arrays& in, const Node&) { return pad(*in[0], ints_of(*in[1])); }},
+      {"MaxPool", [](const Arrays& in, const Node& node) { return max_pool(*in[0], node); }},
       {"ReduceMean", mean},
       {"ReduceSum", sum},
       {"GridSample", [](const Arrays& in, const Node& node) { return sampled(*in[0], *in[1], node); }},

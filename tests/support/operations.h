@@ -13,6 +13,7 @@
 #include "vitrail/ops/l2_normalize.h"
 #include "vitrail/ops/layer_norm.h"
 #include "vitrail/ops/linear.h"
+#include "vitrail/ops/max_pool.h"
 #include "vitrail/ops/mean_squared_error.h"
 #include "vitrail/ops/patchify.h"
 #include "vitrail/ops/relative_attention.h"
@@ -185,6 +186,13 @@ inline const std::vector<OperationCase>& operation_cases() {
       {.name = "unfold_3x3",
        .shapes = {{2, 5, 4, 3}, {2, 27}},
        .run = [](In in) { return ops::linear(ops::unfold_3x3(in[0], 2), in[1], {}); }},
+      {.name = "unfold",
+       .shapes = {{2, 7, 6, 2}, {4, 2 * 5 * 5}},
+       .run =
+           [](In in) {
+             return ops::linear(ops::unfold(in[0], {5, 2, 1}), in[1], {});
+           }},
+      {.name = "max_pool_2x2", .shapes = {{2, 5, 4, 3}}, .run = [](In in) { return ops::max_pool_2x2(in[0]); }},
       {.name = "unfold_3x3_rows",
        .shapes = {{2, 5, 4, 3}},
        .run = [](In in) { return ops::unfold_3x3_rows(in[0], 2, 1, 2); },

@@ -69,6 +69,12 @@ Tensor normalised(const Tensor& pixels, const std::vector<double>& mean, const s
   return result;
 }
 
+TEST(SegmentModel, Sam2IsNotTrained) {
+  const fs::path model = testing::sam_fixture("sam2").model;
+  const std::string error = testing::error_of([&] { prepare_sam(recipe_from(model)); });
+  EXPECT_TRUE(error.ends_with("expected a checkpoint of Segment Anything or MobileSAM to train, got SAM 2")) << error;
+}
+
 TEST(SegmentModel, ComputesWhatTheVisionTransformerDoesThatItStartsFrom) {
   const models::ModelConfig config = source_config();
   const fs::path folder = source_folder(config);

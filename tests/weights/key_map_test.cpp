@@ -449,6 +449,8 @@ TEST(KeyMap, BuiltInFamiliesAreInTheOrderOfDetection) {
                                                                "sam",
                                                                "mobile_sam",
                                                                "huggingface_sam",
+                                                               "sam2",
+                                                               "huggingface_sam2",
                                                                "sam_encoder",
                                                                "timm_sam"}));
 }

@@ -142,6 +142,7 @@ void add_values(const models::SamConfig& config, const std::map<std::string, Ten
 LearningPage explain_segmentation(const models::Sam& sam, const SegmentedImage& image, const ExplainOptions& options) {
   const models::SamConfig& config = sam.config();
   if (!config.has_decoder) throw Error("explain", "a model with a mask decoder", "an image encoder alone");
+  if (config.encoder.hiera) throw Error("explain", "a Segment Anything Model of the first generation", "SAM 2");
   sam::Prompt prompt = image.prompt;
   const auto width = static_cast<double>(image.photo.width), height = static_cast<double>(image.photo.height);
   if (prompt.points.empty() && !prompt.box) prompt.points.push_back({width / 2, height / 2, 1});

@@ -37,9 +37,9 @@ std::string kernel_text(const Tensor& weight, int64_t in, int64_t out, int64_t s
   return str(in, ", ", out, ", kernel_size=(", size, ", ", size, "), stride=(", stride, ", ", stride, ")");
 }
 
-// The stride of every other kernel than 3 is the kernel.
+// Without padding, the stride of every other kernel than 3 is the kernel.
 int64_t stride_of(const Conv2dConfig& config) {
-  if (config.kernel != 3) return config.kernel;
+  if (config.kernel != 3 && config.padding == 0) return config.kernel;
   if (config.stride < 1) throw Error("Conv2d", "a stride of 1 or more", str(config.stride));
   return config.stride;
 }
@@ -56,7 +56,7 @@ int64_t rows_at_a_time(const Tensor& x, int64_t kernel, int64_t stride) {
 }  // namespace
 
 Conv2d::Conv2d(const Conv2dConfig& config, const ParamSource& params)
-    : Module(params.path()), stride_(stride_of(config)) {
+    : Module(params.path()), stride_(stride_of(config)), padding_(config.kernel == 3 ? 1 : config.padding) {
   const Initializer init = init::torch_default(config.in_chans * config.kernel * config.kernel);
   weight_ = params.get("weight", {config.out_chans, config.in_chans, config.kernel, config.kernel}, init);
   if (config.bias) bias_ = params.get("bias", {config.out_chans}, init);
@@ -79,15 +79,18 @@ Tensor Conv2d::forward(const Tensor& x, kernels::Activation activation) const {
   if (const int64_t rows = rows_at_a_time(x, weight_.size(2), stride_); rows < x.size(1) && !tracing())
     return forward_in_parts(x, activation, rows);
   const int64_t kernel = weight_.size(2);
-  const Tensor patches = kernel == 1 ? x : kernel == 3 ? ops::unfold_3x3(x, stride_) : patches_of(x, kernel);
+  const Tensor patches = kernel == 1    ? x
+                         : kernel == 3  ? ops::unfold_3x3(x, stride_)
+                         : padding_ > 0 ? ops::unfold(x, {kernel, stride_, padding_})
+                                        : patches_of(x, kernel);
   const Tensor weight = weight_.view({weight_.size(0), -1});
   if (!tracing()) return ops::linear(patches, weight, bias_, activation);
   return ops::activation(traced(*this, ops::linear(patches, weight, bias_)), activation);
 }
 
 std::string Conv2d::extra() const {
-  const bool padded = weight_.size(2) == 3;
-  return str(kernel_text(weight_, weight_.size(1), weight_.size(0), stride_), padded ? ", padding=(1, 1)" : "",
+  const std::string padding = padding_ > 0 ? str(", padding=(", padding_, ", ", padding_, ")") : "";
+  return str(kernel_text(weight_, weight_.size(1), weight_.size(0), stride_), padding,
              bias_.defined() ? "" : ", bias=False");
 }
 

@@ -8,12 +8,14 @@ namespace vitrail::nn {
 
 struct Conv2dConfig {
   int64_t in_chans = 0, out_chans = 0;
-  int64_t kernel = 1;  // 1; 3: padding 1; any other: stride = kernel, which must divide the map's sides
+  int64_t kernel = 1;  // 1; 3: padding 1; any other without padding: stride = kernel, which must divide the map's sides
   bool bias = true;
-  int64_t stride = 1;  // for a kernel of 3
+  int64_t stride = 1;   // for a kernel of 3, and with padding
+  int64_t padding = 0;  // Kernels other than 1 and 3 may have it.
 };
 
-// A convolution and an activation: x [B, h, w, in] → [B, ⌈h/s⌉, ⌈w/s⌉, out] with stride s.  Parameters: weight [out,
+// A convolution and an activation: x [B, h, w, in] → [B, ⌈h/s⌉, ⌈w/s⌉, out] with stride s; with padding p and kernel k,
+// ⌊(h + 2p − k) / s⌋ + 1 rows.  Parameters: weight [out,
 // in, kernel, kernel], bias [out]. Source: torch.nn.Conv2d.
 class Conv2d : public Module {
  public:
@@ -26,7 +28,7 @@ class Conv2d : public Module {
  private:
   Tensor forward_in_parts(const Tensor& x, kernels::Activation activation, int64_t rows) const;
 
-  int64_t stride_;
+  int64_t stride_, padding_;
   Tensor weight_, bias_;
 };
 

@@ -32,42 +32,65 @@ std::string padded(GraphBuilder& graph, const std::string& planes, int64_t size)
   return graph.reshape(graph.node("Pad", {planes, pads}), {0, 3, size, size});
 }
 
-// The configuration of transformers' SamImageProcessor.
+// The configuration of transformers' SamImageProcessor or Sam2ImageProcessor.
 Metadata metadata_of(const models::SamConfig& config) {
   const models::Preprocessing from = preprocessing();
   const auto list = [](const std::vector<double>& values) {
     return str("[", values[0], ", ", values[1], ", ", values[2], "]");
   };
   const int64_t size = config.encoder.image_size();
+  const bool pads = config.preprocessing == models::SamPreprocessing::segment_anything;
+  const std::string sides = str("{\"height\": ", size, ", \"width\": ", size, "}");
   return {{"preprocessor_config.json",
-           str("{\"image_processor_type\": \"SamImageProcessor\", \"do_resize\": true, \"size\": {\"longest_edge\": ",
-               size, "}, \"resample\": 2, \"do_rescale\": true, \"rescale_factor\": ", from.rescale_factor,
+           str("{\"image_processor_type\": \"Sam", pads ? "" : "2", "ImageProcessor\", \"do_resize\": true, \"size\": ",
+               pads ? str("{\"longest_edge\": ", size, "}") : sides,
+               ", \"resample\": 2, \"do_rescale\": true, \"rescale_factor\": ", from.rescale_factor,
                ", \"do_normalize\": true, \"image_mean\": ", list(*from.mean), ", \"image_std\": ", list(*from.std),
-               ", \"do_pad\": true, \"pad_size\": {\"height\": ", size, ", \"width\": ", size, "}}")}};
+               pads ? ", \"do_pad\": true, \"pad_size\": " + sides : "", "}")}};
+}
+
+// Adds the outputs of the encoder for images [N, 3, S, S], whose operations it lowers.
+void add_encoder_outputs(GraphBuilder& graph, Lowering& lowering, const models::Sam& sam, const Tensor& images,
+                         int64_t batch) {
+  const models::SamEncoderConfig& config = sam.config().encoder;
+  const bool high_quality = sam.config().decoder.high_quality;  // its decoder computes the features
+  const ops::Recorder recorder;
+  const models::SamTrunk trunk = high_quality ? sam.image_encoder().trunk_outputs(images) : models::SamTrunk();
+  const models::SamImage image =
+      high_quality ? models::SamImage{sam.image_encoder().neck(trunk.output), {}} : sam.encode(images);
+  for (const ops::RecordedOperation& operation : recorder.operations()) lowering.lower(operation);
+  const auto planes = [&](const Tensor& map) { return lowering.value_of(map.permute({0, 3, 1, 2})); };
+  graph.add_output(planes(image.embedding),
+                   {"image_embeddings", DType::f32, {batch, config.out_chans, config.grid, config.grid}});
+  if (high_quality) {
+    graph.add_output(
+        lowering.value_of(trunk.intermediate.unsqueeze(0)),
+        {"interm_embeddings", DType::f32, {1, batch, config.grid, config.grid, trunk.intermediate.size(3)}});
+  }
+  const std::vector<models::SamFeature> features = sam.features();
+  for (size_t i = 0; i < image.features.size(); ++i) {
+    const Shape& shape = features[i].shape;
+    graph.add_output(planes(image.features[i]), {features[i].name, DType::f32, {batch, shape[2], shape[0], shape[1]}});
+  }
 }
 
 PendingFiles write_encoder(const models::Sam& sam, const std::filesystem::path& path, const OnnxOptions& options) {
   const models::SamEncoderConfig& config = sam.config().encoder;
   const int64_t size = config.image_size(), batch = options.dynamic_batch ? kBatch : 1;
   const bool pixels = options.input == Input::uint8;
+  const bool pads = sam.config().preprocessing == models::SamPreprocessing::segment_anything;
+  const int64_t height = pads ? kHeight : size, width = pads ? kWidth : size;
   GraphBuilder graph;
   graph.add_input(
-      {kImage, pixels ? DType::u8 : DType::f32, pixels ? Ints{batch, kHeight, kWidth, 3} : Ints{batch, 3, size, size}});
+      {kImage, pixels ? DType::u8 : DType::f32, pixels ? Ints{batch, height, width, 3} : Ints{batch, 3, size, size}});
   const Tensor images = Tensor::empty({kRecordedBatch, 3, size, size}, DType::f32, Device::meta);
-  const ops::Recorder recorder;
-  const models::SamTrunk trunk = sam.image_encoder().trunk_outputs(images);
-  const Tensor embedding = sam.image_encoder().neck(trunk.output);
   Lowering lowering(graph, parameter_names(sam), {.opset = options.opset, .dynamic_batch = options.dynamic_batch});
-  lowering.bind_batch(images,
-                      pixels ? padded(graph, normalised_pixels(graph, kImage, preprocessing(), 3), size) : kImage);
-  for (const ops::RecordedOperation& operation : recorder.operations()) lowering.lower(operation);
-  graph.add_output(lowering.value_of(embedding.permute({0, 3, 1, 2})),
-                   {"image_embeddings", DType::f32, {batch, config.out_chans, config.grid, config.grid}});
-  if (sam.config().decoder.high_quality) {
-    graph.add_output(
-        lowering.value_of(trunk.intermediate.unsqueeze(0)),
-        {"interm_embeddings", DType::f32, {1, batch, config.grid, config.grid, trunk.intermediate.size(3)}});
-  }
+  const auto normalised = [&] {
+    const std::string planes = normalised_pixels(graph, kImage, preprocessing(), 3);
+    return pads ? padded(graph, planes, size) : planes;
+  };
+  lowering.bind_batch(images, pixels ? normalised() : kImage);
+  add_encoder_outputs(graph, lowering, sam, images, batch);
   return write_model(graph, path, metadata_of(sam.config()), options);
 }
 
@@ -84,8 +107,8 @@ void export_sam_onnx(const models::Sam& sam, const std::filesystem::path& path, 
   if (config.encoder.in_chans != 3) {
     throw Error("ONNX", "an image encoder of RGB images", str(config.encoder.in_chans, " channels"));
   }
-  if (config.preprocessing != models::SamPreprocessing::segment_anything) {
-    throw Error("ONNX", "the preprocessing of Segment Anything", models::name_of(config.preprocessing));
+  if (config.preprocessing == models::SamPreprocessing::medsam) {
+    throw Error("ONNX", "the preprocessing of Segment Anything or SAM 2", models::name_of(config.preprocessing));
   }
   const SamOnnxFiles files = sam_onnx_files(path);
   PendingFiles pending = write_encoder(sam, files.encoder, options.file);

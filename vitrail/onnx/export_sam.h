@@ -20,7 +20,7 @@ struct SamOnnxOptions {
   // dynamic_batch and input are of the encoder; the decoder takes one image and one prompt.
   OnnxOptions file = {};
   // One mask for a prompt: with less than three points that of the best score, else the one for a single mask, as
-  // segment-anything's --return-single-mask.  Otherwise all four.
+  // segment-anything's --return-single-mask; of SAM 2 as models::SamStability.  Otherwise all four.
   bool single_mask = false;
 };
 
@@ -32,7 +32,10 @@ struct SamOnnxOptions {
 // mask_input [1, 1, 4·h, 4·w]; has_mask_input [1]; orig_im_size [2], height and width; all float32 → masks [1, M,
 // height, width], logits; iou_predictions [1, M]; low_res_masks [1, M, 4·h, 4·w].
 // HQ-SAM: the encoder also gives, and the decoder takes, interm_embeddings [1, N, h, w, D], as in segment-anything-hq.
-// Its mask is added to each of the others.  Throws Error for options out of range, and if a file cannot be written.
+// Its mask is added to each of the others.
+// SAM 2: the encoder also gives, and the decoder takes, high_res_features_0 [N, C/8, 4·h, 4·w] and high_res_features_1
+// [N, C/4, 2·h, 2·w]; images are resized to S × S without padding, uint8 pixels are [N, S, S, 3], and a padding point
+// follows the corners of a box too.  Throws Error for options out of range, and if a file cannot be written.
 void export_sam_onnx(const models::Sam& sam, const std::filesystem::path& path, const SamOnnxOptions& options = {});
 
 }  // namespace vitrail::onnx

@@ -37,7 +37,8 @@ class DecoderGraph {
   std::string parameter(const std::string& name);
   std::string point_tokens();
   std::string image();
-  Tensor hq_features();
+  std::vector<Tensor> features();
+  std::string mask_bonus(const Masks& all);
   Masks decoded();
   Masks best(const Masks& all);
   std::string resized(const std::string& masks, const std::string& sizes);
@@ -54,6 +55,10 @@ void DecoderGraph::add_inputs() {
   graph_.add_input({kEmbeddings, DType::f32, {1, dim(), grid(), grid()}});
   if (const models::SamHqHead* const head = sam_.hq_head())
     graph_.add_input({kIntermediate, DType::f32, {1, 1, grid(), grid(), head->intermediate_width()}});
+  if (!sam_.hq_head()) {
+    for (const auto& [name, shape] : sam_.features())
+      graph_.add_input({name, DType::f32, {1, shape[2], shape[0], shape[1]}});
+  }
   graph_.add_input({kCoordinates, DType::f32, {1, kNumPoints, 2}});
   graph_.add_input({kLabels, DType::f32, {1, kNumPoints}});
   graph_.add_input({kMask, DType::f32, {1, 1, mask_size(), mask_size()}});
@@ -89,15 +94,22 @@ std::string DecoderGraph::point_tokens() {
       "Add", {graph_.node("Mul", {features, visible}), graph_.node("MatMul", {one_hot, graph_.concat(table, 0)})});
 }
 
-// [1, 4·h, 4·w, C / 8], recorded, of HQ-SAM; undefined for other models.
-Tensor DecoderGraph::hq_features() {
+// The maps that the decoder reads, [1, …, …, …] each.  Those of HQ-SAM are recorded.
+std::vector<Tensor> DecoderGraph::features() {
   const models::SamHqHead* const head = sam_.hq_head();
-  if (!head) return {};
+  if (!head) {
+    std::vector<Tensor> maps;
+    for (const auto& [name, shape] : sam_.features()) {
+      maps.push_back(Tensor::empty({1, shape[0], shape[1], shape[2]}, DType::f32, Device::meta));
+      lowering_.bind(maps.back(), graph_.transpose(name, {0, 2, 3, 1}));
+    }
+    return maps;
+  }
   const Tensor embedding = Tensor::empty({1, grid(), grid(), dim()}, DType::f32, Device::meta);
   const Tensor intermediate = Tensor::empty({1, grid(), grid(), head->intermediate_width()}, DType::f32, Device::meta);
   lowering_.bind(embedding, graph_.transpose(kEmbeddings, {0, 2, 3, 1}));
   lowering_.bind(intermediate, graph_.reshape(kIntermediate, {1, grid(), grid(), head->intermediate_width()}));
-  return head->features(embedding, intermediate);
+  return {head->features(embedding, intermediate)};
 }
 
 // [1, h, w, C]: the embedding plus the mask prompt, or what stands for none.
@@ -123,19 +135,39 @@ DecoderGraph::Masks DecoderGraph::decoded() {
   const ops::Recorder recorder;
   const models::SamMaskDecoder& decoder = sam_.mask_decoder();
   const models::SamMasks result =
-      decoder.forward(image_input, sam_.prompt_encoder().grid_positions(), decoder.tokens(points), hq_features());
+      decoder.forward(image_input, sam_.prompt_encoder().grid_positions(), decoder.tokens(points), features());
   for (const ops::RecordedOperation& operation : recorder.operations()) lowering_.lower(operation);
   return {lowering_.value_of(result.logits), lowering_.value_of(result.iou)};
 }
 
-// The mask of the largest score, where that of mask 0 has 1000 · (num_points − 2.5) added (SamOnnxModel.select_masks).
+// What is added to the score of mask 0, times 1000: (num_points − 2.5) of Segment Anything (SamOnnxModel.select_masks);
+// of SAM 2, 1 if the mask is stable, else −1.
+std::string DecoderGraph::mask_bonus(const Masks& all) {
+  if (!sam_.config().decoder.object_score) {
+    const std::string points = graph_.cast(graph_.extent(kCoordinates, 1), DType::f32);
+    return graph_.node("Sub", {points, graph_.scalar(2.5)});
+  }
+  const auto& stability = sam_.config().decoder.single_mask_stability;
+  if (!stability) return graph_.scalar(1);
+  const std::string mask = graph_.slice(all.logits, {1}, {0}, {1});
+  const auto area_above = [&](double logit) {
+    const std::string above = graph_.cast(graph_.node("Greater", {mask, graph_.scalar(logit)}), DType::f32);
+    return graph_.node("ReduceSum", {graph_.reshape(above, {1, -1}), graph_.constant(Ints{1})},
+                       {{"keepdims", int64_t{0}}});
+  };
+  const std::string needed = graph_.node("Mul", {area_above(-stability->delta), graph_.scalar(stability->threshold)});
+  const std::string stable =
+      graph_.cast(graph_.node("GreaterOrEqual", {area_above(stability->delta), needed}), DType::f32);
+  return graph_.node("Sub", {graph_.node("Mul", {stable, graph_.scalar(2)}), graph_.scalar(1)});
+}
+
+// The mask of the largest score, with the bonus of mask 0.
 DecoderGraph::Masks DecoderGraph::best(const Masks& all) {
   std::vector<float> weights(static_cast<size_t>(sam_.config().decoder.mask_tokens), 0);
   weights[0] = 1000;
   const std::string reweight =
       graph_.constant(Tensor::from<float>({1, static_cast<int64_t>(weights.size())}, weights), "score_reweight");
-  const std::string points = graph_.cast(graph_.extent(kCoordinates, 1), DType::f32);
-  const std::string bonus = graph_.node("Mul", {graph_.node("Sub", {points, graph_.scalar(2.5)}), reweight});
+  const std::string bonus = graph_.node("Mul", {mask_bonus(all), reweight});
   const std::string index =
       graph_.node("ArgMax", {graph_.node("Add", {all.iou, bonus})}, {{"axis", int64_t{1}}, {"keepdims", int64_t{0}}});
   const auto chosen = [&](const std::string& x) { return graph_.node("Gather", {x, index}, {{"axis", int64_t{1}}}); };
@@ -147,10 +179,13 @@ std::string DecoderGraph::resized(const std::string& masks, const std::string& s
                      {{"mode", std::string("linear")}, {"coordinate_transformation_mode", std::string("half_pixel")}});
 }
 
-// To the padded frame, without its padding, to the image.  The sides without padding are rounded half up.
+// To the padded frame, without its padding, to the image; without padding, to the image at once.  The sides without
+// padding are rounded half up.
 std::string DecoderGraph::enlarged(const std::string& masks_value) {
   const int64_t size = sam_.config().encoder.image_size();
   const std::string original = graph_.cast(kSize, DType::i64);
+  const std::string image = graph_.concat({graph_.constant(Ints{1, masks()}), original}, 0);
+  if (sam_.config().preprocessing != models::SamPreprocessing::segment_anything) return resized(masks_value, image);
   const std::string longest =
       graph_.node("Max", {graph_.slice(original, {0}, {0}, {1}), graph_.slice(original, {0}, {1}, {2})});
   const std::string doubled = graph_.node("Mul", {original, graph_.index(2 * size)});
@@ -160,7 +195,7 @@ std::string DecoderGraph::enlarged(const std::string& masks_value) {
   const std::string cropped =
       graph_.node("Slice", {frame, graph_.constant(Ints{0, 0}), graph_.node("Max", {rounded, graph_.constant(Ints{1})}),
                             graph_.constant(Ints{2, 3})});
-  return resized(cropped, graph_.concat({graph_.constant(Ints{1, masks()}), original}, 0));
+  return resized(cropped, image);
 }
 
 GraphBuilder DecoderGraph::build() {

@@ -4,31 +4,30 @@
 #include <algorithm>
 
 #include "vitrail/base/parallel.h"
-#include "vitrail/base/round_up_internal.h"
 #include "vitrail/ops/elementwise.h"
 #include "vitrail/ops/operation.h"
 
 namespace vitrail::ops {
 namespace {
 
-constexpr int64_t kTaps = 9;
-
 struct Map {
   int64_t batch, height, width, channels;
 };
 
-// A 3×3 neighbourhood with padding 1 around every stride-th cell.
+// A neighbourhood of kernel × kernel cells for every stride-th cell of the padded map.
 struct Neighbourhoods {
   Map map;
-  int64_t stride = 1;
-  int64_t first_row = 0, row_count = ceil_div(map.height, stride);  // the part of the result
+  int64_t stride = 1, kernel = 3, padding = 1;
+  int64_t first_row = 0, row_count = places(map.height);  // the part of the result
 
+  int64_t places(int64_t side) const { return (side + 2 * padding - kernel) / stride + 1; }
+  int64_t taps() const { return kernel * kernel; }
   int64_t rows() const { return row_count; }
-  int64_t columns() const { return ceil_div(map.width, stride); }
+  int64_t columns() const { return places(map.width); }
   Shape result(int64_t channels) const { return {map.batch, rows(), columns(), channels}; }
 };
 
-// Calls fn(cell of the result, tap, neighbour in the map or −1) for the nine taps of all results, results in parallel.
+// Calls fn(cell of the result, tap, neighbour in the map or −1) for the taps of all results, results in parallel.
 template <class Fn>
 void for_neighbours(const Neighbourhoods& of, const Fn& fn) {
   const int64_t height = of.map.height, width = of.map.width, columns = of.columns(), rows = of.rows();
@@ -36,8 +35,8 @@ void for_neighbours(const Neighbourhoods& of, const Fn& fn) {
     for (int64_t cell = first * columns; cell < last * columns; ++cell) {
       const int64_t image = cell / (rows * columns);
       const int64_t y = (of.first_row + cell / columns % rows) * of.stride, x = cell % columns * of.stride;
-      for (int64_t tap = 0; tap < kTaps; ++tap) {
-        const int64_t v = y + tap / 3 - 1, u = x + tap % 3 - 1;
+      for (int64_t tap = 0; tap < of.taps(); ++tap) {
+        const int64_t v = y + tap / of.kernel - of.padding, u = x + tap % of.kernel - of.padding;
         const bool inside = v >= 0 && v < height && u >= 0 && u < width;
         fn(cell, tap, inside ? (image * height + v) * width + u : -1);
       }
@@ -52,8 +51,8 @@ void for_readers(const Neighbourhoods& of, const Fn& fn) {
   parallel_for(0, of.map.batch * height, 1, [&](int64_t first, int64_t last) {
     for (int64_t cell = first * width; cell < last * width; ++cell) {
       const int64_t image = cell / (height * width), y = cell / width % height, x = cell % width;
-      for (int64_t tap = 0; tap < kTaps; ++tap) {
-        const int64_t v = y + 1 - tap / 3, u = x + 1 - tap % 3;  // times the stride
+      for (int64_t tap = 0; tap < of.taps(); ++tap) {
+        const int64_t v = y + of.padding - tap / of.kernel, u = x + of.padding - tap % of.kernel;  // times the stride
         const int64_t row = v / of.stride - of.first_row;
         const bool read = v >= 0 && u >= 0 && v % of.stride == 0 && u % of.stride == 0 && row >= 0 && row < rows &&
                           u / of.stride < columns;
@@ -65,23 +64,23 @@ void for_readers(const Neighbourhoods& of, const Fn& fn) {
 
 template <class T>
 void unfold_forward(const T* x, T* y, const Neighbourhoods& of) {
-  const int64_t channels = of.map.channels;
+  const int64_t channels = of.map.channels, taps = of.taps();
   for_neighbours(of, [=](int64_t cell, int64_t tap, int64_t neighbour) {
-    T* const to = y + cell * kTaps * channels + tap;
+    T* const to = y + cell * taps * channels + tap;
     const T* const from = x + neighbour * channels;
-    for (int64_t c = 0; c < channels; ++c) to[c * kTaps] = neighbour < 0 ? T(0) : from[c];
+    for (int64_t c = 0; c < channels; ++c) to[c * taps] = neighbour < 0 ? T(0) : from[c];
   });
 }
 
 template <class T>
 void unfold_backward(const T* grad, T* grad_x, const Neighbourhoods& of) {
-  const int64_t channels = of.map.channels;
+  const int64_t channels = of.map.channels, taps = of.taps();
   for_readers(of, [=](int64_t cell, int64_t tap, int64_t reader) {
     T* const to = grad_x + cell * channels;
     if (tap == 0) std::fill_n(to, channels, T(0));
     if (reader < 0) return;
-    const T* const from = grad + reader * kTaps * channels + tap;
-    for (int64_t c = 0; c < channels; ++c) to[c] += from[c * kTaps];
+    const T* const from = grad + reader * taps * channels + tap;
+    for (int64_t c = 0; c < channels; ++c) to[c] += from[c * taps];
   });
 }
 
@@ -116,12 +115,13 @@ void depthwise_backward_x(const T* grad, const T* weight, T* grad_x, const Neigh
 template <class T>
 void depthwise_backward_weight(const T* grad, const T* x, T* grad_weight, const Neighbourhoods& of) {
   const int64_t channels = of.map.channels, rows = of.rows(), columns = of.columns();
-  parallel_for(0, kTaps, 1, [&](int64_t first, int64_t last) {
+  parallel_for(0, of.taps(), 1, [&](int64_t first, int64_t last) {
     for (int64_t tap = first; tap < last; ++tap) {
       T* const to = grad_weight + tap * channels;
       std::fill_n(to, channels, T(0));
       for (int64_t cell = 0; cell < of.map.batch * rows * columns; ++cell) {
-        const int64_t v = cell / columns % rows * of.stride + tap / 3 - 1, u = cell % columns * of.stride + tap % 3 - 1;
+        const int64_t v = cell / columns % rows * of.stride + tap / of.kernel - of.padding;
+        const int64_t u = cell % columns * of.stride + tap % of.kernel - of.padding;
         if (v < 0 || v >= of.map.height || u < 0 || u >= of.map.width) continue;
         const T* const from = x + ((cell / (rows * columns) * of.map.height + v) * of.map.width + u) * channels;
         const T* const g = grad + cell * channels;
@@ -164,21 +164,23 @@ Neighbourhoods neighbourhoods_of(const Tensor& x, int64_t stride, const char* wh
   return {{x.size(0), x.size(1), x.size(2), x.size(3)}, stride};
 }
 
-// A convolution of x [B, h, w, C] with padding 1.  weights: [out, C / group, 3, 3] and optionally the bias.
-std::string onnx_convolution(OnnxValues& onnx, const Tensor& x, const std::vector<std::string>& weights, int64_t stride,
-                             int64_t group) {
+// A convolution of x [B, h, w, C].  weights: [out, C / group, kernel, kernel] and optionally the bias.
+std::string onnx_convolution(OnnxValues& onnx, const Tensor& x, const std::vector<std::string>& weights,
+                             const Neighbourhoods& of, int64_t group) {
   OnnxGraph& graph = onnx.graph();
   std::vector<std::string> inputs{graph.transpose(onnx.value_of(x), {0, 3, 1, 2})};
   inputs.insert(inputs.end(), weights.begin(), weights.end());
-  const std::string y = graph.node(
-      "Conv", inputs,
-      {{"group", group}, {"kernel_shape", Ints{3, 3}}, {"pads", Ints{1, 1, 1, 1}}, {"strides", Ints{stride, stride}}});
+  const std::string y = graph.node("Conv", inputs,
+                                   {{"group", group},
+                                    {"kernel_shape", Ints{of.kernel, of.kernel}},
+                                    {"pads", Ints{of.padding, of.padding, of.padding, of.padding}},
+                                    {"strides", Ints{of.stride, of.stride}}});
   return graph.transpose(y, {0, 2, 3, 1});
 }
 
 Operation unfolding(const char* name, const Neighbourhoods& of) {
   return {.name = name,
-          .shape = of.result(kTaps * of.map.channels),
+          .shape = of.result(of.taps() * of.map.channels),
           .kernel = [of](auto in, auto out) { unfold_forward(in[0].data, out[0].data, of); },
           .gradient =
               [of](const auto& in, const auto&) {
@@ -187,24 +189,41 @@ Operation unfolding(const char* name, const Neighbourhoods& of) {
               }};
 }
 
+// The unfolding whose linear layer is a convolution in ONNX: its weight has the order (channel, tap) too.
+Operation exported_unfolding(const char* name, const Neighbourhoods& of) {
+  Operation unfold = unfolding(name, of);
+  unfold.onnx = [of](OnnxValues& onnx, const auto& in, const auto& out) {
+    onnx.replace_linear(out[0], [&onnx, x = in[0], of](const Tensor& weight, const Tensor& bias) {
+      const Tensor kernel = weight.to(DType::f32).view({weight.size(0), x.size(3), of.kernel, of.kernel});
+      std::vector<std::string> weights{onnx.value_of(kernel)};
+      if (bias.defined()) weights.push_back(onnx.value_of(bias));
+      return onnx_convolution(onnx, x, weights, of, 1);
+    });
+    return "";
+  };
+  return unfold;
+}
+
 }  // namespace
 
 Tensor unfold_3x3(const Tensor& x, int64_t stride) {
   const Neighbourhoods of = neighbourhoods_of(x, stride, "unfold_3x3");
-  Operation unfold = unfolding("unfold_3x3", of);
+  Operation unfold = exported_unfolding("unfold_3x3", of);
   unfold.kind = OpKind::unfold;
   unfold.stride = stride;
-  // A linear layer of 3×3 neighbourhoods, in the order (channel, tap) of a convolution's weight.
-  unfold.onnx = [stride](OnnxValues& onnx, const auto& in, const auto& out) {
-    onnx.replace_linear(out[0], [&onnx, x = in[0], stride](const Tensor& weight, const Tensor& bias) {
-      const Tensor kernel = weight.to(DType::f32).view({weight.size(0), x.size(3), 3, 3});
-      std::vector<std::string> weights{onnx.value_of(kernel)};
-      if (bias.defined()) weights.push_back(onnx.value_of(bias));
-      return onnx_convolution(onnx, x, weights, stride, 1);
-    });
-    return "";
-  };
   return apply(std::move(unfold), {x});
+}
+
+Tensor unfold(const Tensor& x, const Unfolding& how) {
+  check_map(x, "unfold");
+  const bool fits = how.kernel > 0 && how.stride > 0 && how.padding >= 0 && how.padding < how.kernel &&
+                    std::min(x.size(1), x.size(2)) + 2 * how.padding >= how.kernel;
+  if (!fits) {
+    throw Error("unfold", "a kernel above its padding that fits into the padded map, and a stride of 1 or more",
+                str(x.shape(), ", kernel ", how.kernel, ", stride ", how.stride, ", padding ", how.padding));
+  }
+  const Map map{x.size(0), x.size(1), x.size(2), x.size(3)};
+  return apply(exported_unfolding("unfold", {map, how.stride, how.kernel, how.padding}), {x});
 }
 
 Tensor unfold_3x3_rows(const Tensor& x, int64_t stride, int64_t first, int64_t count) {
@@ -223,7 +242,7 @@ Tensor depthwise_conv_3x3(const Tensor& x, const Tensor& weight, const Tensor& b
     throw Error("depthwise_conv_3x3", str("a weight [", channels, ", 3, 3] and a bias [", channels, "]"),
                 str(weight.shape(), " and ", bias.shape()));
   }
-  const Tensor taps = contiguous(weight.view({channels, kTaps}).transpose(0, 1));  // [9, C]
+  const Tensor taps = contiguous(weight.view({channels, of.taps()}).transpose(0, 1));  // [9, C]
   return apply(
       {.name = "depthwise_conv_3x3",
        .shape = of.result(channels),
@@ -240,11 +259,11 @@ Tensor depthwise_conv_3x3(const Tensor& x, const Tensor& weight, const Tensor& b
            return Tensors{grad_x, grad_w, reduced_to(g, {w.size(1)})};
          };
        },
-       .flops = 2.0 * kTaps* static_cast<double>(of.result(channels).numel()),
+       .flops = 2.0 * static_cast<double>(of.taps() * of.result(channels).numel()),
        .onnx =
-           [stride, channels](OnnxValues& onnx, const auto& in, const auto&) {
+           [of, channels](OnnxValues& onnx, const auto& in, const auto&) {
              const Tensor kernel = in[1].to(DType::f32).transpose(0, 1).reshape({channels, 1, 3, 3});
-             return onnx_convolution(onnx, in[0], {onnx.value_of(kernel), onnx.value_of(in[2])}, stride, channels);
+             return onnx_convolution(onnx, in[0], {onnx.value_of(kernel), onnx.value_of(in[2])}, of, channels);
            }},
       {x, taps, bias});
 }

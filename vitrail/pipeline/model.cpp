@@ -132,13 +132,19 @@ Model::LogitsAndFeatures Model::logits_and_features(Images images) const {
 }
 
 std::vector<Prediction> Model::predictions(std::span<const float> logits, int64_t top, const std::string& where) const {
-  const bool uses_sigmoid = models::gives_sigmoid(config_);
-  const bool is_value = config_.problem_type == models::ProblemType::regression;
+  return predictions_of(config_, class_names_, logits, top, where);
+}
+
+std::vector<Prediction> predictions_of(const models::ModelConfig& config, const std::vector<std::string>& names,
+                                       std::span<const float> logits, int64_t top, const std::string& where) {
+  const bool uses_sigmoid = models::gives_sigmoid(config);
+  const bool is_value = config.problem_type == models::ProblemType::regression;
   std::vector<Prediction> predictions;
   for (const auto& [index, softmax] : data::top_k(logits, top, where)) {
     const float logit = logits[static_cast<size_t>(index)];
     const float probability = is_value ? logit : uses_sigmoid ? data::sigmoid(logit) : softmax;
-    predictions.push_back({index, class_name(index), probability});
+    predictions.push_back(
+        {index, names.empty() ? str("class ", index) : names.at(static_cast<size_t>(index)), probability});
   }
   return predictions;
 }

@@ -36,6 +36,10 @@ struct Prediction {
   float probability = 0;
 };
 
+// The predictions of a row of logits.  names: of all classes, or none.  Errors name `where`, the image.
+std::vector<Prediction> predictions_of(const models::ModelConfig& config, const std::vector<std::string>& names,
+                                       std::span<const float> logits, int64_t top, const std::string& where);
+
 struct AttentionMapOptions {
   int64_t layer = -1;                // index of a block; negative indices count from the end
   std::optional<int64_t> head = {};  // default: the mean over all heads
@@ -85,7 +89,7 @@ class Model {
   std::vector<Tensor> run(std::span<const image::ImageView> images, const infer::Request& request = {}) const;
   // The input [B, C, H, W] of images whose inputs have one size.
   Tensor preprocess(std::span<const image::ImageView> images) const;
-  // The predictions of a row of logits.  Errors name `where`, the image.
+  // predictions_of() with the model's classes.
   std::vector<Prediction> predictions(std::span<const float> logits, int64_t top, const std::string& where) const;
 
   const models::ModelConfig& config() const { return config_; }

@@ -17,8 +17,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char *kTensor = "embedding", *kHqTensor = "hq_features";
+constexpr const char* kTensor = "embedding";
 constexpr const char* kRemedy = "; delete the file to compute it again";
+
+std::string feature_name(size_t index) { return str("features.", index); }
 
 std::string field_of(const weights::Checkpoint& file, const std::string& name) {
   const auto found = file.metadata().find(name);
@@ -72,23 +74,24 @@ std::optional<ImageEmbedding> EmbeddingCache::find(const std::string& key) const
                     "…); each model and precision needs a cache folder of its own");
   }
   if (!file.has(kTensor)) throw Error(path.string(), "a tensor \"embedding\"", str("none", kRemedy));
-  return ImageEmbedding{
-      .values = file.tensor(kTensor).to(DType::f32).contiguous(),
-      .width = side_of(file, "width"),
-      .height = side_of(file, "height"),
-      .hq_features = file.has(kHqTensor) ? file.tensor(kHqTensor).to(DType::f32).contiguous() : Tensor()};
+  const auto tensor = [&](const std::string& name) { return file.tensor(name).to(DType::f32).contiguous(); };
+  ImageEmbedding embedding{
+      .values = tensor(kTensor), .width = side_of(file, "width"), .height = side_of(file, "height")};
+  for (size_t i = 0; file.has(feature_name(i)); ++i) embedding.features.push_back(tensor(feature_name(i)));
+  return embedding;
 }
 
 ImageEmbedding EmbeddingCache::add(const std::string& key, const ImageEmbedding& embedding) const {
   std::vector<std::pair<std::string, Tensor>> halves{{kTensor, rounded_to_half(embedding.values)}};
-  if (embedding.hq_features.defined()) halves.emplace_back(kHqTensor, rounded_to_half(embedding.hq_features));
+  for (size_t i = 0; i < embedding.features.size(); ++i)
+    halves.emplace_back(feature_name(i), rounded_to_half(embedding.features[i]));
   const std::map<std::string, std::string> metadata{
       {"model", model_}, {"width", std::to_string(embedding.width)}, {"height", std::to_string(embedding.height)}};
   weights::write_safetensors(file_of(key), halves, metadata);
-  return {.values = halves[0].second.to(DType::f32),
-          .width = embedding.width,
-          .height = embedding.height,
-          .hq_features = halves.size() > 1 ? halves[1].second.to(DType::f32) : Tensor()};
+  ImageEmbedding rounded{
+      .values = halves[0].second.to(DType::f32), .width = embedding.width, .height = embedding.height};
+  for (size_t i = 1; i < halves.size(); ++i) rounded.features.push_back(halves[i].second.to(DType::f32));
+  return rounded;
 }
 
 }  // namespace vitrail::sam

@@ -18,9 +18,9 @@ std::string embedding_key(std::span<const std::byte> file, bool exif);
 // checkpoint, after the name of a precision other than fp32.  Throws Error as models::load_sam().
 std::string embedding_model(const models::ModelFiles& files, const PredictorOptions& options);
 
-// FOLDER/KEY.safetensors has the tensor "embedding" [C, h, w] in f16, for HQ-SAM "hq_features", and in its metadata the
-// model's digest and the image's size.  Files are mapped, and appear only when they are complete.  Const functions are
-// thread-safe.
+// FOLDER/KEY.safetensors has the tensor "embedding" [C, h, w] and the embedding's "features.N" in f16, and in its
+// metadata the model's digest and the image's size.  Files are mapped, and appear only when they are complete.  Const
+// functions are thread-safe.
 class EmbeddingCache {
  public:
   // model: of embedding_model().  Creates the folder.  Throws Error if that fails.

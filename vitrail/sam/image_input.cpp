@@ -60,7 +60,7 @@ Tensor enlarged_probabilities(const Tensor& mask, int64_t height, int64_t width)
 }  // namespace
 
 std::array<int64_t, 2> InputFrame::sides(int64_t height, int64_t width) const {
-  if (preprocessing == SamPreprocessing::medsam) return {size, size};
+  if (preprocessing != SamPreprocessing::segment_anything) return {size, size};
   return long_side_resized(height, width, size);
 }
 
@@ -88,6 +88,7 @@ void InputFrame::write(const image::Image& resized, float* input) const {
 
 Tensor InputFrame::image_logits(const Tensor& mask, int64_t height, int64_t width) const {
   if (preprocessing == SamPreprocessing::medsam) return enlarged_probabilities(mask, height, width);
+  if (preprocessing == SamPreprocessing::segment_anything_2) return ops::resize_bilinear(mask, height, width);
   const auto [rows, columns] = sides(height, width);
   const Tensor frame = ops::resize_bilinear(mask, size, size);
   return ops::resize_bilinear(

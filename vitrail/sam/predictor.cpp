@@ -14,6 +14,7 @@
 #include "vitrail/models/sam/sam.h"
 #include "vitrail/ops/elementwise.h"
 #include "vitrail/ops/tokens.h"
+#include "vitrail/sam/binary_mask.h"
 #include "vitrail/sam/image_input_internal.h"
 
 namespace vitrail::sam {
@@ -27,13 +28,25 @@ constexpr size_t kMaxBatch = 8;
 // Fewer prompts without a mask are quicker without the projections of the image than with computing them.
 constexpr size_t kManyPrompts = 3;
 
+// The inputs of the mask decoder's session in front of the image's features.
+constexpr size_t kDecoderInputs = 4;
+
 // The prompts of a group have as many tokens, and all or none of them has a mask.
 using Group = std::pair<size_t, bool>;
 
-// A padding point follows the points if there is no box.
-size_t tokens_of(const Prompt& prompt) {
-  if (prompt.box) return prompt.points.size() + 2;
+// A padding point follows the points if there is no box, for some models always.
+size_t tokens_of(const Prompt& prompt, bool pads_boxes) {
+  if (prompt.box) return prompt.points.size() + (pads_boxes ? 3 : 2);
   return prompt.points.empty() ? 0 : prompt.points.size() + 1;
+}
+
+// The mask for a prompt that wants one (models::SamStability).  logits [masks, h, w]
+int64_t single_mask(const Tensor& logits, std::span<const float> iou,
+                    const std::optional<models::SamStability>& stability) {
+  if (!stability) return 0;
+  const float score = stability_score(logits.select(0, 0), static_cast<float>(stability->delta));
+  if (!(score < stability->threshold)) return 0;  // NaN, of an empty mask, is stable
+  return std::max_element(iou.begin() + 1, iou.end()) - iou.begin();
 }
 
 bool has_projections(const ImageEmbedding& embedding) {
@@ -57,26 +70,25 @@ std::vector<std::string> cross_attention_layers(const models::Sam& sam) {
 struct Predictor::Model {
   models::Sam sam;
   Tensor positions;  // [1, h, w, C]; undefined for an image encoder alone
+  std::vector<models::SamFeature> features;
   int threads;
   std::unique_ptr<infer::FunctionSession> image_encoder, mask_encoder, image_projector, mask_decoder;
 
   Model(models::Sam loaded, const PredictorOptions& options)
       : sam(std::move(loaded)),
         positions(has_decoder() ? sam.prompt_encoder().grid_positions() : Tensor()),
+        features(sam.features()),
         threads(options.threads) {
     const infer::FunctionOptions session{.threads = options.threads};
     infer::FunctionOptions encoder_session{.threads = options.threads, .precision = options.precision};
-    for (const std::string& layer : sam.image_encoder().outer_layers()) {
-      encoder_session.excluded_layers.push_back("image_encoder." + layer);
-    }
+    encoder_session.excluded_layers = sam.outer_layers();
     image_encoder = std::make_unique<infer::FunctionSession>(
         sam,
         [this](const infer::NamedTensors& in) -> infer::NamedTensors {
-          const models::SamTrunk trunk = sam.image_encoder().trunk_outputs(in[0].tensor);
-          const Tensor embedding = sam.image_encoder().neck(trunk.output);
-          const models::SamHqHead* const hq = sam.hq_head();
-          if (!hq) return {{"embedding", embedding}};
-          return {{"embedding", embedding}, {"hq_features", hq->features(embedding, trunk.intermediate)}};
+          const models::SamImage image = sam.encode(in[0].tensor);
+          infer::NamedTensors out{{"embedding", image.embedding}};
+          for (size_t i = 0; i < features.size(); ++i) out.push_back({features[i].name, image.features[i]});
+          return out;
         },
         encoder_session);
     mask_encoder = std::make_unique<infer::FunctionSession>(
@@ -99,10 +111,13 @@ struct Predictor::Model {
         [this](const infer::NamedTensors& in) -> infer::NamedTensors {
           const bool projected = in[3].tensor.numel() > 0;
           const Tensor image = projected ? in[0].tensor : ops::add(in[0].tensor, in[1].tensor);
+          std::vector<Tensor> maps;
+          for (size_t i = kDecoderInputs; i < in.size(); ++i) maps.push_back(in[i].tensor);
           const models::SamMasks masks =
-              sam.mask_decoder().forward(image, positions, in[2].tensor, in.size() > 4 ? in[4].tensor : Tensor(),
-                                         projected ? in[3].tensor : Tensor());
-          return {{"logits", masks.logits}, {"iou", masks.iou}};
+              sam.mask_decoder().forward(image, positions, in[2].tensor, maps, projected ? in[3].tensor : Tensor());
+          infer::NamedTensors out{{"logits", masks.logits}, {"iou", masks.iou}};
+          if (masks.object_score.defined()) out.push_back({"object_score", masks.object_score});
+          return out;
         },
         decoder_session);
   }
@@ -115,7 +130,6 @@ struct Predictor::Model {
   // The 3×3 convolutions of HQ-SAM take ten times the memory of the other layers.
   size_t max_batch() const { return high_quality() ? 1 : kMaxBatch; }
   Shape embedding_shape() const { return {sam.config().decoder.dim, grid(), grid()}; }
-  Shape hq_shape() const;
   Shape projections_shape() const;
   void check(const ImageEmbedding& embedding) const;  // throws Error for an embedding of another model
   void project(const Tensor& image, ImageEmbedding& embedding) const;
@@ -125,23 +139,20 @@ struct Predictor::Model {
                             const std::vector<const Prompt*>& prompts) const;
 };
 
-Shape Predictor::Model::hq_shape() const {
-  return {sam.config().mask_size(), sam.config().mask_size(), sam.config().decoder.upscale_dims[1]};
-}
-
 Shape Predictor::Model::projections_shape() const { return {3, grid() * grid(), sam.config().decoder.cross_dim}; }
 
 void Predictor::Model::check(const ImageEmbedding& embedding) const {
   const auto got = [](const Tensor& tensor, const char* none) {
     return tensor.defined() ? tensor.shape().to_string() : none;
   };
-  const Tensor &values = embedding.values, &hq = embedding.hq_features, &projections = embedding.projections,
-               &input = embedding.decoder_input;
+  const Tensor &values = embedding.values, &projections = embedding.projections, &input = embedding.decoder_input;
   if (!values.defined() || !(values.shape() == embedding_shape()) || embedding.width < 1 || embedding.height < 1) {
     throw Error("embedding", str(embedding_shape(), ", as this model computes it"), got(values, "none"));
   }
-  if (high_quality() && !(hq.defined() && hq.shape() == hq_shape())) {
-    throw Error("embedding", str("features of HQ-SAM ", hq_shape()), got(hq, "an embedding without them"));
+  for (size_t i = 0; i < features.size(); ++i) {
+    const Tensor map = i < embedding.features.size() ? embedding.features[i] : Tensor();
+    if (!map.defined() || !(map.shape() == features[i].shape))
+      throw Error("embedding", str(features[i].name, " ", features[i].shape), got(map, "an embedding without them"));
   }
   if (projections.defined() && !(projections.shape() == projections_shape())) {
     throw Error("embedding", str("projections ", projections_shape(), ", or none"), got(projections, ""));
@@ -178,9 +189,9 @@ Tensor Predictor::Model::point_tokens(const ImageEmbedding& embedding,
     if (prompt->box) {
       add(prompt->box->x0, prompt->box->y0, SamPoint::top_left);
       add(prompt->box->x1, prompt->box->y1, SamPoint::bottom_right);
-    } else if (!prompt->points.empty()) {
-      add(0, 0, SamPoint::padding);
     }
+    const bool pads = prompt->box ? sam.config().decoder.pads_boxes : !prompt->points.empty();
+    if (pads) add(0, 0, SamPoint::padding);
   }
   const auto batch = static_cast<int64_t>(prompts.size()), tokens = static_cast<int64_t>(kinds.size()) / batch;
   return sam.mask_decoder().tokens(
@@ -202,16 +213,18 @@ std::vector<Masks> Predictor::Model::decode(const ImageEmbedding& embedding, con
                              {"dense", dense_prompts(prompts)},
                              {"tokens", point_tokens(embedding, prompts)},
                              {"projections", projected ? embedding.projections : Tensor::zeros({3, 0, 1})}};
-  if (high_quality()) inputs.push_back({"hq_features", embedding.hq_features.unsqueeze(0)});
+  for (size_t i = 0; i < features.size(); ++i) inputs.push_back({features[i].name, embedding.features[i].unsqueeze(0)});
   const infer::NamedTensors result = mask_decoder->run(inputs);
   std::vector<Masks> masks;
   for (size_t i = 0; i < prompts.size(); ++i) {
     const Tensor logits = result[0].tensor.select(0, static_cast<int64_t>(i));
     const Tensor iou = result[1].tensor.select(0, static_cast<int64_t>(i));
-    const int64_t first = prompts[i]->multimask ? 1 : 0;
-    const int64_t count = prompts[i]->multimask ? logits.size(0) - 1 : 1;
-    const float* const values = iou.data<float>() + first;
-    masks.push_back({logits.narrow(0, first, count).clone(), {values, values + count}});
+    const std::span<const float> scores(iou.data<float>(), static_cast<size_t>(iou.numel()));
+    const bool several = prompts[i]->multimask;
+    const int64_t first = several ? 1 : single_mask(logits, scores, sam.config().decoder.single_mask_stability);
+    const int64_t count = several ? logits.size(0) - 1 : 1;
+    masks.push_back({logits.narrow(0, first, count).clone(), {&scores[first], &scores[first] + count}});
+    if (result.size() > 2) masks.back().object_score = result[2].tensor.data<float>()[i];
   }
   return masks;
 }
@@ -236,8 +249,8 @@ ImageEmbedding Predictor::embed(const image::ImageView& image) const {
   const infer::NamedTensors result = model_->image_encoder->run({{"image", input}});
   ImageEmbedding embedding{.values = result[0].tensor.select(0, 0).permute({2, 0, 1}).contiguous(),
                            .width = image.width(),
-                           .height = image.height(),
-                           .hq_features = high_quality() ? result[1].tensor.select(0, 0) : Tensor()};
+                           .height = image.height()};
+  for (size_t i = 1; i < result.size(); ++i) embedding.features.push_back(result[i].tensor.select(0, 0));
   if (has_decoder()) model_->project(result[0].tensor, embedding);
   return embedding;
 }
@@ -254,7 +267,8 @@ std::vector<Masks> Predictor::predict(const ImageEmbedding& given, std::span<con
   for (size_t i = 0; i < prompts.size(); ++i) {
     const std::string where = prompts.size() == 1 ? "prompt" : str("prompt ", i);
     check_prompt(prompts[i], embedding.width, embedding.height, mask_size(), where);
-    groups[{tokens_of(prompts[i]), prompts[i].mask_logits.defined()}].push_back(i);
+    groups[{tokens_of(prompts[i], model_->sam.config().decoder.pads_boxes), prompts[i].mask_logits.defined()}]
+        .push_back(i);
   }
   const auto without_mask =
       static_cast<size_t>(std::ranges::count_if(prompts, [](const Prompt& p) { return !p.mask_logits.defined(); }));
@@ -287,6 +301,11 @@ Tensor Predictor::image_logits(const Tensor& mask, int64_t width, int64_t height
 int64_t Predictor::image_size() const { return model_->image_size(); }
 bool Predictor::has_decoder() const { return model_->has_decoder(); }
 bool Predictor::high_quality() const { return model_->high_quality(); }
+std::vector<Shape> Predictor::feature_shapes() const {
+  std::vector<Shape> shapes;
+  for (const models::SamFeature& feature : model_->features) shapes.push_back(feature.shape);
+  return shapes;
+}
 int64_t Predictor::mask_size() const { return model_->sam.config().mask_size(); }
 int64_t Predictor::multimask_count() const { return model_->sam.config().decoder.mask_tokens - 1; }
 Shape Predictor::embedding_shape() const { return model_->embedding_shape(); }

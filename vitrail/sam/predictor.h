@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Predictor: masks of an image for any number of prompts, with a checkpoint of Segment Anything (Kirillov et al., 2023;
-// segment_anything/predictor.py).  models::load_sam() says which files it reads.
+// segment_anything/predictor.py) or SAM 2 (Ravi et al., 2024; sam2/sam2_image_predictor.py).  models::load_sam() says
+// which files it reads.
 //
 //   const vitrail::sam::Predictor predictor("sam_vit_b.pth");
 //   const auto embedding = predictor.embed(image);
@@ -37,7 +38,9 @@ struct PredictorOptions {
 struct ImageEmbedding {
   Tensor values = {};  // [C, h, w] f32
   int64_t width = 0, height = 0;
-  Tensor hq_features = {};  // [4·h, 4·w, C / 8] f32, of HQ-SAM; undefined for other models
+  // What the mask decoder reads besides, of the shapes feature_shapes(), f32: HQ-SAM's features, SAM 2's maps of
+  // strides 4 and 8; empty for other models.
+  std::vector<Tensor> features = {};
   // What the mask decoder reads for prompts without a mask, [h, w, C] f32: values and the embedding of no mask,
   // channels last; undefined: predict() computes it.
   Tensor decoder_input = {};
@@ -50,7 +53,8 @@ struct ImageEmbedding {
 // The masks of a prompt: 3 or 1.
 struct Masks {
   Tensor logits = {};           // [masks, h, w] f32, of the padded square frame; positive in the object
-  std::vector<float> iou = {};  // the predicted intersection over union of each mask; may exceed 1
+  std::vector<float> iou = {};  // the predicted intersection over union of each mask; may exceed 1, not of SAM 2
+  std::optional<float> object_score = {};  // SAM 2 alone gives it: the logit of an object being at the prompt
 };
 
 // Const functions are thread-safe.
@@ -63,24 +67,27 @@ class Predictor {
   ~Predictor();
 
   // The image is resized to the long side of the model's input, as Pillow's BILINEAR, and padded on the right and
-  // below; for MedSAM, to a square by cubic splines.  Grey becomes RGB, alpha is dropped.  Throws Error for an image
-  // whose short side would be resized to nothing.
+  // below; for SAM 2, to a square; for MedSAM, to a square by cubic splines.  Grey becomes RGB, alpha is dropped.
+  // Throws Error for an image whose short side would be resized to nothing.
   ImageEmbedding embed(const image::ImageView& image) const;
 
+  // A single mask of SAM 2 is the best of three where mask 0 is not stable (models::SamStability).
   // Throws Error for a prompt that check_prompt() refuses, and for an embedding of another model.
   Masks predict(const ImageEmbedding& embedding, const Prompt& prompt) const;
   std::vector<Masks> predict(const ImageEmbedding& embedding, std::span<const Prompt> prompts) const;
 
   // The logits [height, width] of one mask [h, w] at the image's size: bilinear to the padded frame, cropped, and
-  // bilinear to the image.  For MedSAM the probabilities are enlarged to the image: the logits may be infinite.
+  // bilinear to the image.  For SAM 2, bilinear to the image at once.  For MedSAM the probabilities are enlarged to the
+  // image: the logits may be infinite.
   Tensor image_logits(const Tensor& mask, int64_t width, int64_t height) const;
 
-  int64_t image_size() const;       // the sides of the model's input
-  int64_t mask_size() const;        // the sides of masks: h = w
-  int64_t multimask_count() const;  // the masks of a prompt with multimask: 3
-  Shape embedding_shape() const;    // [C, h, w]
-  bool has_decoder() const;         // false: an image encoder alone, with which predict() throws Error
-  bool high_quality() const;        // HQ-SAM: embeddings have hq_features
+  int64_t image_size() const;                 // the sides of the model's input
+  int64_t mask_size() const;                  // the sides of masks: h = w
+  int64_t multimask_count() const;            // the masks of a prompt with multimask: 3
+  Shape embedding_shape() const;              // [C, h, w]
+  bool has_decoder() const;                   // false: an image encoder alone, with which predict() throws Error
+  bool high_quality() const;                  // HQ-SAM
+  std::vector<Shape> feature_shapes() const;  // Those of ImageEmbedding::features.
 
  private:
   struct Model;

@@ -9,6 +9,7 @@
 #include "vitrail/tasks/depth/depth_model.h"
 #include "vitrail/tasks/detect/rf_detr_model.h"
 #include "vitrail/tasks/detect/yolos_model.h"
+#include "vitrail/tasks/images/hiera_model.h"
 #include "vitrail/tasks/images/image_model.h"
 #include "vitrail/tasks/label_map/eomt_model.h"
 #include "vitrail/tasks/label_map/semantic_model.h"
@@ -32,9 +33,10 @@ std::vector<Task>& table() {
 // The first one that recognises a model takes it: a DPT for classes is like one for depth.  The last one takes what no
 // other recognises, and says what is wrong with it.
 const std::vector<Family>& families() {
-  static const std::vector<Family> rows{segment_family(), semantic_family(), depth_family(),   eomt_family(),
-                                        clipseg_family(), matte_family(),    yolos_family(),   rf_detr_family(),
-                                        owl_family(),     pose_family(),     anomaly_family(), image_family()};
+  static const std::vector<Family> rows{segment_family(), semantic_family(), depth_family(), eomt_family(),
+                                        clipseg_family(), matte_family(),    yolos_family(), rf_detr_family(),
+                                        owl_family(),     pose_family(),     hiera_family(), anomaly_family(),
+                                        image_family()};
   return rows;
 }
 

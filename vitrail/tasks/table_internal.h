@@ -7,6 +7,7 @@
 #define VITRAIL_TASKS(TASK) \
   TASK(classify) \
   TASK(embed) \
+  TASK(embed_pooled) \
   TASK(zeroshot) \
   TASK(attention) \
   TASK(pca) \

@@ -10,4 +10,5 @@ vitrail_embed_json(builtin_key_maps vitrail::weights vitrail/weights/builtin_key
   huggingface_clip_classifier huggingface_clip huggingface_text
   beit3 mmpretrain open_clip_coca open_clip open_clip_fc_norm open_clip_timm open_clip_text
   torchvision google document_000 document_003 document_004 torch_encoder
-  vit_pytorch vit_pytorch_fn vit_pytorch_plain sam mobile_sam huggingface_sam sam_encoder timm_sam)
+  vit_pytorch vit_pytorch_fn vit_pytorch_plain sam mobile_sam huggingface_sam sam2
+  huggingface_sam2 sam_encoder timm_sam)

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <functional>
 #include <limits>
+#include <memory>
 
 #include "apps/vitrail/commands/commands.h"
 #include "apps/vitrail/commands/prediction_printer.h"
+#include "apps/vitrail/families/classifying_models.h"
 #include "apps/vitrail/input/image_stream.h"
 #include "apps/vitrail/output/output.h"
 #include "apps/vitrail/output/output_checks.h"
@@ -21,13 +24,46 @@ struct ClassifyCommandOptions {
   bool force = false;
 };
 
+using OnOutcome = std::function<void(Outcome&)>;
+
+// A Vision Transformer, or another model that classifies.
+struct ImageClassifier {
+  models::ModelConfig config;
+  image::ColorMode color_mode;
+  std::function<size_t(const ImageSource& source, const OnOutcome& on_outcome)> run;
+  std::function<std::vector<Prediction>(std::span<const float> logits, const std::string& where)> predictions;
+};
+
+ImageClassifier vision_transformer(const ClassifyCommandOptions& options, const GlobalOptions& global) {
+  const auto model = std::make_shared<const Model>(load_model(options.model, global, options.labels));
+  return {model->config(), model->color_mode(),
+          [=, &options, &global](const ImageSource& source, const OnOutcome& on_outcome) {
+            return run_images(source, *model, {}, options.images.batch, global, on_outcome);
+          },
+          [=, top = options.predictions.top](std::span<const float> logits, const std::string& where) {
+            return model->predictions(logits, top, where);
+          }};
+}
+
+ImageClassifier other_classifier(const ClassifyCommandOptions& options, const GlobalOptions& global) {
+  const auto model = open_classifying_model(options.model, global, options.labels);
+  return {model->classes(), model->color_mode(),
+          [=, &options, &global](const ImageSource& source, const OnOutcome& on_outcome) {
+            return run_images(source, passes_of(*model, {}), options.images.batch, global, on_outcome);
+          },
+          [=, top = options.predictions.top](std::span<const float> logits, const std::string& where) {
+            return model->predictions(logits, top, where);
+          }};
+}
+
 int classify(const ClassifyCommandOptions& options, const GlobalOptions& global) {
   const Format format = format_from_name(options.predictions.format);
-  const Model model = load_model(options.model, global, options.labels);
-  models::require_classifier(model.config(), options.model.model);
-  const int64_t classes = model.config().vit.num_classes;
-  const PredictionPrinter printer(format, models::activation_of(model.config()));
-  const ImageSource source = image_source(options.images, model.color_mode());
+  const ImageClassifier model =
+      is_vision_transformer(options.model) ? vision_transformer(options, global) : other_classifier(options, global);
+  models::require_classifier(model.config, options.model.model);
+  const int64_t classes = model.config.vit.num_classes;
+  const PredictionPrinter printer(format, models::activation_of(model.config));
+  const ImageSource source = image_source(options.images, model.color_mode);
   std::optional<NpyWriter> logits;
   if (!options.logits.empty()) {
     logits.emplace(options.logits, DType::f32, std::span(&classes, 1), -1);
@@ -36,7 +72,7 @@ int classify(const ClassifyCommandOptions& options, const GlobalOptions& global)
 
   size_t failures = 0;
   bool any_logits = false;
-  failures += run_images(source, model, {}, options.images.batch, global, [&](const Outcome& outcome) {
+  failures += model.run(source, [&](const Outcome& outcome) {
     if (!outcome.error.empty()) {
       printer.print_failure(outcome, outcome.error);
       if (logits) logits->write_rows(nan_row.data(), 1);
@@ -48,7 +84,7 @@ int classify(const ClassifyCommandOptions& options, const GlobalOptions& global)
     std::vector<Prediction> predictions;
     try {
       const std::span logits_row(row, static_cast<size_t>(classes));
-      predictions = model.predictions(logits_row, options.predictions.top, outcome.path());
+      predictions = model.predictions(logits_row, outcome.path());
     } catch (const Error& error) {
       ++failures;
       print_error(outcome.message(error.what()));

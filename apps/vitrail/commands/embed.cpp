@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 
@@ -7,6 +8,7 @@
 #include "apps/vitrail/commands/zero_shot_options.h"
 #include "apps/vitrail/embed/embedding_info.h"
 #include "apps/vitrail/embed/feature_file.h"
+#include "apps/vitrail/families/classifying_models.h"
 #include "apps/vitrail/input/image_stream.h"
 #include "apps/vitrail/input/shard_images.h"
 #include "apps/vitrail/output/output.h"
@@ -32,7 +34,8 @@ struct EmbedCommandOptions {
   bool has_text = false, force = false;
 };
 
-EmbeddingInfo info_of(const Model& model, const EmbedCommandOptions& options) {
+template <class AnyModel>
+EmbeddingInfo info_of(const AnyModel& model, const EmbedCommandOptions& options) {
   EmbeddingInfo info = embedding_info(model, options.model.path(), options.features);
   info.dtype = options.dtype;
   info.tome = options.model.tome;
@@ -83,12 +86,13 @@ int embed_texts(const EmbedCommandOptions& options, const GlobalOptions& global,
   return 0;
 }
 
-// A row for each image of the source.  Returns how many failed.
-size_t embed_images(const ImageSource& source, const Model& model, const EmbedCommandOptions& options,
-                    const GlobalOptions& global, FeatureFile& rows, const EmbeddingInfo& info) {
-  const infer::Request request = model.request_of(options.features);
+using OnOutcome = std::function<void(Outcome&)>;
+
+// A row for each image that `run` passes on.  Returns how many failed.
+size_t embed_images(const std::function<size_t(const OnOutcome&)>& run, const std::function<Shape()>& shape,
+                    const EmbedCommandOptions& options, FeatureFile& rows, const EmbeddingInfo& info) {
   size_t failures = 0;
-  failures += run_images(source, model, request, options.images.batch, global, [&](const Outcome& outcome) {
+  failures += run([&](const Outcome& outcome) {
     if (!outcome.error.empty()) return rows.add_failure(outcome.path(), outcome.error);
     const Tensor& row = outcome.result();
     try {
@@ -104,10 +108,35 @@ size_t embed_images(const ImageSource& source, const Model& model, const EmbedCo
     // Rows of NaN alone replace no old file.  The record of a shard says which of its images failed.
     if (failures > 0 && !are_shards(options.images.inputs) && replaces_file(options.output))
       throw Error("embed", "an image that can be read", "none");
-    return row_shape(model, request);
+    return shape();
   };
   rows.finish(shape_without_features, to_json(info));
   return failures;
+}
+
+size_t embed_images(const ImageSource& source, const Model& model, const EmbedCommandOptions& options,
+                    const GlobalOptions& global, FeatureFile& rows, const EmbeddingInfo& info) {
+  const infer::Request request = model.request_of(options.features);
+  const auto run = [&](const OnOutcome& on_outcome) {
+    return run_images(source, model, request, options.images.batch, global, on_outcome);
+  };
+  return embed_images(
+      run, [&] { return row_shape(model, request); }, options, rows, info);
+}
+
+// Models beside the Vision Transformer.
+size_t embed_by_other_model(const EmbedCommandOptions& options, const GlobalOptions& global, FeatureFile& rows) {
+  const auto model = open_classifying_model(options.model, global);
+  const infer::Request request{.output = infer::Output::features, .features = options.features};
+  const ImageRun passes = passes_of(*model, request);
+  const Shape input = model->input_shape();
+  const Shape shape = model->run(Tensor::zeros({1, input[0], input[1], input[2]}), request)[0].select(0, 0).shape();
+  const ImageSource source = image_source(options.images, model->color_mode());
+  const auto run = [&](const OnOutcome& on_outcome) {
+    return run_images(source, passes, options.images.batch, global, on_outcome);
+  };
+  return embed_images(
+      run, [&] { return shape; }, options, rows, info_of(*model, options));
 }
 
 // The shards by their output without its extension.
@@ -183,6 +212,7 @@ int embed(const EmbedCommandOptions& options, const GlobalOptions& global) {
   const std::unique_ptr<FeatureFile> rows = make_feature_file(options.output, dtype_from_name(options.dtype));
   if (options.has_text) return embed_texts(options, global, *rows);
   if (options.images.inputs.empty()) throw CLI::ValidationError("INPUT", "images, or --text");
+  if (!is_vision_transformer(options.model)) return embed_by_other_model(options, global, *rows) == 0 ? 0 : 1;
   const Model model = load_model(options.model, global);
   const EmbeddingInfo info = info_of(model, options);
   return embed_images(image_source(options.images, model.color_mode()), model, options, global, *rows, info) == 0 ? 0

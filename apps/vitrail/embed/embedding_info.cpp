@@ -83,6 +83,14 @@ std::string row_options_text(const EmbeddingInfo& info) {
   return str("--dtype ", info.dtype, " --tome ", info.tome, info.exif ? " --exif" : "");
 }
 
+EmbeddingInfo info_of(const Tensor& probe, const models::ModelConfig& config, const std::string& name,
+                      const infer::FeatureOptions& features) {
+  return {.model = name,
+          .features = features,
+          .preprocessing = embedding_preprocessing(config),
+          .probe = {probe.data<float>(), probe.data<float>() + probe.numel()}};
+}
+
 }  // namespace
 
 EmbeddingPreprocessing embedding_preprocessing(const models::ModelConfig& config) {
@@ -105,12 +113,15 @@ EmbeddingPreprocessing embedding_preprocessing(const models::ModelConfig& config
 
 EmbeddingInfo embedding_info(const Model& model, const std::string& name, const infer::FeatureOptions& features) {
   const image::Image image = probe_image(model.color_mode());
-  const image::ImageView view(image);
-  const Tensor probe = model.embed(view, {.l2_normalize = true});
-  return {.model = name,
-          .features = features,
-          .preprocessing = embedding_preprocessing(model.config()),
-          .probe = {probe.data<float>(), probe.data<float>() + probe.numel()}};
+  return info_of(model.embed(image::ImageView(image), {.l2_normalize = true}), model.config(), name, features);
+}
+
+EmbeddingInfo embedding_info(const tasks::ClassifyingModel& model, const std::string& name,
+                             const infer::FeatureOptions& features) {
+  const Tensor input = model.input_of(probe_image(model.color_mode())).unsqueeze(0);
+  const Tensor probe =
+      model.run(input, {.output = infer::Output::features, .features = {.l2_normalize = true}})[0].select(0, 0);
+  return info_of(probe, model.classes(), name, features);
 }
 
 void check_same_embedding(const EmbeddingInfo& expected, const EmbeddingInfo& got, const std::string& where) {

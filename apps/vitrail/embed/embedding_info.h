@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "vitrail/pipeline/model.h"
+#include "vitrail/tasks/images/classifying_model.h"
 
 namespace vitrail::app {
 
@@ -38,6 +39,8 @@ struct EmbeddingInfo {
 };
 
 // Without what options of the command alone set: dtype, tome and exif.
+EmbeddingInfo embedding_info(const tasks::ClassifyingModel& model, const std::string& name,
+                             const infer::FeatureOptions& features);
 EmbeddingInfo embedding_info(const Model& model, const std::string& name, const infer::FeatureOptions& features);
 
 // Throws Error that names `where` unless both have the same tokens, layers and final norm, and about the same probe.

@@ -17,20 +17,39 @@
 namespace vitrail::app {
 namespace {
 
+std::string listed(const std::vector<int64_t>& numbers) {
+  std::string text;
+  for (const int64_t number : numbers) text += fmt::format(" {}", number);
+  return text.empty() ? " none" : text;
+}
+
+void print_hiera(const models::HieraConfig& hiera) {
+  std::vector<int64_t> depths, heads, windows;
+  for (const models::HieraStage& stage : hiera.stages) {
+    depths.push_back(stage.depth);
+    heads.push_back(stage.num_heads);
+    windows.push_back(stage.window);
+  }
+  print_output("encoder       Hiera, width {} to {}, depths{}, heads{}, windows{}, global blocks{}\n",
+               hiera.stages.front().dim, hiera.stages.back().dim, listed(depths), listed(heads), listed(windows),
+               listed(hiera.global_blocks));
+}
+
 void print_encoder(const models::SamEncoderConfig& encoder) {
+  if (encoder.hiera) return print_hiera(*encoder.hiera);
   if (!encoder.stages.empty()) {
     print_output("encoder       TinyViT of {} stages, width {} to {}\n", encoder.stages.size(),
                  encoder.stages.front().dim, encoder.stages.back().dim);
     return;
   }
-  std::string global;
+  std::vector<int64_t> global;
   int64_t window = 0;
   for (size_t i = 0; i < encoder.blocks.size(); ++i) {
     window = std::max(window, encoder.blocks[i].window);
-    if (encoder.blocks[i].window == 0) global += fmt::format(" {}", i);
+    if (encoder.blocks[i].window == 0) global.push_back(static_cast<int64_t>(i));
   }
   print_output("encoder       width {}, depth {}, {} heads of {}, windows {}, global blocks{}\n", encoder.dim,
-               encoder.blocks.size(), encoder.num_heads, encoder.head_dim, window, global.empty() ? " none" : global);
+               encoder.blocks.size(), encoder.num_heads, encoder.head_dim, window, listed(global));
 }
 
 // The input of the image encoder, and the centre of the image in its pixels.
@@ -80,7 +99,8 @@ void InspectedSam::print_summary() const {
   const models::Sam sam = segmentation_model(model_, Device::meta);
   const models::SamEncoderConfig& encoder = sam.config().encoder;
   const models::SamDecoderConfig& decoder = sam.config().decoder;
-  print_output("architecture  segment_anything{}\n", decoder.high_quality ? ", high quality" : "");
+  print_output("architecture  segment_anything{}{}\n", encoder.hiera ? ", second generation" : "",
+               decoder.high_quality ? ", high quality" : "");
   if (checkpoint_) {
     print_output("weights       {} ({}), {} keys\n", escaped(checkpoint_->path()), checkpoint_->format(),
                  key_map_->name());
@@ -110,6 +130,7 @@ void InspectedSam::trace(const nn::Module& model, ValueListing& listing) const {
                        {models::SamPoint::inside, models::SamPoint::padding});
   if (masks.logits.defined()) listing.add("low_res_masks", masks.logits);
   if (masks.iou.defined()) listing.add("iou_predictions", masks.iou);
+  if (masks.object_score.defined()) listing.add("object_score_logits", masks.object_score);
 }
 
 }  // namespace

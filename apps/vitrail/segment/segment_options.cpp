@@ -69,7 +69,7 @@ void SegmentOptions::add_to(CLI::App& command) {
       "Model: a checkpoint of Segment Anything (.pth, .safetensors), or a folder with one, or a semantic "
       "segmenter, or CLIPSeg (default: the bundled model of Segment Anything)");
   command.add_option("--preset", preset,
-                     "Preprocessing: segment_anything, or medsam (default: the model's, else segment_anything)");
+                     "Preprocessing: segment_anything, medsam or segment_anything_2 (default: the model's)");
   add_prompts_to(command);
   add_outputs_to(command);
   add_automatic_to(command);

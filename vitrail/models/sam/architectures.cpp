@@ -2,6 +2,9 @@
 #include "vitrail/models/sam/architectures.h"
 
 #include <algorithm>
+#include <array>
+
+#include "vitrail/models/sam/sam2_config_internal.h"
 
 namespace vitrail::models {
 namespace {
@@ -23,12 +26,47 @@ SamArchitecture architecture(const char* name, int64_t dim, int64_t depth, int64
   return result;
 }
 
+// The stages of Hiera (sam2/configs/sam2.1/*.yaml).
+struct HieraSizes {
+  int64_t dim, num_heads;  // In the first stage; both double from stage to stage.
+  std::array<int64_t, 4> depths, windows;
+  std::vector<int64_t> global_blocks;
+  int64_t positions;  // rows and columns
+};
+
+SamArchitecture sam2(const char* name, const HieraSizes& sizes) {
+  SamArchitecture result{name, {}};
+  SamEncoderConfig& encoder = result.config.encoder;
+  HieraConfig& hiera = encoder.hiera.emplace();
+  for (size_t i = 0; i < sizes.depths.size(); ++i) {
+    const int64_t dim = sizes.dim << i;
+    hiera.stages.push_back({.dim = dim,
+                            .depth = sizes.depths[i],
+                            .num_heads = sizes.num_heads << i,
+                            .window = sizes.windows[i],
+                            .mlp_hidden = 4 * dim,
+                            .pools = i > 0});
+  }
+  hiera.global_blocks = sizes.global_blocks;
+  hiera.positions = {sizes.positions, sizes.positions};
+  hiera.window_positions = sizes.windows[0];
+  encoder.dim = hiera.stages.back().dim;
+  set_sam2_decoder(result.config.decoder, {});
+  result.config.preprocessing = SamPreprocessing::segment_anything_2;
+  return result;
+}
+
 }  // namespace
 
 const std::vector<SamArchitecture>& sam_architectures() {
-  static const std::vector<SamArchitecture> table{architecture("sam_vit_b", 768, 12, 12),
-                                                  architecture("sam_vit_l", 1024, 24, 16),
-                                                  architecture("sam_vit_h", 1280, 32, 16)};
+  static const std::vector<SamArchitecture> table{
+      architecture("sam_vit_b", 768, 12, 12),
+      architecture("sam_vit_l", 1024, 24, 16),
+      architecture("sam_vit_h", 1280, 32, 16),
+      sam2("sam2_hiera_tiny", {96, 1, {1, 2, 7, 2}, {8, 4, 14, 7}, {5, 7, 9}, 7}),
+      sam2("sam2_hiera_small", {96, 1, {1, 2, 11, 2}, {8, 4, 14, 7}, {7, 10, 13}, 7}),
+      sam2("sam2_hiera_base_plus", {112, 2, {2, 3, 16, 3}, {8, 4, 14, 7}, {12, 16, 20}, 14}),
+      sam2("sam2_hiera_large", {144, 2, {2, 6, 36, 4}, {8, 4, 16, 8}, {23, 33, 43}, 7})};
   return table;
 }
 

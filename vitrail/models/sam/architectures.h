@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Segment Anything's published sizes, by the names of its code (segment_anything/build_sam.py).
+// The published sizes of Segment Anything, by the names of its code (segment_anything/build_sam.py), and of SAM 2 and
+// 2.1, by those of their checkpoints.
 #include <string>
 #include <vector>
 
@@ -13,7 +14,7 @@ struct SamArchitecture {
   SamConfig config;
 };
 
-const std::vector<SamArchitecture>& sam_architectures();  // sam_vit_b, sam_vit_l, sam_vit_h
+const std::vector<SamArchitecture>& sam_architectures();  // sam_vit_b, sam2_hiera_tiny, …
 
 // The architecture with this name; null if there is none.
 const SamArchitecture* find_sam_architecture(const std::string& name);

@@ -2,58 +2,19 @@
 #include "vitrail/models/sam/config.h"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
-#include <string_view>
 
 #include "vitrail/base/error.h"
 #include "vitrail/models/json_fields_internal.h"
+#include "vitrail/models/sam/sam2_config_internal.h"
+#include "vitrail/models/sam/shapes_internal.h"
 
 namespace vitrail::models {
 namespace {
 
-constexpr int64_t kMaxExtent = 1 << 16;  // above any published model; products of three extents do not overflow
-
-class Shapes {
- public:
-  Shapes(const std::map<std::string, Shape>& shapes, std::string where) : shapes_(shapes), where_(std::move(where)) {}
-
-  // Sets `extent` to an axis of a tensor, if there is one of this rank.
-  void read(int64_t& extent, const std::string& name, int rank, int axis) const {
-    const auto found = shapes_.find(name);
-    if (found == shapes_.end() || found->second.rank() != rank) return;
-    extent = found->second[axis];
-    if (extent < 1 || extent > kMaxExtent) {
-      throw Error(where_, str(name, " with extents from 1 to ", kMaxExtent), found->second.to_string());
-    }
-  }
-  bool has(const std::string& name) const { return shapes_.contains(name); }
-  bool has_prefix(const std::string& prefix) const {
-    const auto at = shapes_.lower_bound(prefix);
-    return at != shapes_.end() && at->first.starts_with(prefix);
-  }
-  // One more than the largest N of the names "<prefix>N.…".
-  int64_t count(const std::string& prefix) const {
-    int64_t count = 0;
-    for (auto at = shapes_.lower_bound(prefix); at != shapes_.end() && at->first.starts_with(prefix); ++at) {
-      const std::string_view suffix = std::string_view(at->first).substr(prefix.size());
-      int64_t index = -1;
-      std::from_chars(suffix.data(), suffix.data() + suffix.size(), index);
-      if (index > 4095) throw Error(where_, "at most 4096 layers", at->first);
-      count = std::max(count, index + 1);
-    }
-    return count;
-  }
-  const std::string& where() const { return where_; }
-
- private:
-  const std::map<std::string, Shape>& shapes_;
-  std::string where_;
-};
-
 // A block with tables for another number of positions than the grid's has windows of that size, which pad the map.
 // HQ-SAM tells a window of the grid's size from a global block, whose output it reads.
-SamBlockConfig block_config(const Shapes& shapes, int64_t index, int64_t grid, const SamConfigDefaults& defaults) {
+SamBlockConfig block_config(const SamShapes& shapes, int64_t index, int64_t grid, const SamConfigDefaults& defaults) {
   int64_t length = 2 * grid - 1;
   shapes.read(length, str("image_encoder.blocks.", index, ".attn.rel_pos_h"), 2, 0);
   const int64_t positions = (length + 1) / 2;
@@ -63,7 +24,7 @@ SamBlockConfig block_config(const Shapes& shapes, int64_t index, int64_t grid, c
 }
 
 // What pos_embed shows, from other tensors: loading reports it alone if it is missing.
-void read_without_positions(const Shapes& shapes, const std::string& name, SamEncoderConfig& config) {
+void read_without_positions(const SamShapes& shapes, const std::string& name, SamEncoderConfig& config) {
   shapes.read(config.dim, name + "patch_embed.proj.weight", 4, 0);
   int64_t longest = 0;
   for (int64_t i = 0; i < shapes.count(name + "blocks."); ++i) {
@@ -74,7 +35,7 @@ void read_without_positions(const Shapes& shapes, const std::string& name, SamEn
   if (longest > 0) config.grid = (longest + 1) / 2;  // a global block has tables for the whole grid
 }
 
-SamEncoderConfig encoder_config(const Shapes& shapes, const SamConfigDefaults& defaults) {
+SamEncoderConfig encoder_config(const SamShapes& shapes, const SamConfigDefaults& defaults) {
   const std::string name = "image_encoder.", first = name + "blocks.0.";
   SamEncoderConfig config;
   config.norm_eps = defaults.norm_eps;
@@ -101,7 +62,7 @@ SamEncoderConfig encoder_config(const Shapes& shapes, const SamConfigDefaults& d
 }
 
 // TinyViT's stages.  The last one keeps the size of the map, so that its cells are 16 pixels wide.
-std::vector<SamTinyStage> tiny_stages(const Shapes& shapes) {
+std::vector<SamTinyStage> tiny_stages(const SamShapes& shapes) {
   const std::string layers = "image_encoder.layers.";
   std::vector<SamTinyStage> stages(static_cast<size_t>(shapes.count(layers)));
   for (size_t i = 0; i < stages.size(); ++i) {
@@ -129,7 +90,7 @@ std::vector<SamTinyStage> tiny_stages(const Shapes& shapes) {
   return stages;
 }
 
-SamEncoderConfig tiny_config(const Shapes& shapes, int64_t image_size) {
+SamEncoderConfig tiny_config(const SamShapes& shapes, int64_t image_size) {
   SamEncoderConfig config;
   config.grid = image_size / config.patch_size;
   if (config.grid < 1 || image_size % config.patch_size != 0) {
@@ -149,7 +110,7 @@ SamEncoderConfig tiny_config(const Shapes& shapes, int64_t image_size) {
   return config;
 }
 
-SamDecoderConfig decoder_config(const Shapes& shapes, int64_t num_heads) {
+SamDecoderConfig decoder_config(const SamShapes& shapes, int64_t num_heads) {
   const std::string name = "mask_decoder.", layer = name + "transformer.layers.0.";
   SamDecoderConfig config{.num_heads = num_heads};
   shapes.read(config.dim, name + "iou_token.weight", 2, 1);
@@ -175,7 +136,7 @@ SamDecoderConfig decoder_config(const Shapes& shapes, int64_t num_heads) {
   return config;
 }
 
-SamConfig encoder_alone(const Shapes& shapes, const SamConfigDefaults& defaults) {
+SamConfig encoder_alone(const SamShapes& shapes, const SamConfigDefaults& defaults) {
   if (!shapes.has("image_encoder.blocks.0.attn.rel_pos_h") || shapes.has_prefix("prompt_encoder.")) {
     throw Error(shapes.where(), "a checkpoint of Segment Anything with its prompt encoder and mask decoder",
                 "a checkpoint without a mask decoder");
@@ -186,7 +147,7 @@ SamConfig encoder_alone(const Shapes& shapes, const SamConfigDefaults& defaults)
   return config;
 }
 
-constexpr std::array kPreprocessingNames{"segment_anything", "medsam"};
+constexpr std::array kPreprocessingNames{"segment_anything", "medsam", "segment_anything_2"};
 
 }  // namespace
 
@@ -194,17 +155,22 @@ const char* name_of(SamPreprocessing preprocessing) { return kPreprocessingNames
 
 SamPreprocessing sam_preprocessing_from_name(const std::string& name, const std::string& where) {
   const auto* const found = std::ranges::find(kPreprocessingNames, name);
-  if (found == kPreprocessingNames.end()) throw Error(where, "segment_anything or medsam", "'" + name + "'");
+  if (found == kPreprocessingNames.end())
+    throw Error(where, "segment_anything, medsam or segment_anything_2", "'" + name + "'");
   return static_cast<SamPreprocessing>(found - kPreprocessingNames.begin());
 }
 
 SamConfig sam_config(const std::map<std::string, Shape>& shapes, const std::string& where,
                      const SamConfigDefaults& defaults) {
-  const Shapes read(shapes, where);
+  const SamShapes read(shapes, where);
   if (!read.has_prefix("mask_decoder.")) return encoder_alone(read, defaults);
   const bool tiny = read.has("image_encoder.patch_embed.seq.0.c.weight");
-  const SamConfig config{tiny ? tiny_config(read, defaults.image_size) : encoder_config(read, defaults),
-                         decoder_config(read, defaults.decoder_heads), defaults.preprocessing};
+  const bool hiera = read.has("image_encoder.trunk.patch_embed.proj.weight");
+  SamConfig config{hiera  ? sam2_encoder_config(read, defaults)
+                   : tiny ? tiny_config(read, defaults.image_size)
+                          : encoder_config(read, defaults),
+                   decoder_config(read, defaults.decoder_heads), defaults.preprocessing};
+  if (hiera) set_sam2_decoder(config.decoder, defaults);
   if (config.encoder.out_chans != config.decoder.dim) {
     throw Error(where, str("an image encoder with the mask decoder's width ", config.decoder.dim),
                 str(config.encoder.out_chans));
@@ -220,6 +186,10 @@ SamConfig sam_config(const std::map<std::string, Shape>& shapes, const std::stri
 std::string write_sam_config(const SamConfig& config) {
   Json json{{"architecture", "segment_anything"}, {"image_size", config.encoder.image_size()}};
   if (config.preprocessing != SamPreprocessing::segment_anything) json["preprocessing"] = name_of(config.preprocessing);
+  if (config.encoder.hiera) {
+    write_sam2_config(config, json);
+    return json.dump(2) + "\n";
+  }
   if (config.encoder.norm_eps != kSamNormEps) json["norm_eps"] = config.encoder.norm_eps;
   // Their tables do not tell windows of the grid's size from global blocks.
   const auto& blocks = config.encoder.blocks;

@@ -8,14 +8,16 @@
 #include <string>
 #include <vector>
 
+#include "vitrail/models/hiera/config.h"
 #include "vitrail/tensor/shape.h"
 
 namespace vitrail::models {
 
 // How an image becomes the input of the image encoder.
 enum class SamPreprocessing : uint8_t {
-  segment_anything,  // resized to its long side, normalised by the mean and std below, padded
-  medsam,            // MedSAM (Ma et al. 2024): resized to a square, scaled from its range of values to 0–1
+  segment_anything,    // resized to its long side, normalised by the mean and std below, padded
+  medsam,              // MedSAM (Ma et al. 2024): resized to a square, scaled from its range of values to 0–1
+  segment_anything_2,  // SAM 2 (Ravi et al. 2024): resized to a square, normalised by the mean and std below
 };
 
 // The name in config.json and on the command line.  Throws Error naming `where` for another name.
@@ -53,8 +55,17 @@ struct SamEncoderConfig {
   // MobileSAM: TinyViT instead of the blocks above.
   int64_t stem = 32;
   std::vector<SamTinyStage> stages = {};
+  // SAM 2: Hiera instead of the blocks above, whose patch_size is then that of a cell of the embedding.
+  std::optional<HieraConfig> hiera = {};
 
   int64_t image_size() const { return grid * patch_size; }
+};
+
+// A single mask is mask 0 if it is stable, else that of the largest IoU among the others (sam2, mask_decoder.py,
+// _dynamic_multimask_via_stability).
+struct SamStability {
+  double delta = 0.05;      // in logits: stability is the area above delta divided by the area above −delta
+  double threshold = 0.98;  // The smallest stability of a stable mask.
 };
 
 struct SamDecoderConfig {
@@ -66,6 +77,12 @@ struct SamDecoderConfig {
   int64_t iou_hidden = 256;
   int64_t mask_chans[2] = {4, 16};  // the encoder of mask prompts
   bool high_quality = false;        // with the layers of HQ-SAM
+  // The rest is of SAM 2.
+  bool object_score = false;     // a token in front of the others, and a head, say whether there is an object
+  bool reads_fine_maps = false;  // the image's maps of strides 4 and 8 are added while masks are enlarged
+  bool iou_sigmoid = false;      // predicted IoUs are in [0, 1]
+  bool pads_boxes = false;       // a padding point follows the corners of a box too
+  std::optional<SamStability> single_mask_stability = {};  // unset: a single mask is always mask 0
 };
 
 struct SamConfig {
@@ -84,6 +101,9 @@ struct SamConfigDefaults {
   double norm_eps = kSamNormEps;
   std::optional<std::vector<int64_t>> global_blocks = {};  // unset: the blocks with tables for the whole grid
   SamPreprocessing preprocessing = SamPreprocessing::segment_anything;
+  // SAM 2: what shapes do not show of the stages; unset: that of the published model with the shapes of the checkpoint.
+  std::optional<HieraConfig> hiera = {};
+  std::optional<SamStability> single_mask_stability = SamStability{};
 };
 
 // Reads the configuration from the shapes of a checkpoint under the official names.  A tensor that is missing or has

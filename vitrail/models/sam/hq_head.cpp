@@ -24,10 +24,11 @@ SamUpscaling::SamUpscaling(int64_t in, int64_t hidden, int64_t out, const ParamS
       norm_(hidden, kNormEps, params.child("1")),
       conv2_({.in_chans = hidden, .out_chans = out, .kernel = 2}, params.child("3")) {}
 
-Tensor SamUpscaling::forward(const Tensor& x, kernels::Activation activation) const {
-  const Tensor hidden = ops::activation(norm_.forward(conv1_.forward(x)), kernels::Activation::gelu);
-  if (!nn::tracing()) return conv2_.forward(hidden, activation);
-  return traced(*this, ops::activation(conv2_.forward(hidden), activation));
+Tensor SamUpscaling::forward(const Tensor& x, kernels::Activation activation, std::span<const Tensor> fine_maps) const {
+  const auto added = [&](const Tensor& y, size_t map) { return fine_maps.empty() ? y : ops::add(y, fine_maps[map]); };
+  const Tensor hidden = ops::activation(norm_.forward(added(conv1_.forward(x), 0)), kernels::Activation::gelu);
+  if (!nn::tracing() && fine_maps.empty()) return conv2_.forward(hidden, activation);
+  return traced(*this, ops::activation(added(conv2_.forward(hidden), 1), activation));
 }
 
 void SamUpscaling::visit(nn::Visitor& visitor) {

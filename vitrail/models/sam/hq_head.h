@@ -2,6 +2,8 @@
 #pragma once
 // The layers that HQ-SAM adds to the mask decoder (Ke et al. 2023, "Segment Anything in High Quality"; SysCV/sam-hq,
 // mask_decoder_hq.py).  A token of their own gives one more mask, which is added to each of the others.
+#include <span>
+
 #include "vitrail/models/sam/config.h"
 #include "vitrail/nn/convolution.h"
 #include "vitrail/nn/detr_mlp.h"
@@ -14,7 +16,10 @@ namespace vitrail::models {
 class SamUpscaling : public nn::Module {
  public:
   SamUpscaling(int64_t in, int64_t hidden, int64_t out, const ParamSource& params);
-  Tensor forward(const Tensor& x, kernels::Activation activation = kernels::Activation::none) const;
+  // fine_maps: [1 or B, 2·h, 2·w, hidden] and [1 or B, 4·h, 4·w, out], which SAM 2 adds to the results of the two; or
+  // none.
+  Tensor forward(const Tensor& x, kernels::Activation activation = kernels::Activation::none,
+                 std::span<const Tensor> fine_maps = {}) const;
   std::string type() const override { return "Sequential"; }
   void visit(nn::Visitor& visitor) override;
 

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "vitrail/base/error.h"
 #include "vitrail/nn/trace.h"
 #include "vitrail/ops/elementwise.h"
 #include "vitrail/ops/relative_attention.h"
@@ -91,15 +92,28 @@ void SamNeck::visit(nn::Visitor& visitor) {
   visitor.child("3", static_cast<nn::Module&>(norm2_));
 }
 
-SamEncoder::SamEncoder(int64_t dim, int64_t out_chans, const ParamSource& params)
-    : Module(params.path()), neck_(dim, out_chans, params.child("neck")) {}
+SamTrunk SamEncoder::trunk_outputs(const Tensor& /*images*/) const {
+  throw Error("image encoder", "one whose neck reads one map", type());
+}
 
-Tensor SamEncoder::forward(const Tensor& images) const { return traced(*this, neck(trunk(images))); }
+Tensor SamEncoder::neck(const Tensor& /*output*/) const {
+  throw Error("image encoder", "one whose neck reads one map", type());
+}
 
-void SamEncoder::visit(nn::Visitor& visitor) { visitor.child("neck", static_cast<nn::Module&>(neck_)); }
+SamSingleScaleEncoder::SamSingleScaleEncoder(int64_t dim, int64_t out_chans, const ParamSource& params)
+    : SamEncoder(params.path()), neck_(dim, out_chans, params.child("neck")) {}
+
+SamMaps SamSingleScaleEncoder::maps(const Tensor& images) const {
+  const SamTrunk trunk = trunk_outputs(images);
+  SamMaps maps{traced(*this, neck(trunk.output)), {}};
+  if (trunk.intermediate.defined()) maps.further.push_back(trunk.intermediate);
+  return maps;
+}
+
+void SamSingleScaleEncoder::visit(nn::Visitor& visitor) { visitor.child("neck", static_cast<nn::Module&>(neck_)); }
 
 SamImageEncoder::SamImageEncoder(const SamEncoderConfig& config, const ParamSource& params)
-    : SamEncoder(config.dim, config.out_chans, params),
+    : SamSingleScaleEncoder(config.dim, config.out_chans, params),
       config_(config),
       patch_embed_({.img_size = {config.image_size(), config.image_size()},
                     .patch_size = {config.patch_size, config.patch_size},
@@ -131,7 +145,7 @@ void SamImageEncoder::visit(nn::Visitor& visitor) {
   visitor.parameter("pos_embed", pos_embed_);
   visitor.child("patch_embed", static_cast<nn::Module&>(patch_embed_));
   visitor.child("blocks", static_cast<nn::Module&>(blocks_));
-  SamEncoder::visit(visitor);
+  SamSingleScaleEncoder::visit(visitor);
 }
 
 }  // namespace vitrail::models

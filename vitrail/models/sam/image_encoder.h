@@ -68,27 +68,45 @@ struct SamTrunk {
   Tensor intermediate;  // [B, h, w, D], what HQ-SAM reads; undefined if there is no such block
 };
 
+// What an image encoder gives, channels last.
+struct SamMaps {
+  Tensor embedding;             // [B, h, w, out_chans]
+  std::vector<Tensor> further;  // what SamMaskDecoder::image_features() reads
+};
+
 // Normalised images [B, 3, S, S] → embeddings [B, h, w, out_chans], channels last.
 class SamEncoder : public nn::Module {
  public:
-  Tensor forward(const Tensor& images) const;
-  // The two parts of forward().
+  Tensor forward(const Tensor& images) const { return maps(images).embedding; }
+  virtual SamMaps maps(const Tensor& images) const = 0;
+  // The two parts of forward(), for an encoder whose neck reads one map.  Throw Error for another.
   Tensor trunk(const Tensor& images) const { return trunk_outputs(images).output; }
-  virtual SamTrunk trunk_outputs(const Tensor& images) const = 0;
-  Tensor neck(const Tensor& output) const { return neck_.forward(output); }
+  virtual SamTrunk trunk_outputs(const Tensor& images) const;
+  virtual Tensor neck(const Tensor& output) const;
   // The linear layers and convolutions before and behind the blocks, as paths in this module.
   virtual std::vector<std::string> outer_layers() const = 0;
+
+ protected:
+  using Module::Module;
+};
+
+// An encoder whose neck reads the output of its last block.
+class SamSingleScaleEncoder : public SamEncoder {
+ public:
+  SamMaps maps(const Tensor& images) const override;
+  SamTrunk trunk_outputs(const Tensor& images) const override = 0;
+  Tensor neck(const Tensor& output) const override { return neck_.forward(output); }
   void visit(nn::Visitor& visitor) override;
 
  protected:
-  SamEncoder(int64_t dim, int64_t out_chans, const ParamSource& params);
+  SamSingleScaleEncoder(int64_t dim, int64_t out_chans, const ParamSource& params);
 
  private:
   SamNeck neck_;
 };
 
 // HQ-SAM reads the output of the first block without windows.
-class SamImageEncoder : public SamEncoder {
+class SamImageEncoder : public SamSingleScaleEncoder {
  public:
   SamImageEncoder(const SamEncoderConfig& config, const ParamSource& params);
   SamTrunk trunk_outputs(const Tensor& images) const override;

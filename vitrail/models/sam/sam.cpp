@@ -16,15 +16,20 @@
 #include "vitrail/models/config_formats_internal.h"
 #include "vitrail/models/load.h"
 #include "vitrail/models/model_bytes.h"
+#include "vitrail/models/sam/hiera_encoder.h"
+#include "vitrail/models/sam/sam2_config_internal.h"
 #include "vitrail/models/sam/tiny_vit.h"
 #include "vitrail/models/unsupported_families_internal.h"
+#include "vitrail/ops/elementwise.h"
 #include "vitrail/weights/checkpoint_params_internal.h"
 
 namespace vitrail::models {
 namespace {
 
 constexpr const char *kTransformers = "huggingface_sam", *kMobile = "mobile_sam", *kTimm = "timm_sam",
-                     *kEncoder = "sam_encoder";
+                     *kEncoder = "sam_encoder", *kSam2 = "sam2", *kTransformers2 = "huggingface_sam2";
+
+bool is_sam2(const weights::KeyMap& map) { return map.name() == kSam2 || map.name() == kTransformers2; }
 
 void read_norm_eps(const JsonFields& fields, const char* key, SamConfigDefaults& defaults) {
   const double norm_eps = fields.number(key).value_or(defaults.norm_eps);
@@ -45,18 +50,19 @@ void read_transformers_config(const JsonFields& file, SamConfigDefaults& default
 }
 
 // transformers' preprocessor_config.json, whose steps have to be Segment Anything's.
-void check_processor(const PreprocessorFile& file) {
+void check_processor(const PreprocessorFile& file, SamPreprocessing preprocessing) {
   const auto& [text, where] = file;
   if (text.empty()) return;
   const Json object = parse_json(text, where);
   require_defaults(JsonFields(object, where), {{"do_resize", true},
                                                {"do_rescale", true},
                                                {"do_normalize", true},
-                                               {"do_pad", true},
                                                {"resample", 2},  // bilinear
                                                {"rescale_factor", 1 / 255.0},
                                                {"image_mean", {0.485, 0.456, 0.406}},
                                                {"image_std", {0.229, 0.224, 0.225}}});
+  if (preprocessing == SamPreprocessing::segment_anything)
+    require_defaults(JsonFields(object, where), {{"do_pad", true}});
 }
 
 // config.json, if there is one, and preprocessor_config.json.
@@ -76,6 +82,7 @@ SamTexts texts_beside(const std::filesystem::path& file) {
 // From config.json, which beside Meta's checkpoints may be that of another model.
 SamConfigDefaults defaults_of(const SamTexts& texts, const weights::KeyMap& map, const SamLoadOptions& options) {
   SamConfigDefaults defaults;
+  if (is_sam2(map)) defaults.preprocessing = SamPreprocessing::segment_anything_2;
   if (texts.config) {
     const Json object = parse_json(*texts.config, texts.config_path);
     const JsonFields fields(object, texts.config_path);
@@ -83,6 +90,8 @@ SamConfigDefaults defaults_of(const SamTexts& texts, const weights::KeyMap& map,
       defaults.image_size = fields.integer("image_size").value_or(defaults.image_size);
     } else if (map.name() == kTransformers) {
       read_transformers_config(fields, defaults);
+    } else if (map.name() == kTransformers2) {
+      read_sam2_config(fields, defaults);
     }
     if (fields.object().value("architecture", Json()) == "segment_anything") {
       if (const auto name = fields.text("preprocessing")) {
@@ -90,20 +99,26 @@ SamConfigDefaults defaults_of(const SamTexts& texts, const weights::KeyMap& map,
       }
       read_norm_eps(fields, "norm_eps", defaults);
       defaults.global_blocks = fields.integers("global_attn_indexes");
+      if (is_sam2(map)) read_own_sam2_config(fields, defaults);
     }
   }
   if (map.name() == kTimm) defaults.norm_eps = kTimmSamNormEps;
   defaults.preprocessing = options.preprocessing.value_or(defaults.preprocessing);
-  if (map.name() == kTransformers && defaults.preprocessing == SamPreprocessing::segment_anything) {
-    check_processor(texts.preprocessor());
-  }
+  const bool of_transformers = map.name() == kTransformers || map.name() == kTransformers2;
+  if (of_transformers && defaults.preprocessing != SamPreprocessing::medsam)
+    check_processor(texts.preprocessor(), defaults.preprocessing);
   return defaults;
 }
 
-void refuse_later_generation(const weights::Checkpoint& checkpoint) {
+void refuse_later_generation(const weights::Checkpoint& checkpoint, const weights::KeyMap& map) {
+  if (is_sam2(map)) return;
   const std::string later = later_segment_anything(checkpoint);
   if (later.empty()) return;
-  throw Error(checkpoint.path(), "a Segment Anything Model of the first generation, HQ-SAM or MobileSAM",
+  if (later.starts_with("sam2")) {
+    throw Error(checkpoint.path(), "the image encoder of SAM 2, image_encoder.trunk.* or vision_encoder.backbone.*",
+                "a mask decoder of SAM 2 without it");
+  }
+  throw Error(checkpoint.path(), "a Segment Anything Model of the first two generations, HQ-SAM or MobileSAM",
               "\"" + later + "\": " + describe_unsupported_family(later));
 }
 
@@ -122,8 +137,10 @@ void check_statistics(const weights::Checkpoint& checkpoint, const std::string& 
 
 // Whether a tensor has a part in what is computed once for an image.
 bool computes_embedding(const std::string& native) {
-  return native.starts_with("image_encoder.") || native.starts_with("mask_decoder.compress_vit_feat.") ||
-         native.starts_with("mask_decoder.embedding_encoder.");
+  constexpr std::array kParts{
+      "image_encoder.",        "mask_decoder.compress_vit_feat.", "mask_decoder.embedding_encoder.",
+      "mask_decoder.conv_s0.", "mask_decoder.conv_s1.",           "no_mem_embed"};
+  return std::ranges::any_of(kParts, [&](const char* part) { return native.starts_with(part); });
 }
 
 std::map<std::string, Shape> shapes_of(const weights::Checkpoint& checkpoint, const weights::KeyMap& map) {
@@ -160,6 +177,7 @@ std::string with_settings(const std::string& digest, SamPreprocessing preprocess
 }
 
 std::unique_ptr<SamEncoder> image_encoder_of(const SamEncoderConfig& config, const ParamSource& params) {
+  if (config.hiera) return std::make_unique<SamHieraEncoder>(config, params);
   if (config.stages.empty()) return std::make_unique<SamImageEncoder>(config, params);
   return std::make_unique<SamTinyEncoder>(config, params);
 }
@@ -178,15 +196,36 @@ Sam::Sam(const SamConfig& config, const ParamSource& params)
     : Module(params.path()),
       config_(config),
       image_encoder_(image_encoder_of(config.encoder, params.child("image_encoder"))) {
+  if (config.encoder.hiera)
+    no_memory_ = params.get("no_mem_embed", {1, 1, config.encoder.out_chans}, nn::init::normal(0.02));
   if (!config.has_decoder) return;
   prompt_encoder_.emplace(config, params.child("prompt_encoder"));
   mask_decoder_.emplace(config, params.child("mask_decoder"));
+}
+
+SamImage Sam::encode(const Tensor& images) const {
+  const SamMaps maps = image_encoder_->maps(images);
+  SamImage image{maps.embedding, mask_decoder_ ? mask_decoder_->image_features(maps) : std::vector<Tensor>()};
+  if (no_memory_.defined()) image.embedding = ops::add(image.embedding, no_memory_);
+  return image;
+}
+
+std::vector<SamFeature> Sam::features() const {
+  return mask_decoder_ ? mask_decoder_->features() : std::vector<SamFeature>();
+}
+
+std::vector<std::string> Sam::outer_layers() const {
+  std::vector<std::string> layers;
+  for (const std::string& layer : image_encoder_->outer_layers()) layers.push_back("image_encoder." + layer);
+  if (config_.decoder.reads_fine_maps) layers.insert(layers.end(), {"mask_decoder.conv_s0", "mask_decoder.conv_s1"});
+  return layers;
 }
 
 const SamPromptEncoder& Sam::prompt_encoder() const { return part_of(prompt_encoder_, *this); }
 const SamMaskDecoder& Sam::mask_decoder() const { return part_of(mask_decoder_, *this); }
 
 void Sam::visit(nn::Visitor& visitor) {
+  visitor.parameter("no_mem_embed", no_memory_);
   visitor.child("image_encoder", static_cast<nn::Module&>(*image_encoder_));
   if (prompt_encoder_) visitor.child("prompt_encoder", static_cast<nn::Module&>(*prompt_encoder_));
   if (mask_decoder_) visitor.child("mask_decoder", static_cast<nn::Module&>(*mask_decoder_));
@@ -194,7 +233,7 @@ void Sam::visit(nn::Visitor& visitor) {
 
 // Native names are the official ones, so that other keys are reported as they are in the file.
 weights::KeyMap sam_key_map(const weights::Checkpoint& checkpoint) {
-  for (const char* name : {kTransformers, kMobile, kTimm, kEncoder}) {
+  for (const char* name : {kTransformers, kMobile, kTimm, kEncoder, kSam2, kTransformers2}) {
     const weights::KeyMap map = weights::KeyMap::builtin(name);
     if (map.recognises(checkpoint.names())) return map;
   }
@@ -226,7 +265,12 @@ std::string sam_encoder_digest(const ModelFiles& files, const SamLoadOptions& op
   }
   const std::string digest = digest_of(natives, [&](size_t i) { return checkpoint->tensor(names[i]); });
   const SamConfigDefaults settings = defaults_of(texts_beside(checkpoint->path()), map, options);
-  return with_settings(digest, settings.preprocessing, settings.norm_eps);
+  const std::string computed = with_settings(digest, settings.preprocessing, settings.norm_eps);
+  if (!is_sam2(map)) return computed;
+  // Heads and windows are no shapes.
+  const std::string both =
+      computed + write_sam_config(sam_config(shapes_of(*checkpoint, map), checkpoint->path(), settings));
+  return sha256(std::as_bytes(std::span(both)));
 }
 
 std::string sam_trunk_digest(const Sam& sam) {
@@ -245,9 +289,9 @@ namespace {
 
 Sam build_sam(const std::shared_ptr<weights::Checkpoint>& checkpoint, const SamTexts& texts,
               const SamLoadOptions& options) {
-  refuse_later_generation(*checkpoint);
   checkpoint->strip_model_prefix();
   const weights::KeyMap map = sam_key_map(*checkpoint);
+  refuse_later_generation(*checkpoint, map);
   const SamConfig config =
       sam_config(shapes_of(*checkpoint, map), checkpoint->path(), defaults_of(texts, map, options));
   if (config.preprocessing == SamPreprocessing::segment_anything) {

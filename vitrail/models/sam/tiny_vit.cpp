@@ -184,7 +184,7 @@ void SamTinyLayer::visit(nn::Visitor& visitor) {
 }
 
 SamTinyEncoder::SamTinyEncoder(const SamEncoderConfig& config, const ParamSource& params)
-    : SamEncoder(config.stages.back().dim, config.out_chans, params),
+    : SamSingleScaleEncoder(config.stages.back().dim, config.out_chans, params),
       stem1_({.in_chans = config.in_chans, .out_chans = config.stem, .kernel = 3, .stride = 2},
              params.child("patch_embed.seq.0")),
       stem2_({.in_chans = config.stem, .out_chans = config.stages[0].dim, .kernel = 3, .stride = 2},
@@ -213,7 +213,7 @@ void SamTinyEncoder::visit(nn::Visitor& visitor) {
   visitor.child("patch_embed.seq.0", static_cast<nn::Module&>(stem1_));
   visitor.child("patch_embed.seq.2", static_cast<nn::Module&>(stem2_));
   visitor.child("layers", static_cast<nn::Module&>(layers_));
-  SamEncoder::visit(visitor);
+  SamSingleScaleEncoder::visit(visitor);
 }
 
 }  // namespace vitrail::models

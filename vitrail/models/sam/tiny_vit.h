@@ -90,7 +90,7 @@ class SamTinyLayer : public nn::Module {
   std::optional<SamTinyConvolutions> downsample_;
 };
 
-class SamTinyEncoder : public SamEncoder {
+class SamTinyEncoder : public SamSingleScaleEncoder {
  public:
   SamTinyEncoder(const SamEncoderConfig& config, const ParamSource& params);
   SamTrunk trunk_outputs(const Tensor& images) const override;

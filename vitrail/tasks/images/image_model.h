@@ -7,13 +7,13 @@
 #include "vitrail/models/class_gradients.h"
 #include "vitrail/pipeline/differentiable_model.h"
 #include "vitrail/pipeline/dual_model.h"
-#include "vitrail/tasks/loaded_model.h"
+#include "vitrail/tasks/images/classifying_model.h"
 
 namespace vitrail::tasks {
 
 constexpr int64_t kMaxTop = 1 << 20;  // the limit of the option `top`
 
-class ImageModel : public LoadedModel {
+class ImageModel : public ClassifyingModel {
  public:
   // Throws Error as vitrail::Model and vitrail::DualModel.
   ImageModel(const models::OpenedModel& opened, const OpenOptions& options);
@@ -21,6 +21,7 @@ class ImageModel : public LoadedModel {
   std::string family() const override { return "a Vision Transformer"; }
   std::string config() const override { return models::write_model_config(images().config()); }
   std::string facts() const override;
+  const models::ModelConfig& classes() const override { return images().config(); }
   kernels::Precision precision() const override { return images().session().precision(); }
   image::ColorMode color_mode() const override { return images().color_mode(); }
   Shape input_shape() const override;

@@ -37,8 +37,9 @@ SegmentEncoding::SegmentEncoding(sam::ImageEmbedding of_image) : embedding(std::
 }
 
 size_t SegmentEncoding::bytes() const {
-  return bytes_of(embedding.values) + bytes_of(embedding.hq_features) + bytes_of(embedding.projections) +
-         bytes_of(embedding.decoder_input);
+  size_t bytes = bytes_of(embedding.values) + bytes_of(embedding.projections) + bytes_of(embedding.decoder_input);
+  for (const Tensor& map : embedding.features) bytes += bytes_of(map);
+  return bytes;
 }
 
 SegmentModel::SegmentModel(const models::ModelFiles& files, const OpenOptions& options)

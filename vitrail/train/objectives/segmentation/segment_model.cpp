@@ -193,8 +193,9 @@ PreparedSam fine_tuned(const Recipe& recipe, const models::ModelFiles& files, st
     model = with_decoder(model, recipe);
     notes.push_back("prompt encoder and mask decoder: new");
   }
-  if (model.config().decoder.high_quality) {
-    throw Error(recipe.model.init, "a checkpoint of Segment Anything or MobileSAM to train", "HQ-SAM");
+  if (model.config().decoder.high_quality || model.config().encoder.hiera) {
+    throw Error(recipe.model.init, "a checkpoint of Segment Anything or MobileSAM to train",
+                model.config().encoder.hiera ? "SAM 2" : "HQ-SAM");
   }
   if (segment_of(recipe).train_encoder && !model.config().encoder.stages.empty()) {
     throw Error("segment.train_encoder", "false for MobileSAM, whose encoder has batch normalisation", "true");
