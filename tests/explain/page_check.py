@@ -135,7 +135,7 @@ class LearningPage(BrowserPage):
                 found = Axe().run(page, options=options).response["violations"]
                 violations = [(each["id"], each["nodes"][0]["html"][:200]) for each in found]
                 self.assertEqual(violations, [], f"{name} {width}")
-                self.assertLessEqual(page.evaluate("document.documentElement.scrollWidth"), width)
+                self.assertLessEqual(page.evaluate("document.documentElement.scrollWidth"), width, name)
 
     def test_shows_hostile_names_as_text(self):
         hostile = self.folder / "labels.json"

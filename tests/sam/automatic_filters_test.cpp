@@ -7,6 +7,7 @@
 
 #include "tests/support/errors.h"
 #include "tests/support/messages.h"
+#include "tests/support/sam_fixture.h"
 #include "vitrail/sam/automatic.h"
 
 namespace vitrail::sam {
@@ -238,7 +239,12 @@ TEST(AutomaticMasks, HaveTheReferencesDefaults) {
   const AutomaticOptions options;
   EXPECT_EQ(options.points_per_side, 32);
   EXPECT_EQ(options.points_per_batch, 64);
-  EXPECT_EQ(options.pred_iou_thresh, 0.88);
+  EXPECT_FALSE(options.pred_iou_thresh);
+  const auto threshold_of = [](const char* model) {
+    return Predictor(models::ModelFiles(testing::sam_fixture(model).model)).pred_iou_thresh();
+  };
+  EXPECT_EQ(threshold_of("windows"), 0.88);
+  EXPECT_EQ(threshold_of("sam2"), 0.8);
   EXPECT_EQ(options.stability_score_thresh, 0.95);
   EXPECT_EQ(options.stability_score_offset, 1);
   EXPECT_EQ(options.box_nms_thresh, 0.7);

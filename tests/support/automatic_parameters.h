@@ -14,7 +14,9 @@ inline sam::AutomaticOptions automatic_options(const nlohmann::json& parameters)
   };
   set("points_per_side", options.points_per_side);
   set("points_per_batch", options.points_per_batch);
-  set("pred_iou_thresh", options.pred_iou_thresh);
+  double pred_iou_thresh = sam::kPredIouThresh;
+  set("pred_iou_thresh", pred_iou_thresh);
+  options.pred_iou_thresh = pred_iou_thresh;
   set("stability_score_thresh", options.stability_score_thresh);
   set("stability_score_offset", options.stability_score_offset);
   set("box_nms_thresh", options.box_nms_thresh);

@@ -116,11 +116,12 @@ class CropSearch {
  private:
   void run_batch(std::span<const Prompt> prompts) {
     const std::vector<Masks> results = predictor_.predict(prompts);
+    const auto min_iou = static_cast<float>(options_.pred_iou_thresh.value_or(predictor_.pred_iou_thresh()));
     for (size_t i = 0; i < results.size(); ++i) {
       const Point& point = prompts[i].points.front();
       for (size_t m = 0; m < results[i].iou.size(); ++m) {
         const float iou = results[i].iou[m];
-        if (options_.pred_iou_thresh > 0 && !(iou > static_cast<float>(options_.pred_iou_thresh))) continue;
+        if (min_iou > 0 && !(iou > min_iou)) continue;
         add(results[i].logits.select(0, static_cast<int64_t>(m)), iou, point);
       }
     }

@@ -26,7 +26,8 @@ namespace vitrail::sam {
 struct AutomaticOptions {
   int64_t points_per_side = 32;
   int64_t points_per_batch = 64;
-  double pred_iou_thresh = 0.88;         // masks of a smaller predicted IoU are dropped; 0: none
+  // Masks of a smaller predicted IoU are dropped; 0: none.  Unset: the model's, Predictor::pred_iou_thresh().
+  std::optional<double> pred_iou_thresh = {};
   double stability_score_thresh = 0.95;  // masks of a smaller stability_score() are dropped; 0: none
   double stability_score_offset = 1;
   double box_nms_thresh = 0.7;
@@ -68,6 +69,7 @@ class CropPredictor {
   virtual std::vector<Masks> predict(std::span<const Prompt> prompts) const = 0;
   // Logits [height, width] of a mask at the size of the crop.
   virtual Tensor image_logits(const Tensor& mask, int64_t width, int64_t height) const = 0;
+  virtual double pred_iou_thresh() const { return kPredIouThresh; }  // AutomaticOptions::pred_iou_thresh by default
 };
 
 // The masks of the image, in the reference's order.  A mask is enlarged only if its predicted IoU is above the

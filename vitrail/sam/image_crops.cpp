@@ -25,6 +25,7 @@ class ImageCrops : public CropPredictor {
   Tensor image_logits(const Tensor& mask, int64_t width, int64_t height) const override {
     return predictor_.image_logits(mask, width, height);
   }
+  double pred_iou_thresh() const override { return predictor_.pred_iou_thresh(); }
 
  private:
   const Predictor& predictor_;

@@ -301,6 +301,8 @@ Tensor Predictor::image_logits(const Tensor& mask, int64_t width, int64_t height
 int64_t Predictor::image_size() const { return model_->image_size(); }
 bool Predictor::has_decoder() const { return model_->has_decoder(); }
 bool Predictor::high_quality() const { return model_->high_quality(); }
+bool Predictor::second_generation() const { return model_->sam.config().encoder.hiera.has_value(); }
+double Predictor::pred_iou_thresh() const { return second_generation() ? kPredIouThresh2 : kPredIouThresh; }
 std::vector<Shape> Predictor::feature_shapes() const {
   std::vector<Shape> shapes;
   for (const models::SamFeature& feature : model_->features) shapes.push_back(feature.shape);

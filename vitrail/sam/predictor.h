@@ -58,6 +58,9 @@ struct Masks {
 };
 
 // Const functions are thread-safe.
+// The predicted IoU above which the reference keeps an automatic mask (automatic_mask_generator.py), and that of SAM 2.
+constexpr double kPredIouThresh = 0.88, kPredIouThresh2 = 0.8;
+
 class Predictor {
  public:
   // Throws Error for a malformed file.
@@ -87,6 +90,8 @@ class Predictor {
   Shape embedding_shape() const;              // [C, h, w]
   bool has_decoder() const;                   // false: an image encoder alone, with which predict() throws Error
   bool high_quality() const;                  // HQ-SAM
+  bool second_generation() const;             // SAM 2
+  double pred_iou_thresh() const;             // AutomaticOptions::pred_iou_thresh of the reference's generator
   std::vector<Shape> feature_shapes() const;  // Those of ImageEmbedding::features.
 
  private:

@@ -44,13 +44,18 @@ class ExplainSegment : public PageRequest {
   sam::Prompt prompt_;
 };
 
+bool can_be_explained(const LoadedModel& model) {
+  const auto* const segmenter = dynamic_cast<const SegmentModel*>(&model);
+  return segmenter && segmenter->predictor().has_decoder() && !segmenter->predictor().second_generation();
+}
+
 }  // namespace
 
 Task explain_segment_task() {
   return page_task({.name = "explain",
                     .model = kSegmenters,
                     .describe = describe_defaults<Options, describe>,
-                    .fits = is_model<SegmentModel>,
+                    .fits = can_be_explained,
                     .request = [](const LoadedModel& model, RequestOptions& options,
                                   const Setting& setting) -> std::unique_ptr<Request> {
                       return std::make_unique<ExplainSegment>(as_model<SegmentModel>(model), options, setting);

@@ -24,7 +24,7 @@ class SegmentModel : public LoadedModel {
   SegmentModel(const models::ModelBytes& bytes, const OpenOptions& options);
   ~SegmentModel() override;
 
-  std::string family() const override { return "Segment Anything"; }
+  std::string family() const override { return predictor_.second_generation() ? "SAM 2" : "Segment Anything"; }
   std::string config() const override;
   std::string facts() const override;
   kernels::Precision precision() const override { return precision_; }
