@@ -8,7 +8,8 @@ void describe_automatic(Fields& f, AutomaticOptions& o) {
   constexpr Range kUnit{0, 1};
   f.integer({"points_per_side", "Points per side of the grid"}, o.points_per_side, 1);
   f.integer({"points_per_batch", "Points that run together"}, o.points_per_batch, 1);
-  f.number({"pred_iou_thresh", "Masks of a smaller predicted IoU are dropped; 0: none (default: 0.88, of SAM 2 0.8)"}, o.pred_iou_thresh);
+  f.number({"pred_iou_thresh", "Masks of a smaller predicted IoU are dropped; 0: none (default: 0.88, of SAM 2 0.8)"},
+           o.pred_iou_thresh);
   f.number({"stability_score_thresh", "Masks of a smaller stability are dropped; 0: none"}, o.stability_score_thresh);
   f.number({"stability_score_offset", "Shift of the logits that stability is about"}, o.stability_score_offset, {0});
   f.number({"box_nms_thresh", "IoU of boxes above which a mask is a duplicate"}, o.box_nms_thresh, kUnit);
