@@ -54,7 +54,7 @@ TEST(HelpOptions, HaveTheirTypesRangesAndDefaults) {
        {"INPUT TEXT ...", "--write TEXT:{overlay,masks,csv,coco,sa1b,polygons}=[overlay] ...",
         "--opacity FLOAT:FLOAT in [0 - 1]=0.5", "--format TEXT:{text,json}=text", "--point TEXT ...", "--box TEXT ...",
         "--points-per-side INT=32 Needs: --everything", "--points-per-batch INT=64 Needs: --everything",
-        "--pred-iou-thresh FLOAT:NUMBER Needs: --everything",
+        "--pred-iou-thresh FLOAT Needs: --everything",
         "--stability-score-thresh FLOAT:NUMBER=0.95 Needs: --everything",
         "--stability-score-offset FLOAT:NONNEGATIVE=1 Needs: --everything",
         "--box-nms-thresh FLOAT:FLOAT in [0 - 1]=0.7 Needs: --everything",
