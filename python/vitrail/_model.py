@@ -531,7 +531,7 @@ class Model:
         that a model of images and texts compares the image with.  compare: the path of a second Vision Transformer.
         detail: "small" (2 MB for small models), "standard" (at most 8 MB) or "full".  lang: "en" or "zh".
         """
-        given = {"class": target, "labels": labels and list(labels), "detail": detail, "lang": lang}
+        given: dict[str, Any] = {"class": target, "labels": labels and list(labels), "detail": detail, "lang": lang}
         given["compare"] = compare and os.fspath(compare)
         options = {"format": "html"} | {name: value for name, value in given.items() if value is not None}
         return self._task("explain", [_content(image)], exif, options, lambda results: results.file().decode())

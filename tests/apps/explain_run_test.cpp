@@ -3,6 +3,7 @@
 
 #include "tests/apps/metric_rows.h"
 #include "tests/apps/option_effects.h"
+#include "tests/support/golden.h"
 #include "tests/support/learning_page.h"
 #include "vitrail/train/run/run_history.h"
 
@@ -120,7 +121,16 @@ TEST_F(ExplainRunTest, FollowsImagesThatAreGiven) {
   EXPECT_EQ(page.manifest["training"]["images"][0]["name"], "00.png");
   EXPECT_EQ(page.manifest["training"]["images"][0]["label"], -1);
   const Tensor attention = page.array("training.attention"), norms = page.array("training.norms");
-  EXPECT_EQ(attention.shape(), (Shape{3, 1, 2, 4}));
+  ASSERT_EQ(attention.shape(), (Shape{3, 1, 2, 4}));
+  for (int64_t kept = 0; kept < 3; ++kept) {
+    const int64_t epoch = page.manifest["training"]["epochs"][static_cast<size_t>(kept)];
+    const Model model(*run_ / train::kept_folder(epoch));
+    const image::Image photo = model.read(image);
+    for (const int64_t block : {0, 1}) {
+      const Tensor want = model.attention(photo, {.layer = block});
+      EXPECT_TRUE(close(attention.select(0, kept).select(0, 0).select(0, block), want.view({4}), 1e-3)) << epoch;
+    }
+  }
   EXPECT_EQ(norms.shape(), (Shape{3, 1, 2, 5}));
 }
 

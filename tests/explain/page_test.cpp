@@ -182,6 +182,13 @@ TEST(LearningPage, ComparesTheBlocksOfTwoModels) {
   EXPECT_TRUE(testing::close(both.array("explain.compared.attention.first"),
                              both.array("explain.compared.attention.second"), 0));
   EXPECT_EQ(both.manifest["compared"]["name"], "the same");
+  const PageOfModel other(fixture("models/timm_token"));
+  both.read(explain(page.model, page.opened,
+                    {.photo = page.photo, .compared = ComparedModel{other.model, other.opened, "another"}}, {}));
+  for (const auto& [name, model] : {std::pair{"first", &page.model}, {"second", &other.model}})
+    EXPECT_TRUE(testing::close(both.array(str("explain.compared.attention.", name)),
+                               model->attention(image::ImageView(page.photo)), 1e-6))
+        << name;
 }
 
 TEST(LearningPage, SaysWhatItLeavesOut) {

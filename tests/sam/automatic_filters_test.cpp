@@ -8,6 +8,7 @@
 #include "tests/support/errors.h"
 #include "tests/support/messages.h"
 #include "tests/support/sam_fixture.h"
+#include "vitrail/models/sam/sam.h"
 #include "vitrail/sam/automatic.h"
 
 namespace vitrail::sam {
@@ -233,6 +234,31 @@ TEST(AutomaticMasks, TheEndsOfARangeAreAllowed) {
   options.max_area = 99;
   again = source;
   EXPECT_TRUE(automatic_masks(again, kImageWidth, kImageHeight, options).empty());
+}
+
+// Masks whose predicted IoU is between the thresholds of both generations.
+TEST(AutomaticMasks, OfSam2HaveItsThreshold) {
+  const testing::SamFixture fixture = testing::sam_fixture("sam2");
+  models::Sam sam = models::load_sam(models::ModelFiles(fixture.model));
+  sam.requires_grad(true);  // parameters that may be written to
+  sam.requires_grad(false);
+  std::string last;
+  for (const nn::NamedTensor& parameter : sam.named_parameters())
+    if (testing::contains(parameter.name, "iou_prediction_head") && parameter.name.ends_with(".bias"))
+      last = parameter.name;
+  const std::string layer = last.substr(0, last.size() - std::string("bias").size());
+  const Tensor weight = sam.parameter(layer + "weight"), bias = sam.parameter(last);
+  weight.copy_(Tensor::zeros(weight.shape()));
+  bias.copy_(Tensor::full(bias.shape(), 1.66));  // sigmoid: 0.84
+  const Predictor predictor(std::move(sam));
+  const auto count = [&](std::optional<double> threshold) {
+    const AutomaticOptions options{
+        .points_per_side = 2, .pred_iou_thresh = threshold, .stability_score_thresh = 0, .box_nms_thresh = 1};
+    return automatic_masks(predictor, fixture.image, options).size();
+  };
+  EXPECT_GT(count(0), 0U);
+  EXPECT_EQ(count({}), count(0));
+  EXPECT_EQ(count(kPredIouThresh), 0U);
 }
 
 TEST(AutomaticMasks, HaveTheReferencesDefaults) {
