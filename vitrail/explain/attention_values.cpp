@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "vitrail/explain/attention_values_internal.h"
+
+#include <algorithm>
 #include <cmath>
 
-#include "vitrail/explain/attention_values_internal.h"
 #include "vitrail/ops/elementwise.h"
 #include "vitrail/ops/linear.h"
 
@@ -16,6 +18,18 @@ Tensor attention_scores(const Tensor& q, const Tensor& k, const Tensor& bias, do
   const Tensor products = ops::matmul(q.contiguous(), k.transpose(-2, -1).contiguous());
   const Tensor scores = ops::mul(products, Tensor::full({1}, scale));
   return bias.defined() ? ops::add(scores, bias.contiguous()) : scores;
+}
+
+double row_sum_deviation(const Tensor& weights) {
+  const Tensor rows = weights.contiguous();
+  const int64_t columns = rows.size(-1);
+  double deviation = 0;
+  for (int64_t row = 0; row < rows.numel() / columns; ++row) {
+    double sum = 0;
+    for (int64_t i = 0; i < columns; ++i) sum += static_cast<double>(rows.data<float>()[row * columns + i]);
+    deviation = std::max(deviation, std::fabs(sum - 1));
+  }
+  return deviation;
 }
 
 }  // namespace vitrail::explain

@@ -11,4 +11,7 @@ double attention_scale(const models::VisionTransformerConfig& config);
 // scale · q kᵀ + bias.  q, k [1, H, N, d]; bias [1, H, N, N] or undefined → [1, H, N, N].
 Tensor attention_scores(const Tensor& q, const Tensor& k, const Tensor& bias, double scale);
 
+// The largest |Σ − 1| over the rows of softmax weights [..., M].
+double row_sum_deviation(const Tensor& weights);
+
 }  // namespace vitrail::explain

@@ -204,15 +204,7 @@ Tensor weights_of(const ClaimContext& context, int64_t block) {
 }
 
 Json softmax_rows(const ClaimContext& context) {
-  const Tensor weights = weights_of(context, 0);
-  const int64_t columns = weights.size(-1);
-  double deviation = 0;
-  for (int64_t row = 0; row < weights.numel() / columns; ++row) {
-    double sum = 0;
-    for (int64_t i = 0; i < columns; ++i) sum += static_cast<double>(weights.data<float>()[row * columns + i]);
-    deviation = std::max(deviation, std::fabs(sum - 1));
-  }
-  return {{"deviation", finite_or_text(deviation)}};
+  return {{"deviation", finite_or_text(row_sum_deviation(weights_of(context, 0)))}};
 }
 
 Json heads_differ(const ClaimContext& context) {

@@ -74,9 +74,10 @@ Json add_comparison(const Model& first, const Forward& forward, const ComparedMo
   const models::VisionTransformer other = models::build_model(second.opened);
   const Tensor input = second.model.preprocess({&photo, 1});
   const std::array<int64_t, 2> grid = other.grid_of(input.size(2), input.size(3));
-  arrays.add("explain.compared.attention.first", first.attention(photo), Encoding::f32);
+  const Tensor attention = first.attention(photo);
+  arrays.add("explain.compared.attention.first", attention, Encoding::f32);
   arrays.add("explain.compared.attention.second", second.model.attention(photo), Encoding::f32);
-  const int64_t prefix = forward.at("embedded").size(1) - first.attention(photo).numel();
+  const int64_t prefix = forward.at("embedded").size(1) - attention.numel();
   std::vector<Tensor> layers = patches_of_blocks(forward, first.config().vit.depth, prefix);
   if (is_comparable(grid[0] * grid[1]) && layers.front().size(0) == grid[0] * grid[1]) {
     const ComputeTeam team(second.model.session().threads());

@@ -113,8 +113,9 @@ Tensor inputs_of(const OpenModel& model, const std::vector<LabelledImage>& image
 std::vector<int64_t> predictions_of(const OpenModel& model, const ExplainedRun& run,
                                     const std::function<void(int64_t)>& step) {
   std::vector<int64_t> classes;
-  for (int64_t first = 0; first < run.held_out_images; first += kBatch) {
-    const int64_t last = std::min<int64_t>(first + kBatch, run.held_out_images);
+  const auto count = std::ssize(run.held_out_labels);
+  for (int64_t first = 0; first < count; first += kBatch) {
+    const int64_t last = std::min<int64_t>(first + kBatch, count);
     std::vector<LabelledImage> images;
     for (int64_t i = first; i < last; ++i) images.push_back(run.held_out(i));
     const Tensor logits = model.model.session().logits(inputs_of(model, images)).contiguous();
@@ -144,8 +145,7 @@ std::vector<int64_t> flipped(const std::vector<std::vector<int64_t>>& prediction
 
 Json flips_json(const ExplainedRun& run, const std::vector<std::vector<int64_t>>& predictions) {
   constexpr int64_t kThumbnail = 96;
-  std::vector<int64_t> labels;
-  for (int64_t i = 0; i < run.held_out_images; ++i) labels.push_back(run.held_out(i).label);
+  const std::vector<int64_t>& labels = run.held_out_labels;
   Json steps = Json::array();
   for (size_t epoch = 0; epoch < predictions.size(); ++epoch) {
     int64_t right = 0, gained = 0, lost = 0;
@@ -211,7 +211,7 @@ Course follow_all(const ExplainedRun& run, const ProgressCallback& progress) {
   int64_t done = 0;
   const auto step = [&](int64_t count) {
     done += count;
-    if (progress) progress(done, epochs * (images + run.held_out_images));
+    if (progress) progress(done, epochs * (images + std::ssize(run.held_out_labels)));
   };
   Course course;
   for (int64_t epoch = 0; epoch < epochs; ++epoch) {
@@ -225,7 +225,7 @@ Course follow_all(const ExplainedRun& run, const ProgressCallback& progress) {
       follow(model, run.images[static_cast<size_t>(i)], epoch, i, course);
       step(1);
     }
-    if (course.best.defined() && run.held_out_images > 0)
+    if (course.best.defined() && !run.held_out_labels.empty())
       course.predictions.push_back(predictions_of(model, run, step));
     if (epoch + 1 < epochs) continue;
     const image::EvalTransform& transform = model.model.transform();

@@ -34,7 +34,7 @@ struct ExplainedRun {
   std::vector<TrainingCurve> curves = {};
   std::vector<LabelledImage> images = {};               // those that are followed: at least one
   std::vector<std::string> classes = {};                // names by index; may be empty
-  int64_t held_out_images = 0;                          // labelled images; 0: the page has no flips
+  std::vector<int64_t> held_out_labels = {};            // Without any, the page has no flips.
   std::function<LabelledImage(int64_t)> held_out = {};  // the i-th
   int threads = 0;
 };

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "vitrail/explain/arrays_internal.h"
+#include "vitrail/explain/attention_values_internal.h"
 #include "vitrail/ops/layer_norm.h"
 
 namespace vitrail::explain {
@@ -29,15 +30,8 @@ Json sam_tokens(const SegmentationContext& context) {
 }
 
 Json sam_softmax(const SegmentationContext& context) {
-  const Tensor weights = context.values.at(std::string(kCrossAttention) + "weights").contiguous();
-  const int64_t columns = weights.size(-1);
-  double deviation = 0;
-  for (int64_t row = 0; row < weights.numel() / columns; ++row) {
-    double sum = 0;
-    for (int64_t i = 0; i < columns; ++i) sum += static_cast<double>(weights.data<float>()[row * columns + i]);
-    deviation = std::max(deviation, std::fabs(sum - 1));
-  }
-  return {{"deviation", finite_or_text(deviation)}};
+  return {
+      {"deviation", finite_or_text(row_sum_deviation(context.values.at(std::string(kCrossAttention) + "weights")))}};
 }
 
 // MLPBlock of the two-way transformer.

@@ -28,7 +28,11 @@ class HeldOut {
     for (int64_t i = 0; i < count; ++i) chosen_.push_back(images_.samples[static_cast<size_t>(i * all / count)]);
   }
 
-  int64_t size() const { return std::ssize(chosen_); }
+  std::vector<int64_t> labels() const {
+    std::vector<int64_t> labels;
+    for (const int64_t sample : chosen_) labels.push_back(images_.dataset->label(sample));
+    return labels;
+  }
   const std::vector<std::string>& classes() const { return images_.classes; }
 
   explain::LabelledImage at(int64_t i) const {
@@ -57,15 +61,15 @@ explain::LearningPage run_page(const RunPageInput& input, const explain::Explain
   if (vit.num_classes > 0) {
     held_out.emplace(input.run, decode);
     run.classes = held_out->classes();
-    run.held_out_images = held_out->size();
+    run.held_out_labels = held_out->labels();
     run.held_out = [&](int64_t i) { return held_out->at(i); };
   } else if (input.images.empty()) {
     throw Error(input.run, "images after the folder, because the run learns without classes", "none");
   }
   for (const std::string& path : input.images)
     run.images.push_back({image::read_image(path, decode), fs::path(path).filename().string()});
-  const int64_t followed = input.images.empty() ? std::min(kFollowed, run.held_out_images) : 0;
-  for (int64_t i = 0; i < followed; ++i) run.images.push_back(run.held_out(i * run.held_out_images / followed));
+  const int64_t all = std::ssize(run.held_out_labels), followed = input.images.empty() ? std::min(kFollowed, all) : 0;
+  for (int64_t i = 0; i < followed; ++i) run.images.push_back(run.held_out(i * all / followed));
   run.threads = global.threads;
   std::optional<Progress> progress;
   int64_t shown = 0;

@@ -77,7 +77,7 @@ struct SamDecoderConfig {
   int64_t iou_hidden = 256;
   int64_t mask_chans[2] = {4, 16};  // the encoder of mask prompts
   bool high_quality = false;        // with the layers of HQ-SAM
-  // The rest is of SAM 2.
+  // SAM 2 alone has the following.
   bool object_score = false;     // a token in front of the others, and a head, say whether there is an object
   bool reads_fine_maps = false;  // the image's maps of strides 4 and 8 are added while masks are enlarged
   bool iou_sigmoid = false;      // predicted IoUs are in [0, 1]

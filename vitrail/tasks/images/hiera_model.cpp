@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/tasks/images/hiera_model.h"
 
-#include <algorithm>
-#include <cmath>
 #include <nlohmann/json.hpp>
-#include <span>
 
 #include "vitrail/base/error.h"
+#include "vitrail/kernels/rowwise/l2_normalize.h"
 #include "vitrail/pipeline/class_names.h"
 #include "vitrail/pipeline/prediction_json_internal.h"
 #include "vitrail/tasks/model_facts_internal.h"
@@ -44,13 +42,7 @@ class HieraTensors : public Request {
 // Rows of length 1 (infer::FeatureOptions::l2_normalize).
 Tensor normalized(const Tensor& features) {
   const Tensor result = features.clone();
-  for (int64_t i = 0; i < result.size(0); ++i) {
-    const std::span row(result.data<float>() + i * result.size(1), static_cast<size_t>(result.size(1)));
-    double squares = 0;
-    for (const float value : row) squares += double{value} * value;
-    const double length = std::max(std::sqrt(squares), 1e-12);
-    for (float& value : row) value = static_cast<float>(value / length);
-  }
+  kernels::normalize_rows(result.data<float>(), result.size(0), result.size(1));
   return result;
 }
 
