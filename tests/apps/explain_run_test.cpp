@@ -114,6 +114,21 @@ TEST_F(ExplainRunTest, HasTheCurvesOfTheRun) {
   EXPECT_FALSE(curves.contains("test loss"));
 }
 
+// The start of a run is a validation, too; test rows are no curve.
+TEST(RunCurves, BeginWithTheStart) {
+  const fs::path run = scratch_folder();
+  train::write_file(run / "metrics.csv",
+                    "event,step,epoch,loss,knn,learning_rate\nstart,0,0,2.5,0.3,\ntrain,1,0.5,2,,1e-3\n"
+                    "val,2,1,1.5,0.4,\nval_ema,2,1,1.25,,\ntest,2,1,9,9,\nval,3,");
+  std::string text;
+  for (const auto& [event, column, epochs, values] : train::run_curves(run)) {
+    text += event + " " + column + ":";
+    for (size_t i = 0; i < values.size(); ++i) text += str(" ", epochs[i], "/", values[i]);
+    text += "\n";
+  }
+  EXPECT_EQ(text, "val loss: 0/2.5 1/1.5\nval knn: 0/0.3 1/0.4\ntrain loss: 0.5/2\nval_ema loss: 1/1.25\n");
+}
+
 TEST_F(ExplainRunTest, FollowsImagesThatAreGiven) {
   const fs::path image = *images_ / "test/red/00.png";
   const ReadPage page = page_with({image});

@@ -23,6 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kFolder = "explain";
+constexpr const char* kValidation = "val";  // also the event of the start, which is validated before the first epoch
 constexpr std::string_view kPrefix = "epoch-";
 
 std::optional<double> number_of(std::string_view text) {
@@ -72,7 +73,7 @@ std::vector<RunCurve> run_curves(const fs::path& run) {
   std::vector<RunCurve> curves;
   while (const std::optional<data::CsvRow> row = reader.next()) {
     if (row->fields.size() != columns.size()) continue;  // a line that is being written
-    const std::string& of = row->fields[event];
+    const std::string of = row->fields[event] == "start" ? kValidation : row->fields[event];
     const std::optional<double> at = number_of(row->fields[epoch]);
     for (size_t column = loss; column < end && at && of != "test"; ++column) {
       if (const std::optional<double> value = number_of(row->fields[column]))

@@ -21,7 +21,7 @@ std::vector<KeptModel> kept_models(const std::filesystem::path& run);  // by the
 
 // A column of metrics.csv over the epochs.
 struct RunCurve {
-  std::string event;                             // "train", "val", "val_ema": which rows
+  std::string event;                             // "train", "val" (from the start on), "val_ema": which rows
   std::string column;                            // "loss" or a score
   std::vector<double> epochs = {}, values = {};  // with fractions of epochs
 
